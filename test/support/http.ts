@@ -1,0 +1,168 @@
+// An HTTP client for the tests: JSON over keep-alive connections, and raw bytes for what no client would send.
+import http from 'node:http'
+import https from 'node:https'
+import net from 'node:net'
+
+export interface Fault {
+  field?: string
+  parameter?: string
+  code: string
+  message: string
+}
+
+export interface Meta {
+  status: number
+  message?: string
+  code?: string
+  request_id?: string
+  errors?: Fault[]
+  total_records?: number
+  start_index?: number
+  records_per_page?: number
+  links?: { next?: string; prev?: string }
+  created?: number
+  failed?: number
+}
+
+/** Whatever the service answers: a resource, a collection, a batch or an error. */
+export interface Body {
+  id?: number
+  first_name?: string
+  last_name?: string
+  name?: string
+  users?: Body[]
+  groups?: Body[]
+  meta: Meta
+}
+
+export interface Answer {
+  status: number
+  headers: http.IncomingHttpHeaders
+  text: string
+  /** The text as JSON; throws where it is none. */
+  readonly body: Body
+}
+
+export type Client = ReturnType<typeof createClient>
+
+function answerOf(status: number, headers: http.IncomingHttpHeaders, text: string): Answer {
+  return {
+    status,
+    headers,
+    text,
+    get body(): Body {
+      return JSON.parse(text)
+    },
+  }
+}
+
+/** A client of the service at `url`; an https certificate is not verified, for tests make their own. */
+export function createClient(url: string) {
+  const { protocol, hostname, port } = new URL(url)
+  const agent =
+    protocol === 'https:'
+      ? new https.Agent({ keepAlive: true, rejectUnauthorized: false })
+      : new http.Agent({ keepAlive: true })
+  const { request } = protocol === 'https:' ? https : http
+
+  /** Sends `body` as it is; `path` must be ASCII already. */
+  function send(
+    method: string,
+    path: string,
+    headers: http.OutgoingHttpHeaders = {},
+    body?: string | Buffer,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request({ agent, hostname, port, method, path, headers }, incoming => {
+        const chunks: Buffer[] = []
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+        incoming.on('error', reject)
+        incoming.on('end', () =>
+          resolve(answerOf(incoming.statusCode ?? 0, incoming.headers, Buffer.concat(chunks).toString())),
+        )
+      })
+      outgoing.on('error', reject)
+      outgoing.end(body)
+    })
+  }
+
+  /** Sends `body` as JSON; a string is JSON already. */
+  function sendJson(method: string, path: string, body: unknown): Promise<Answer> {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+    return send(method, path, headers, text)
+  }
+
+  return {
+    url,
+    send,
+    get: (path: string, headers?: http.OutgoingHttpHeaders) => send('GET', path, headers),
+    delete: (path: string) => send('DELETE', path),
+    post: (path: string, body: unknown) => sendJson('POST', path, body),
+    put: (path: string, body: unknown) => sendJson('PUT', path, body),
+    patch: (path: string, body: unknown) => sendJson('PATCH', path, body),
+
+    /** Creates one resource and gives its id; throws where it is refused. */
+    async create(collection: string, fields: object): Promise<number> {
+      const answer = await sendJson('POST', collection, fields)
+      const { id } = answer.body
+      if (answer.status !== 200 || id === undefined) throw new Error(`not created: ${answer.text}`)
+      return id
+    },
+
+    /** How many records the collection (with its filters, if any) has. */
+    async count(collection: string): Promise<number> {
+      const answer = await send('GET', collection)
+      const total = answer.body.meta.total_records
+      if (answer.status !== 200 || total === undefined) throw new Error(`not counted: ${answer.text}`)
+      return total
+    },
+
+    close: () => agent.destroy(),
+  }
+}
+
+/** The first final response in `text` (interim ones such as 100 are skipped), or undefined. */
+function parseResponse(text: string): Answer | undefined {
+  const end = text.indexOf('\r\n\r\n')
+  if (end === -1) return undefined
+  const [statusLine = '', ...lines] = text.slice(0, end).split('\r\n')
+  const status = Number(statusLine.split(' ')[1])
+  if (status < 200) return parseResponse(text.slice(end + 4))
+  const headers = Object.fromEntries(
+    lines.map(line => {
+      const colon = line.indexOf(':')
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+    }),
+  )
+  return answerOf(status, headers, text.slice(end + 4))
+}
+
+/**
+ * Writes `parts` on a new connection, lets go of it as `then` says ('end' also closes our half; 'wait' leaves it
+ * to the server to close), and reads until the connection is gone.
+ * @returns all that came, and the first final response in it (undefined where the server only hung up)
+ */
+export function sendRaw(
+  url: string,
+  parts: string | Buffer | (string | Buffer)[],
+  then: 'end' | 'wait' = 'wait',
+): Promise<{ text: string; answer: Answer | undefined }> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(Number(port), hostname)
+    const chunks: Buffer[] = []
+    socket.setTimeout(20_000, () => socket.destroy(new Error('the server neither answered nor hung up')))
+    socket.on('data', chunk => chunks.push(chunk))
+    // A reset after the answer is the server's way to refuse the rest of what we send.
+    socket.on('error', error => (chunks.length === 0 ? reject(error) : undefined))
+    socket.on('close', () => {
+      const text = Buffer.concat(chunks).toString()
+      resolve({ text, answer: parseResponse(text) })
+    })
+    socket.on('connect', () => {
+      for (const part of [parts].flat()) socket.write(part)
+      if (then === 'end') socket.end()
+    })
+  })
+}

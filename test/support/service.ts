@@ -1,0 +1,148 @@
+// One real service: a fresh database, free ports, and the built supervisor as a child process.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import http from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import mysql from 'mysql2/promise'
+import { claimPorts } from './ports.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const startMs = 30_000
+const stopMs = 40_000
+
+export interface Settings {
+  ports?: { label: string; port: number; protocol: 'http' | 'https' }[]
+  [key: string]: unknown
+}
+
+export interface ServiceOptions {
+  /** Settings beside those of config/test.json; a given `ports` must name the label `http`. */
+  config?: Settings
+  env?: NodeJS.ProcessEnv
+  /** How many workers; 1 unless given. */
+  workers?: number
+  /** URL of a migrated database, such as another service's `database`; a fresh one unless given. */
+  database?: string
+}
+
+export type Service = Awaited<ReturnType<typeof startService>>
+
+/** The environment of a child: ours, without what would override its settings. */
+function environment(database: string, env: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+  const { WORKERS, LOG_LEVEL, REDIS_URL, NODE_CONFIG, TEST_REDIS_URL, ...inherited } = process.env
+  const redis = TEST_REDIS_URL === undefined ? {} : { REDIS_URL: TEST_REDIS_URL }
+  return { ...inherited, ...redis, NODE_ENV: 'test', DATABASE_URL: database, ...env }
+}
+
+/** Makes an empty database on the test server, migrated by the command itself; gives its URL. */
+export async function createDatabase(): Promise<string> {
+  const server = process.env.TEST_DATABASE_URL
+  if (server === undefined) throw new Error('TEST_DATABASE_URL is not set: run the tests with npm test')
+  const name = `test_${randomBytes(6).toString('hex')}`
+  const connection = await mysql.createConnection(server)
+  await connection.query(`CREATE DATABASE ${name}`)
+  await connection.end()
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  await promisify(execFile)(process.execPath, ['dist/migrate.js'], { cwd: root, env: environment(url.href) })
+  return url.href
+}
+
+/** Asks a control port; gives the status and the text, or undefined where nobody listens. */
+export function ask(url: string): Promise<{ status: number; text: string } | undefined> {
+  return new Promise(resolve => {
+    http
+      .get(url, { agent: false }, async response => {
+        let text = ''
+        for await (const chunk of response.setEncoding('utf8')) text += chunk
+        resolve({ status: response.statusCode ?? 0, text })
+      })
+      .on('error', () => resolve(undefined))
+  })
+}
+
+async function untilHealthy(supervisor: ChildProcess, check: string, log: () => string): Promise<void> {
+  const deadline = Date.now() + startMs
+  while ((await ask(check))?.status !== 200) {
+    if (supervisor.exitCode !== null || supervisor.signalCode !== null)
+      throw new Error(`the supervisor ended with ${supervisor.exitCode ?? supervisor.signalCode}:\n${log()}`)
+    if (Date.now() > deadline) {
+      supervisor.kill('SIGKILL')
+      throw new Error(`${check} was not healthy within ${startMs} ms:\n${log()}`)
+    }
+    await sleep(50)
+  }
+}
+
+/**
+ * Starts a service and waits until its health check answers 200.
+ * @throws Error with the supervisor's log where it does not come up
+ */
+export async function startService(options: ServiceOptions = {}) {
+  const database = options.database ?? (await createDatabase())
+  const claim = await claimPorts()
+  const folder = await mkdtemp(join(tmpdir(), 'users-api-test-'))
+  const config: Settings = {
+    ports: [
+      { label: 'http', port: claim.first, protocol: 'http' },
+      { label: 'https', port: claim.first + 2, protocol: 'https' },
+    ],
+    stateFile: join(folder, 'state.json'),
+    workers: options.workers ?? 1,
+    ...options.config,
+  }
+  const env = environment(database, { NODE_CONFIG: JSON.stringify(config), ...options.env })
+  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], { cwd: root, env })
+  const kill = () => supervisor.kill('SIGKILL')
+  process.once('exit', kill)
+  const exited = once(supervisor, 'exit').then(([code, signal]): number | string => code ?? signal)
+  let log = ''
+  for (const stream of [supervisor.stdout, supervisor.stderr])
+    stream.setEncoding('utf8').on('data', text => (log += text))
+
+  const port = (label: string): number => {
+    const found = config.ports?.find(one => one.label === label)
+    if (found === undefined) throw new Error(`no port ${label}`)
+    return found.port
+  }
+  const controlUrl = `http://127.0.0.1:${port('http') + 1}`
+  await untilHealthy(supervisor, `${controlUrl}/healthcheck/http`, () => log)
+
+  return {
+    url: `http://127.0.0.1:${port('http')}`,
+    httpsUrl: `https://127.0.0.1:${config.ports?.find(one => one.protocol === 'https')?.port}`,
+    controlUrl,
+    port,
+    database,
+    supervisor,
+    /** Resolves with the exit code, or the signal's name, once the supervisor has ended. */
+    exited,
+    /** What the supervisor and its workers have printed so far. */
+    log: () => log,
+
+    /** The workers' process ids, as the control port's /status names them. */
+    async workers(): Promise<number[]> {
+      const answer = await ask(`${controlUrl}/status`)
+      const status: { workers: { pid: number }[] } = JSON.parse(answer?.text ?? '')
+      return status.workers.map(({ pid }) => pid).sort((a, b) => a - b)
+    },
+
+    /** Stops it with SIGTERM and gives its exit code, or the signal's name. */
+    async stop(): Promise<number | string> {
+      supervisor.kill('SIGTERM')
+      const late = setTimeout(kill, stopMs)
+      const code = await exited
+      clearTimeout(late)
+      process.off('exit', kill)
+      await claim.release()
+      await rm(folder, { recursive: true, force: true })
+      return code
+    },
+  }
+}
