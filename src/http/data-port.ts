@@ -1,0 +1,146 @@
+// One data port of one worker: a listener, http or https, that can be drained and closed without losing a request.
+import http, { type RequestListener } from 'node:http'
+import https from 'node:https'
+import net, { Socket } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
+import type { Config, DataPortConfig } from '../config.ts'
+import { listen } from '../listen.ts'
+import type { KeyPair, ListenerState, PortReport } from '../messages.ts'
+import { type Connections, createConnections } from './connections.ts'
+import { ApiError } from './errors.ts'
+import { answerRaw, type ParserError, parserError } from './parser-errors.ts'
+
+const SWEEP_MS = 50
+const TIMEOUT_CHECK_MS = 500
+// The application says what is too large, exactly and kindly; the parser only bounds the memory.
+const PARSER_SLACK_BYTES = 65_536
+
+export interface DataPortOptions {
+  readonly port: DataPortConfig
+  readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain'>
+  readonly listener: RequestListener
+  /** For https. */
+  readonly keyPair?: KeyPair | undefined
+  /** 48 bytes, the same in every worker. */
+  readonly ticketKeys: Buffer
+}
+
+export interface DataPort {
+  readonly label: string
+  /** @throws FatalError where the port cannot be had */
+  listen(): Promise<void>
+  /** There is no way back from `closing`. */
+  become(state: ListenerState): void
+  /** New connections get this certificate; it has been checked before. */
+  useKeyPair(keyPair: KeyPair): void
+  report(): PortReport
+  /** Resolves once the port is closing and its last connection is gone. */
+  readonly closed: Promise<void>
+}
+
+const secureContext = ({ certificate, key }: KeyPair) =>
+  ({ cert: certificate, key, minVersion: 'TLSv1.2' }) as const
+
+function createServer({ port, config, keyPair, ticketKeys }: DataPortOptions): http.Server | https.Server {
+  const { limits, timeouts } = config
+  const options = {
+    maxHeaderSize: limits.urlBytes + limits.headerBytes + PARSER_SLACK_BYTES,
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    // The application answers a request without a Host, in JSON.
+    requireHostHeader: false,
+    noDelay: true,
+  }
+  if (port.protocol === 'http') return http.createServer(options)
+  if (keyPair === undefined) throw new Error(`no certificate for ${port.label}`)
+  return https.createServer({
+    ...options,
+    ...secureContext(keyPair),
+    ticketKeys,
+    handshakeTimeout: timeouts.headersMs,
+  })
+}
+
+/** A connection is a bare socket until its handshake is done, and then the TLS socket around it. */
+function trackHandshakes(server: https.Server, connections: Connections): void {
+  const bare = new Map<string, Socket>()
+  const peer = (socket: Socket) => `${socket.remoteAddress} ${socket.remotePort}`
+  server.on('connection', (socket: Socket) => {
+    const key = peer(socket)
+    bare.set(key, socket)
+    socket.once('close', () => bare.delete(key))
+  })
+  server.on('secureConnection', socket => {
+    const within = bare.get(peer(socket))
+    if (within !== undefined) connections.forget(within)
+    connections.opened(socket)
+  })
+}
+
+/** @param options.listener answers the requests */
+export function createDataPort(options: DataPortOptions): DataPort {
+  const { port, config, listener } = options
+  const server = createServer(options)
+  const connections = createConnections()
+  let state: ListenerState = 'serving'
+  let sinceMs = performance.now()
+  let { keyPair } = options
+  let sweeper: NodeJS.Timeout | undefined
+  let resolveClosed = (): void => {}
+  const closed = new Promise<void>(resolve => {
+    resolveClosed = resolve
+  })
+
+  function sweep(): void {
+    connections.letGo({ sinceMs, idleMs: config.drain.idleMs, deadlineMs: config.drain.deadlineMs })
+    if (state === 'closing' && connections.count() === 0) {
+      clearInterval(sweeper)
+      resolveClosed()
+    }
+  }
+
+  server.on('connection', (socket: Socket) => connections.opened(socket))
+  if (server instanceof https.Server) trackHandshakes(server, connections)
+  server.on('request', (request, response) => {
+    connections.began(request.socket, response)
+    listener(request, response)
+  })
+  server.on('clientError', (error: ParserError, socket) => {
+    if (socket instanceof Socket && connections.awaitsAnswer(socket))
+      answerRaw(socket, parserError(error, config.limits))
+    else if (!socket.writableEnded) socket.destroy()
+  })
+  server.on('connect', (_request, socket) =>
+    answerRaw(socket, new ApiError('method_not_allowed', 'this is no proxy: CONNECT is not offered')),
+  )
+  server.on('checkExpectation', request =>
+    answerRaw(
+      request.socket,
+      new ApiError('expectation_failed', 'the only known expectation is 100-continue'),
+    ),
+  )
+
+  return {
+    label: port.label,
+    listen: () => listen(server, config.host, port.port, `data port ${port.label}`),
+    become(wanted) {
+      if (wanted === state || state === 'closing') return
+      state = wanted
+      sinceMs = performance.now()
+      connections.closeAfterAnswer(state !== 'serving')
+      clearInterval(sweeper)
+      if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
+      // http.Server's own close() would end idle connections at once, in the face of a request on its way.
+      if (state === 'closing') net.Server.prototype.close.call(server)
+    },
+    useKeyPair(wanted) {
+      if (!(server instanceof https.Server) || isDeepStrictEqual(wanted, keyPair)) return
+      keyPair = wanted
+      server.setSecureContext({ ...secureContext(wanted), ticketKeys: options.ticketKeys })
+    },
+    report: () => ({ state, connections: connections.count(), inFlight: connections.inFlight() }),
+    closed,
+  }
+}

@@ -1,0 +1,45 @@
+// The answers to what never becomes a request: the HTTP parser refuses it, or it is not for an origin server.
+import type { Duplex } from 'node:stream'
+import type { Config } from '../config.ts'
+import { ApiError, rawError } from './errors.ts'
+
+// Time for the client to read the answer: closing at once, with input unread, would reset the connection.
+const LINGER_MS = 1000
+
+export interface ParserError extends Error {
+  readonly code?: string
+  /** The bytes that were being parsed; missing where the time was up. */
+  readonly rawPacket?: Buffer
+}
+
+/**
+ * Whether it was the request line that overflowed. It begins in this packet, or it ends there: a packet is smaller
+ * than what the parser takes in all, so what came before it was of the same line.
+ */
+function isUriTooLong(packet: Buffer | undefined, limitBytes: number): boolean {
+  const text = packet?.toString('latin1') ?? ''
+  const target = /^[A-Z]+ (\S*)/.exec(text)?.[1]
+  return (target !== undefined && target.length > limitBytes) || /^\S* HTTP\/1\.[01]\r\n/.test(text)
+}
+
+/** What a client is told whose bytes the parser refused. */
+export function parserError(error: ParserError, limits: Pick<Config['limits'], 'urlBytes'>): ApiError {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return isUriTooLong(error.rawPacket, limits.urlBytes)
+        ? new ApiError('uri_too_long', `the URL is longer than ${limits.urlBytes} bytes`)
+        : new ApiError('headers_too_large', 'the headers are too large')
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError('request_timeout', 'the request did not arrive in time')
+    default:
+      return new ApiError('malformed_request', `this is no HTTP request: ${error.message}`)
+  }
+}
+
+/** Answers on a socket that no response object stands for, and ends the connection. */
+export function answerRaw(socket: Duplex, error: ApiError): void {
+  socket.on('error', () => {})
+  socket.end(rawError(error))
+  socket.resume()
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+}

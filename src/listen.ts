@@ -1,0 +1,41 @@
+// Listens on a port, patient for a moment: a predecessor may be just leaving it.
+import { once } from 'node:events'
+import type { Server } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { exitCodes, FatalError } from './exit-codes.ts'
+
+const PATIENCE_MS = 3000
+const RETRY_MS = 100
+
+const reasons: Record<string, string> = {
+  EADDRINUSE: 'another process listens there',
+  EACCES: 'permission denied (ports below 1024 need root or the capability CAP_NET_BIND_SERVICE)',
+  EADDRNOTAVAIL: 'this machine has no such address',
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error)
+}
+
+/**
+ * @param use what the port is for, in words: it stands in the error's message
+ * @throws FatalError that names the port and the reason
+ */
+export async function listen(server: Server, host: string, port: number, use: string): Promise<void> {
+  const giveUpMs = performance.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      server.listen({ host, port })
+      await once(server, 'listening')
+      return
+    } catch (error) {
+      const code = codeOf(error)
+      if (code !== 'EADDRINUSE' || performance.now() > giveUpMs)
+        throw new FatalError(
+          exitCodes.portTaken,
+          `cannot listen on ${host}:${port} (${use}): ${reasons[code] ?? code}`,
+        )
+    }
+    await delay(RETRY_MS)
+  }
+}

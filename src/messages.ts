@@ -1,0 +1,65 @@
+// What the supervisor and its workers say to each other: facts go up, the desired state goes down as a whole.
+// Whatever arrives is unknown until a guard has read it.
+import { z } from 'zod'
+
+const count = z.number().min(0)
+
+/**
+ * What a listener does. `draining`: it serves on, and lets go of connections after one answer or when idle.
+ * `closing`: it lets go likewise and accepts no new ones.
+ */
+const listenerState = z.enum(['serving', 'draining', 'closing'])
+export type ListenerState = z.output<typeof listenerState>
+
+/** A certificate chain and its key, as PEM. */
+const keyPair = z.strictObject({ certificate: z.string(), key: z.string() })
+export type KeyPair = z.output<typeof keyPair>
+
+const portReport = z.strictObject({ state: listenerState, connections: count, inFlight: count })
+export type PortReport = z.output<typeof portReport>
+
+const beat = z.strictObject({
+  type: z.literal('beat'),
+  /** By label; empty until the worker listens. */
+  ports: z.record(z.string(), portReport),
+  /** The longest that the event loop kept anyone waiting since the last beat. */
+  lagMs: count,
+  rssBytes: count,
+  /** As `Date.now()`; missing while the database answers. */
+  databaseDownSinceMs: count.optional(),
+})
+export type Beat = z.output<typeof beat>
+
+const fact = z.discriminatedUnion('type', [
+  /** The worker hears now: what was sent before is lost. */
+  z.strictObject({ type: z.literal('hello') }),
+  /** Every data port accepts connections. */
+  z.strictObject({ type: z.literal('listening') }),
+  beat,
+  /** The worker ends, for a reason that a user can mend. */
+  z.strictObject({ type: z.literal('fatal'), exitCode: z.int(), reason: z.string() }),
+])
+/** What a worker tells its supervisor. */
+export type Fact = z.output<typeof fact>
+
+const wanted = z.strictObject({
+  type: z.literal('wanted'),
+  /** By label. A worker whose ports are all `closing` ends when the last connection is gone. */
+  ports: z.record(z.string(), listenerState),
+  /** Of the https ports, by label. */
+  keyPairs: z.record(z.string(), keyPair),
+  /** Shared by all workers, base64, so that a TLS session that one began can be resumed by any. */
+  ticketKeys: z.string(),
+})
+/** What the supervisor wants of a worker; repeating it changes nothing. */
+export type Wanted = z.output<typeof wanted>
+
+/** @returns undefined for what no worker of this version would say */
+export function readFact(message: unknown): Fact | undefined {
+  return fact.safeParse(message).data
+}
+
+/** @returns undefined for what no supervisor of this version would say */
+export function readWanted(message: unknown): Wanted | undefined {
+  return wanted.safeParse(message).data
+}

@@ -1,0 +1,128 @@
+// Entry of a worker process: serves the API on every data port, and obeys the supervisor's messages alone.
+import cluster from 'node:cluster'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { type Config, ConfigError, loadConfig } from './config.ts'
+import { exitCodes, FatalError } from './exit-codes.ts'
+import { createDataPort, type DataPort } from './http/data-port.ts'
+import { createLog } from './log.ts'
+import { type Fact, readWanted, type Wanted } from './messages.ts'
+import { createDatabase, type Database } from './store/database.ts'
+import { UnmigratedError } from './store/migrate.ts'
+
+const LAG_RESOLUTION_MS = 20
+
+/** Resolves when the message is on its way, or can never be: the supervisor is gone. */
+function say(fact: Fact): Promise<void> {
+  return new Promise(resolve => {
+    if (process.send === undefined) resolve()
+    else process.send(fact, undefined, undefined, () => resolve())
+  })
+}
+
+/** Tells the supervisor how this worker is, again and again; gives the function that says it at once. */
+function startBeats(everyMs: number, database: Database, ports: readonly DataPort[]): () => void {
+  const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
+  lag.enable()
+  const beat = (): void => {
+    const databaseDownSinceMs = database.downSinceMs()
+    void say({
+      type: 'beat',
+      ports: Object.fromEntries(ports.map(port => [port.label, port.report()])),
+      lagMs: Math.max(0, Math.round(lag.max / 1e6) - LAG_RESOLUTION_MS),
+      rssBytes: process.memoryUsage.rss(),
+      ...(databaseDownSinceMs !== undefined && { databaseDownSinceMs }),
+    })
+    lag.reset()
+  }
+  setInterval(beat, everyMs).unref()
+  return beat
+}
+
+/** The ports as the first message of the supervisor wants them; they do not listen yet. */
+function createPorts(config: Config, wanted: Wanted): DataPort[] {
+  const ticketKeys = Buffer.from(wanted.ticketKeys, 'base64')
+  return config.ports.map(port =>
+    createDataPort({
+      port,
+      config,
+      keyPair: wanted.keyPairs[port.label],
+      ticketKeys,
+      listener: (_request, response) => response.end('{}'),
+    }),
+  )
+}
+
+/** Leaves the cluster, which waits until the supervisor has taken back every connection on its way here. */
+async function leave(): Promise<void> {
+  if (!process.connected) return
+  await new Promise(resolve => {
+    process.once('disconnect', resolve)
+    cluster.worker?.disconnect()
+  })
+}
+
+/** Resolves when there is nothing left to serve. */
+async function serve(): Promise<void> {
+  const config = await loadConfig()
+  const { url } = config.database
+  if (url === null) throw new ConfigError(['database.url: is missing, set DATABASE_URL'])
+  const log = createLog(config.log.level, 'worker')
+  const database = createDatabase({ ...config.database, url }, log)
+  const ports: DataPort[] = []
+  const beat = startBeats(config.fleet.beatMs, database, ports)
+
+  let wanted: Wanted | undefined
+  const obey = (): void => {
+    for (const port of ports) {
+      const keyPair = wanted?.keyPairs[port.label]
+      if (keyPair !== undefined) port.useKeyPair(keyPair)
+      port.become(wanted?.ports[port.label] ?? 'serving')
+    }
+    beat()
+  }
+  const first = await new Promise<Wanted>(resolve => {
+    process.on('message', message => {
+      wanted = readWanted(message) ?? wanted
+      obey()
+      if (wanted !== undefined) resolve(wanted)
+    })
+    void say({ type: 'hello' })
+  })
+  cluster.worker?.on('disconnect', () => {
+    // Without this the cluster module ends the process at once, in the middle of its answers.
+    if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true
+    if (ports.length === 0) process.exit(exitCodes.stopped)
+    for (const port of ports) port.become('closing')
+  })
+
+  await database.ready()
+  ports.push(...createPorts(config, first))
+  obey()
+  await Promise.all(ports.map(port => port.listen()))
+  await say({ type: 'listening' })
+  log.info('the worker listens')
+  await Promise.all(ports.map(port => port.closed))
+  await database.close()
+  await leave()
+}
+
+/** What its user can mend ends the worker with a reason that the supervisor passes on. */
+function fatalOf(error: unknown): FatalError | undefined {
+  if (error instanceof FatalError) return error
+  if (error instanceof ConfigError || error instanceof UnmigratedError)
+    return new FatalError(exitCodes.configuration, error.message)
+  return undefined
+}
+
+// Signals reach the whole process group; when to go is the supervisor's to say.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+
+try {
+  await serve()
+  process.exit(exitCodes.stopped)
+} catch (error) {
+  const fatal = fatalOf(error)
+  if (fatal === undefined) throw error
+  await say({ type: 'fatal', exitCode: fatal.exitCode, reason: fatal.message })
+  process.exit(fatal.exitCode)
+}
