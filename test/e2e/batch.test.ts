@@ -1,0 +1,194 @@
+// Batches of users: one entry per input, in order, each with its own outcome.
+import test from 'ava'
+import { expectError, expectOk, expectUnharmed } from '../support/expect.ts'
+import { createClient } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService()
+const api = createClient(service.url)
+test.after.always(async t => {
+  api.close()
+  t.is(await service.stop(), 0)
+})
+
+let made = 0
+const person = () => ({ first_name: 'Ada', last_name: `Nobody ${++made}` })
+const countUsers = () => api.count('/v1/users')
+
+test.serial('every input has its entry, in order, and created ones can be read', async t => {
+  const people = [person(), person(), person()]
+  const before = await countUsers()
+  const answer = await api.post('/v1/users', { users: people })
+  expectOk(t, answer)
+  const { users = [], meta, ...rest } = answer.body
+  t.deepEqual(rest, {})
+  t.deepEqual(
+    users.map(({ id, meta, ...fields }) => fields),
+    people,
+  )
+  t.is(new Set(users.map(({ id }) => id)).size, people.length)
+  for (const user of users) {
+    t.is(user.meta.status, 200)
+    const read = await api.get(`/v1/users/${user.id}`)
+    t.deepEqual({ ...read.body, meta: user.meta }, user)
+  }
+  t.is(meta.created, 3)
+  t.is(meta.failed, 0)
+  t.truthy(meta.message)
+  t.is(await countUsers(), before + people.length)
+})
+
+const entries: [title: string, entry: unknown, fields: object, ...codes: string[]][] = [
+  ['last_name missing', { first_name: 'a' }, { first_name: 'a' }, 'missing_field'],
+  ['null is missing', { first_name: 'a', last_name: null }, { first_name: 'a' }, 'missing_field'],
+  ['both missing', {}, {}, 'missing_field'],
+  ['one invalid', { first_name: 5, last_name: 'b' }, { last_name: 'b' }, 'invalid_field'],
+  ['empty', { first_name: '', last_name: 'b' }, { last_name: 'b' }, 'invalid_field'],
+  ['control character', { first_name: 'a', last_name: 'b\u0007' }, { first_name: 'a' }, 'invalid_field'],
+  [
+    'too long',
+    { first_name: 'a', last_name: 'b'.repeat(256) },
+    { first_name: 'a' },
+    'invalid_field',
+    'limit_exceeded',
+  ],
+  ['id', { id: 1, first_name: 'a', last_name: 'b' }, { first_name: 'a', last_name: 'b' }, 'invalid_field'],
+  [
+    'groups',
+    { first_name: 'a', last_name: 'b', groups: [] },
+    { first_name: 'a', last_name: 'b' },
+    'invalid_field',
+  ],
+  [
+    'unknown field',
+    { first_name: 'a', last_name: 'b', age: 1 },
+    { first_name: 'a', last_name: 'b' },
+    'unknown_field',
+  ],
+  ['a nested batch', { users: [{ first_name: 'a', last_name: 'b' }] }, {}, 'unknown_field', 'missing_field'],
+  ...[null, 5, 'x', true, [], [{ first_name: 'a', last_name: 'b' }]].map(
+    (entry): [string, unknown, object, ...string[]] => [
+      `no object: ${JSON.stringify(entry)}`,
+      entry,
+      {},
+      'invalid_body',
+      'invalid_batch',
+      'invalid_field',
+    ],
+  ),
+]
+test.serial('a bad entry fails in place: 400, message, code, its valid fields, no id', async t => {
+  const good = [person(), person()]
+  const before = await countUsers()
+  const [first, last] = good
+  const answer = await api.post('/v1/users', { users: [first, ...entries.map(([, entry]) => entry), last] })
+  expectOk(t, answer)
+  const { users = [], meta } = answer.body
+  t.is(users.length, entries.length + 2)
+  t.is(users[0]?.meta.status, 200)
+  t.is(users.at(-1)?.meta.status, 200)
+  for (const [index, [title, , fields, ...codes]] of entries.entries()) {
+    const { meta, ...rest } = users[index + 1] ?? { meta: { status: 0 } }
+    t.deepEqual(rest, fields, title)
+    t.is(meta.status, 400, title)
+    t.truthy(meta.message, title)
+    t.true(codes.includes(meta.code ?? ''), `${title}: ${meta.code}`)
+  }
+  t.is(meta.created, 2)
+  t.is(meta.failed, entries.length)
+  t.is(await countUsers(), before + 2)
+})
+
+test.serial('a batch of which every entry fails is still 200', async t => {
+  const before = await countUsers()
+  const answer = await api.post('/v1/users', { users: [{}, null, { first_name: 'a' }] })
+  expectOk(t, answer)
+  t.is(answer.body.meta.created, 0)
+  t.is(answer.body.meta.failed, 3)
+  t.is(await countUsers(), before)
+})
+
+test.serial('of a duplicate within the batch the first wins; one that exists fails', async t => {
+  const [existing, twice, once] = [person(), person(), person()]
+  await api.create('/v1/users', existing)
+  const answer = await api.post('/v1/users', { users: [twice, existing, twice, once, twice, existing] })
+  expectOk(t, answer)
+  const { users = [], meta } = answer.body
+  t.deepEqual(
+    users.map(user => user.meta.code ?? user.meta.status),
+    [200, 'user_exists', 'user_exists', 200, 'user_exists', 'user_exists'],
+  )
+  for (const [index, user] of users.entries()) {
+    t.is(typeof user.id, [0, 3].includes(index) ? 'number' : 'undefined')
+    t.true(user.meta.status === 200 || (user.meta.status === 400 && user.meta.message !== undefined))
+    t.is(user.last_name, [twice, existing, twice, once, twice, existing][index]?.last_name)
+  }
+  t.is(meta.created, 2)
+  t.is(meta.failed, 4)
+})
+
+test.serial('an invalid entry takes no name: a valid one after it wins', async t => {
+  const wanted = person()
+  const answer = await api.post('/v1/users', { users: [{ ...wanted, age: 1 }, wanted] })
+  t.deepEqual(
+    answer.body.users?.map(({ meta }) => meta.status),
+    [400, 200],
+  )
+})
+
+test.serial('names that differ only in case, accents or trailing spaces are no duplicates', async t => {
+  const { first_name, last_name } = person()
+  const names = [last_name, last_name.toUpperCase(), last_name.replace('o', 'ó'), `${last_name} `]
+  const answer = await api.post('/v1/users', { users: names.map(name => ({ first_name, last_name: name })) })
+  t.is(answer.body.meta.created, names.length, answer.text)
+})
+
+test.serial('meta is ignored, at the top and in entries', async t => {
+  const users = [
+    { ...person(), meta: { status: 400 } },
+    { ...person(), meta: 'junk' },
+  ]
+  const answer = await api.post('/v1/users', { users, meta: { anything: true } })
+  expectOk(t, answer)
+  t.is(answer.body.meta.created, 2)
+})
+
+test.serial('what is no batch is refused as a whole, and nothing is stored', async t => {
+  const entry = person()
+  const rows: [body: object, ...codes: string[]][] = [
+    [{ users: [] }, 'invalid_batch'],
+    [{ users: {} }, 'invalid_batch'],
+    [{ users: null }, 'invalid_batch'],
+    [{ users: 'x' }, 'invalid_batch'],
+    [{ users: 0 }, 'invalid_batch'],
+    [{ users: [entry], first_name: 'a' }, 'invalid_batch', 'unknown_field'],
+    [{ users: [entry], ...person() }, 'invalid_batch', 'unknown_field'],
+    [{ users: [entry], groups: [] }, 'invalid_batch', 'unknown_field', 'invalid_field'],
+    [{ users: [entry], x: null }, 'invalid_batch', 'unknown_field'],
+    [{ users: Array.from({ length: 1001 }, person) }, 'limit_exceeded'],
+  ]
+  await expectUnharmed(t, service, countUsers, async () => {
+    for (const [body, ...codes] of rows) expectError(t, await api.post('/v1/users', body), 400, ...codes)
+  })
+})
+
+test.serial('the limit of 1000 entries is inclusive', async t => {
+  const before = await countUsers()
+  const answer = await api.post('/v1/users', { users: Array.from({ length: 1000 }, person) })
+  expectOk(t, answer)
+  t.is(answer.body.meta.created, 1000)
+  t.is(answer.body.users?.length, 1000)
+  t.is(await countUsers(), before + 1000)
+})
+
+test.serial('only POST knows batches', async t => {
+  const id = await api.create('/v1/users', person())
+  for (const method of ['put', 'patch'] as const)
+    expectError(
+      t,
+      await api[method](`/v1/users/${id}`, { users: [person()] }),
+      400,
+      'unknown_field',
+      'missing_field',
+    )
+})

@@ -1,0 +1,139 @@
+// What a user's body may hold, and every fault that is found in one.
+import test from 'ava'
+import { expectError, expectFaults, expectOk } from '../support/expect.ts'
+import { createClient } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService()
+const api = createClient(service.url)
+test.after.always(async t => {
+  api.close()
+  t.is(await service.stop(), 0)
+})
+
+let made = 0
+/** A last name that no other test of this file uses. */
+const unique = () => `Nobody ${++made}`
+const createUser = (last_name = unique()) => api.create('/v1/users', { first_name: 'Ada', last_name })
+
+const faultyBodies: [title: string, body: object, faults: Record<string, string>][] = [
+  ['last_name missing', { first_name: 'a' }, { last_name: 'missing_field' }],
+  ['first_name missing', { last_name: 'a' }, { first_name: 'missing_field' }],
+  ['both missing', {}, { first_name: 'missing_field', last_name: 'missing_field' }],
+  ['null is missing', { first_name: null, last_name: 'a' }, { first_name: 'missing_field' }],
+  ['a number', { first_name: 1, last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['a boolean', { first_name: false, last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['an array', { first_name: ['a'], last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['an object', { first_name: { a: 1 }, last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['empty', { first_name: '', last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['only white space', { first_name: ' \u3000', last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['a control character', { first_name: 'a\tb', last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['id', { id: 1, first_name: 'a', last_name: 'b' }, { id: 'invalid_field' }],
+  ['groups', { first_name: 'a', last_name: 'b', groups: [] }, { groups: 'invalid_field' }],
+  ['an unknown field', { first_name: 'a', last_name: 'b', age: 1 }, { age: 'unknown_field' }],
+  [
+    'a field in another case',
+    { first_name: 'a', Last_name: 'b' },
+    { last_name: 'missing_field', Last_name: 'unknown_field' },
+  ],
+  [
+    'names of Object.prototype',
+    { first_name: 'a', last_name: 'b', toString: 1, constructor: 2 },
+    { toString: 'unknown_field', constructor: 'unknown_field' },
+  ],
+  [
+    'all faults at once',
+    { id: 7, first_name: '', nick: 'x' },
+    { id: 'invalid_field', first_name: 'invalid_field', last_name: 'missing_field', nick: 'unknown_field' },
+  ],
+]
+for (const [title, body, faults] of faultyBodies)
+  test(`POST refuses: ${title}`, async t => {
+    const answer = await api.post('/v1/users', body)
+    expectError(t, answer, 400, ...Object.values(faults))
+    expectFaults(t, answer, faults)
+  })
+
+test('POST refuses names of 256 code points', async t => {
+  const answer = await api.post('/v1/users', { first_name: 'a'.repeat(256), last_name: unique() })
+  expectError(t, answer, 400, 'invalid_field', 'limit_exceeded')
+  t.deepEqual(
+    answer.body.meta.errors?.map(fault => fault.field),
+    ['first_name'],
+  )
+})
+
+test('a body that is no object is invalid_body, whatever the method', async t => {
+  const id = await createUser()
+  for (const text of ['[]', '"a"', '1', 'true', 'null', '[{"first_name":"a","last_name":"b"}]']) {
+    expectError(t, await api.post('/v1/users', text), 400, 'invalid_body')
+    expectError(t, await api.put(`/v1/users/${id}`, text), 400, 'invalid_body')
+    expectError(t, await api.patch(`/v1/users/${id}`, text), 400, 'invalid_body')
+  }
+})
+
+test('__proto__ is an unknown field like any other', async t => {
+  const text = `{"first_name":"a","last_name":"${unique()}","__proto__":{"first_name":"b"}}`
+  expectError(t, await api.post('/v1/users', text), 400, 'unknown_field')
+})
+
+test('of duplicate keys the last wins', async t => {
+  const last = unique()
+  const answer = await api.post('/v1/users', `{"first_name":"a","first_name":"b","last_name":"${last}"}`)
+  expectOk(t, answer)
+  t.is(answer.body.first_name, 'b')
+})
+
+test('groups in a body: the fault names the membership endpoint', async t => {
+  const id = await createUser()
+  const body = { first_name: 'Ada', last_name: unique(), groups: [{ id: 1 }] }
+  const answers = [
+    await api.post('/v1/users', body),
+    await api.put(`/v1/users/${id}`, body),
+    await api.patch(`/v1/users/${id}`, { groups: [] }),
+  ]
+  for (const answer of answers) {
+    expectError(t, answer, 400, 'invalid_field')
+    expectFaults(t, answer, { groups: 'invalid_field' })
+    t.regex(answer.body.meta.errors?.[0]?.message ?? '', /\/v1\/users\/\S+\/groups/)
+  }
+})
+
+test('meta is ignored: what was read can be sent back', async t => {
+  const id = await createUser()
+  const { body } = await api.get(`/v1/users/${id}`)
+  for (const answer of [await api.put(`/v1/users/${id}`, body), await api.patch(`/v1/users/${id}`, body)]) {
+    expectOk(t, answer)
+    t.deepEqual({ ...answer.body, meta: body.meta }, body)
+  }
+  for (const meta of ['junk', null, 5, { status: 'x', groups: [] }])
+    expectOk(t, await api.post('/v1/users', { first_name: 'Ada', last_name: unique(), meta }))
+})
+
+test('PUT and PATCH refuse faulty fields, and store nothing of them', async t => {
+  const id = await createUser()
+  const before = (await api.get(`/v1/users/${id}`)).body
+  const rows: [body: object, faults: Record<string, string>][] = [
+    [{ first_name: 'x', last_name: 5 }, { last_name: 'invalid_field' }],
+    [{ first_name: 'x', last_name: '' }, { last_name: 'invalid_field' }],
+    [
+      { first_name: ' ', nick: 1 },
+      { first_name: 'invalid_field', nick: 'unknown_field' },
+    ],
+    [{ first_name: 'x', id: id + 1 }, { id: 'id_mismatch' }],
+    [
+      { first_name: '', id: id + 1 },
+      { first_name: 'invalid_field', id: 'id_mismatch' },
+    ],
+  ]
+  for (const [body, faults] of rows)
+    for (const method of ['put', 'patch'] as const) {
+      const answer = await api[method](`/v1/users/${id}`, body)
+      expectError(t, answer, 400, ...Object.values(faults))
+      expectFaults(t, answer, faults)
+    }
+  for (const wrong of [String(id), [id], id + 0.5, true, {}])
+    t.is((await api.put(`/v1/users/${id}`, { first_name: 'x', id: wrong })).status, 400)
+  const after = (await api.get(`/v1/users/${id}`)).body
+  t.deepEqual({ ...after, meta: before.meta }, before)
+})

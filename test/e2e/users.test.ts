@@ -1,0 +1,174 @@
+// Users, one at a time: create, read, replace, change and remove.
+import test from 'ava'
+import { expectError, expectOk } from '../support/expect.ts'
+import { createClient } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService()
+const api = createClient(service.url)
+test.after.always(async t => {
+  api.close()
+  t.is(await service.stop(), 0)
+})
+
+let made = 0
+/** A last name that no other test of this file uses. */
+const unique = () => `Nobody ${++made}`
+const createUser = (last_name = unique()) => api.create('/v1/users', { first_name: 'Ada', last_name })
+
+test('POST gives the created user, its Location, and GET gives the same', async t => {
+  const fields = { first_name: 'Ada', last_name: unique() }
+  const created = await api.post('/v1/users', fields)
+  expectOk(t, created)
+  const { id, meta, ...rest } = created.body
+  t.true(Number.isSafeInteger(id) && Number(id) > 0)
+  t.deepEqual(rest, fields)
+  const location = new URL(created.headers.location ?? '', api.url)
+  t.is(location.pathname, `/v1/users/${id}`)
+  const read = await api.get(location.pathname)
+  expectOk(t, read)
+  t.deepEqual({ ...read.body, meta }, created.body)
+})
+
+test('names are stored exactly as sent, up to 255 code points', async t => {
+  for (const first_name of [
+    'x',
+    ' padded ',
+    'a'.repeat(255),
+    'é'.repeat(255),
+    'O\'Brien\\"`',
+    '<b>%_</b>',
+    'null',
+  ])
+    for (const last_name of [unique(), `${unique()} `]) {
+      const id = await api.create('/v1/users', { first_name, last_name })
+      const { body } = await api.get(`/v1/users/${id}`)
+      t.is(body.first_name, first_name)
+      t.is(body.last_name, last_name)
+    }
+})
+
+const writes: [title: string, method: 'put' | 'patch', body: object, expected: object][] = [
+  [
+    'PUT of all fields',
+    'put',
+    { first_name: 'B', last_name: 'put all' },
+    { first_name: 'B', last_name: 'put all' },
+  ],
+  ['PUT removes what is missing', 'put', { first_name: 'B' }, { first_name: 'B' }],
+  ['PUT null is missing', 'put', { first_name: null, last_name: 'C' }, { last_name: 'C' }],
+  ['PUT {} removes both', 'put', {}, {}],
+  ['PATCH of one field', 'patch', { last_name: 'patched' }, { first_name: 'Grace', last_name: 'patched' }],
+  ['PATCH null removes', 'patch', { first_name: null }, { last_name: 'Hopper' }],
+  ['PATCH null removes both', 'patch', { first_name: null, last_name: null }, {}],
+  ['PATCH {} changes nothing', 'patch', {}, { first_name: 'Grace', last_name: 'Hopper' }],
+  ['PATCH of the same', 'patch', { first_name: 'Grace' }, { first_name: 'Grace', last_name: 'Hopper' }],
+]
+test.serial('PUT and PATCH answer and store what they say, with and without id', async t => {
+  for (const [title, method, body, expected] of writes)
+    for (const withId of [false, true]) {
+      const id = await api.create('/v1/users', { first_name: 'Grace', last_name: 'Hopper' })
+      const answer = await api[method](`/v1/users/${id}`, withId ? { ...body, id } : body)
+      expectOk(t, answer)
+      for (const { body } of [answer, await api.get(`/v1/users/${id}`)]) {
+        const { meta, ...user } = body
+        t.deepEqual(user, { id, ...expected }, title)
+      }
+      await api.delete(`/v1/users/${id}`)
+    }
+})
+
+test('the same pair of names cannot exist twice, however it comes', async t => {
+  const [pair, other] = [
+    { first_name: 'Ada', last_name: unique() },
+    { first_name: 'Ada', last_name: unique() },
+  ]
+  const id = await api.create('/v1/users', pair)
+  const second = await api.create('/v1/users', other)
+  const answers = [
+    await api.post('/v1/users', pair),
+    await api.put(`/v1/users/${second}`, pair),
+    await api.patch(`/v1/users/${second}`, { last_name: pair.last_name }),
+  ]
+  for (const answer of answers) {
+    expectError(t, answer, 409, 'user_exists')
+    t.regex(answer.body.meta.message ?? '', /exists/)
+  }
+  expectOk(t, await api.put(`/v1/users/${id}`, pair))
+  const { body } = await api.get(`/v1/users/${second}`)
+  t.is(body.last_name, other.last_name)
+})
+
+test('a pair with a missing part never conflicts', async t => {
+  const ids = [await createUser(), await createUser()]
+  for (const fields of [{ first_name: 'Lone' }, { last_name: 'Lone' }, {}])
+    for (const id of ids) expectOk(t, await api.put(`/v1/users/${id}`, fields))
+})
+
+test('a pair is free again after DELETE and after a change', async t => {
+  const pair = { first_name: 'Ada', last_name: unique() }
+  const id = await api.create('/v1/users', pair)
+  expectOk(t, await api.delete(`/v1/users/${id}`))
+  const second = await api.create('/v1/users', pair)
+  t.not(second, id)
+  expectOk(t, await api.patch(`/v1/users/${second}`, { first_name: 'Eve' }))
+  expectOk(t, await api.post('/v1/users', pair))
+})
+
+test('DELETE answers with meta alone; then the user is gone', async t => {
+  const id = await createUser()
+  const answer = await api.delete(`/v1/users/${id}`)
+  expectOk(t, answer)
+  t.deepEqual(Object.keys(answer.body), ['meta'])
+  t.truthy(answer.body.meta.message)
+  expectError(t, await api.get(`/v1/users/${id}`), 404, 'user_not_found')
+  expectError(t, await api.delete(`/v1/users/${id}`), 404, 'user_not_found')
+})
+
+test('an unknown id is user_not_found, and PUT does not create it', async t => {
+  const id = await createUser()
+  await api.delete(`/v1/users/${id}`)
+  for (const unknown of [id, id + 100_000, Number.MAX_SAFE_INTEGER]) {
+    const path = `/v1/users/${unknown}`
+    expectError(
+      t,
+      await api.put(path, { first_name: 'a', last_name: 'b', id: unknown }),
+      404,
+      'user_not_found',
+    )
+    expectError(t, await api.patch(path, {}), 404, 'user_not_found')
+    expectError(t, await api.patch(path, { first_name: 'a' }), 404, 'user_not_found')
+    expectError(t, await api.delete(path), 404, 'user_not_found')
+    expectError(t, await api.get(path), 404, 'user_not_found')
+    expectError(t, await api.get(`${path}?include=groups`), 404, 'user_not_found')
+    expectError(t, await api.get(`${path}/groups`), 404, 'user_not_found')
+  }
+})
+
+test('what is no id is 404, whatever the method', async t => {
+  await createUser()
+  const wrong = [
+    '0',
+    '01',
+    '-1',
+    '+1',
+    '1.0',
+    '1e0',
+    'abc',
+    '0x1',
+    '9007199254740992',
+    '9'.repeat(30),
+    '1%20',
+    '%D9%A1',
+  ]
+  for (const id of wrong) {
+    const path = `/v1/users/${id}`
+    const answers = [
+      await api.get(path),
+      await api.put(path, {}),
+      await api.patch(path, {}),
+      await api.delete(path),
+    ]
+    for (const answer of answers) expectError(t, answer, 404, 'user_not_found', 'route_not_found')
+  }
+})
