@@ -1,0 +1,92 @@
+// The database: Knex with its pool, transactions that outlast a deadlock, and whether it can be reached.
+import { setTimeout as delay } from 'node:timers/promises'
+import knexModule, { type Knex } from 'knex'
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+import { connection, prepareSession } from './connection.ts'
+import { isNotUpYet, isUnreachable, retryContended, translate } from './failures.ts'
+import { assertMigrated } from './migrate.ts'
+
+const LONGEST_WAIT_MS = 2000
+
+export interface Database {
+  /** Builds statements; what it is given to run goes through `run` or `transaction`. */
+  readonly knex: Knex
+  /** Runs one statement. @throws ApiError `unavailable` where the database cannot be reached */
+  run<T>(statement: (knex: Knex) => PromiseLike<T>): Promise<T>
+  /** Runs a transaction as a whole, again if it loses a deadlock. @throws ApiError `unavailable` as above */
+  transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  /** Runs reads that all see the same moment. */
+  snapshot<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  /** Since when the database has been out of reach, as `Date.now()`; undefined while it answers. */
+  downSinceMs(): number | undefined
+  /** Asks whether the database answers, so that `downSinceMs` is right without traffic, too. */
+  probe(): Promise<void>
+  /** Waits, with backoff, for a database that answers. @throws UnmigratedError if its schema is older than the code */
+  ready(): Promise<void>
+  close(): Promise<void>
+}
+
+export function createDatabase(settings: Config['database'] & { url: string }, log: Log): Database {
+  const knex = knexModule.knex({
+    client: 'mysql2',
+    connection: connection(settings.url),
+    acquireConnectionTimeout: settings.acquireTimeoutMs,
+    // Knex would write to standard error, in no format; failures come back as errors in any case.
+    log: {
+      warn: text => log.debug(text),
+      error: text => log.debug(text),
+      deprecate: text => log.debug(text),
+    },
+    pool: {
+      min: 0,
+      max: settings.poolMax,
+      afterCreate: (raw: Parameters<typeof prepareSession>[0], done: (error?: unknown) => void) =>
+        prepareSession(raw).then(() => done(), done),
+    },
+  })
+  let downSinceMs: number | undefined
+
+  function noteAnswer(): void {
+    if (downSinceMs === undefined) return
+    log.info({ afterMs: Date.now() - downSinceMs }, 'the database answers again')
+    downSinceMs = undefined
+  }
+
+  async function watched<T>(attempt: () => PromiseLike<T>): Promise<T> {
+    try {
+      const result = await attempt()
+      noteAnswer()
+      return result
+    } catch (error) {
+      if (!isUnreachable(error)) noteAnswer()
+      else if (downSinceMs === undefined) {
+        downSinceMs = Date.now()
+        log.warn({ reason: String(error) }, 'the database cannot be reached')
+      }
+      throw translate(error)
+    }
+  }
+
+  return {
+    knex,
+    run: statement => watched(() => statement(knex)),
+    transaction: act => watched(() => retryContended(() => knex.transaction(act))),
+    snapshot: act =>
+      watched(() => knex.transaction(act, { isolationLevel: 'repeatable read', readOnly: true })),
+    downSinceMs: () => downSinceMs,
+    probe: () => watched(() => knex.raw('SELECT 1')).then(noteAnswer, () => {}),
+    async ready() {
+      for (let waitMs = 100; ; waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2)) {
+        try {
+          return await assertMigrated(knex)
+        } catch (error) {
+          if (!isNotUpYet(error)) throw error
+          log.info({ waitMs, reason: String(error) }, 'waiting for the database')
+          await delay(waitMs)
+        }
+      }
+    },
+    close: () => knex.destroy(),
+  }
+}

@@ -1,0 +1,89 @@
+// What the driver's errors mean: come back later, try again at once, or a conflict the client has to solve.
+import { setTimeout as delay } from 'node:timers/promises'
+import { ApiError, unavailable } from '../http/errors.ts'
+
+export interface DriverError extends Error {
+  readonly code: string
+}
+
+export function isDriverError(error: unknown): error is DriverError {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+}
+
+// The connection is gone or cannot be made, or the server takes no writes or no more clients.
+const unreachable = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'EACCES',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'PROTOCOL_CONNECTION_LOST',
+  'PROTOCOL_SEQUENCE_TIMEOUT',
+  'HANDSHAKE_NO_SSL_SUPPORT',
+  'ER_ACCESS_DENIED_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_BAD_DB_ERROR',
+  'ER_CON_COUNT_ERROR',
+  'ER_TOO_MANY_USER_CONNECTIONS',
+  'ER_USER_LIMIT_REACHED',
+  'ER_SERVER_SHUTDOWN',
+  'ER_CONNECTION_KILLED',
+  'ER_NORMAL_SHUTDOWN',
+  'ER_OPTION_PREVENTS_STATEMENT',
+  'ER_READ_ONLY_MODE',
+  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
+  'ER_UNKNOWN_COM_ERROR',
+  'ER_DISK_FULL',
+  'ER_RECORD_FILE_FULL',
+  'ER_QUERY_INTERRUPTED',
+  'ER_QUERY_TIMEOUT',
+])
+
+// Another transaction was in the way; nothing of this one was stored.
+const contended = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
+
+export function isDuplicate(error: unknown): boolean {
+  return isDriverError(error) && error.code === 'ER_DUP_ENTRY'
+}
+
+/** The database cannot be reached, as opposed to: it answered with an error. */
+export function isUnreachable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  // Knex has no code for a full pool, mysql2 none for a statement sent on a connection that has just ended.
+  if (error.name === 'KnexTimeoutError' || /closed state|Connection lost/.test(error.message)) return true
+  return isDriverError(error) && unreachable.has(error.code)
+}
+
+// Waiting mends none of these: the address, the user or the schema is wrong.
+const misconfigured = new Set(['ER_ACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR', 'ER_BAD_DB_ERROR'])
+
+/** At boot: the server may come up yet, as opposed to: it is up and turns us away. */
+export function isNotUpYet(error: unknown): boolean {
+  return isUnreachable(error) && !(isDriverError(error) && misconfigured.has(error.code))
+}
+
+/** What a client is told of a failed statement; an error that is already the client's passes through. */
+export function translate(error: unknown): unknown {
+  if (error instanceof ApiError) return error
+  if (isUnreachable(error) || (isDriverError(error) && contended.has(error.code))) return unavailable(error)
+  return error
+}
+
+const ATTEMPTS = 12
+
+/** Repeats a whole transaction that lost a deadlock, with jitter so that the same two do not meet again. */
+export async function retryContended<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (tries === ATTEMPTS || !isDriverError(error) || !contended.has(error.code)) throw error
+      await delay(Math.random() * Math.min(200, 5 * 2 ** tries))
+    }
+  }
+}

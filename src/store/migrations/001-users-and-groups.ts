@@ -1,0 +1,42 @@
+// Users, groups, who is in which, and the token that says how current every cached include is.
+import type { Knex } from 'knex'
+import { newVersion } from '../version.ts'
+import { exactCollation } from './collation.ts'
+
+// DDL commits by itself on MySQL: each step can be repeated after a crash in the middle.
+export async function up(knex: Knex): Promise<void> {
+  const collation = await exactCollation(knex)
+  const options = `ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`
+  await knex.raw(`
+    CREATE TABLE IF NOT EXISTS users (
+      id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+      first_name VARCHAR(255) NULL,
+      last_name VARCHAR(255) NULL,
+      version BIGINT UNSIGNED NOT NULL,
+      UNIQUE KEY users_first_name_last_name (first_name, last_name),
+      KEY users_last_name (last_name)
+    ) ${options}`)
+  await knex.raw(`
+    CREATE TABLE IF NOT EXISTS \`groups\` (
+      id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+      name VARCHAR(255) NOT NULL,
+      version BIGINT UNSIGNED NOT NULL,
+      UNIQUE KEY groups_name (name)
+    ) ${options}`)
+  await knex.raw(`
+    CREATE TABLE IF NOT EXISTS memberships (
+      user_id BIGINT UNSIGNED NOT NULL,
+      group_id BIGINT UNSIGNED NOT NULL,
+      PRIMARY KEY (user_id, group_id),
+      KEY memberships_group_id_user_id (group_id, user_id),
+      CONSTRAINT memberships_user FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+      CONSTRAINT memberships_group FOREIGN KEY (group_id) REFERENCES \`groups\` (id) ON DELETE CASCADE
+    ) ${options}`)
+  // One row: its token changes with every rename or removal of a group.
+  await knex.raw(`
+    CREATE TABLE IF NOT EXISTS group_generation (
+      id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
+      token BIGINT UNSIGNED NOT NULL
+    ) ${options}`)
+  await knex.raw('INSERT IGNORE INTO group_generation (id, token) VALUES (1, ?)', [newVersion()])
+}

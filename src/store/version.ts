@@ -1,0 +1,10 @@
+// The version of a row: a random token, so that no restored backup and no second database ever repeats one.
+
+/**
+ * A token of 53 random bits, exact as a JSON number and as BIGINT.
+ * A counter would come back after a restore, and a cache or a client that still holds it would be wrong.
+ */
+export function newVersion(): number {
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2))
+  return (high >>> 11) * 2 ** 32 + low
+}
