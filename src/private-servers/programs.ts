@@ -1,0 +1,83 @@
+// Finds the programs of MySQL and Redis on this machine and, where it is Debian's and ours, installs them.
+import { runProgram } from './run-program.ts'
+
+export interface Program {
+  /** In words, for people. */
+  readonly title: string
+  /** What it may be called; the first that is found counts. */
+  readonly names: readonly string[]
+  readonly debianPackage: string
+  readonly brewFormula: string
+}
+
+export const mysqlProgram: Program = {
+  title: 'MySQL or MariaDB',
+  names: ['mysqld', 'mariadbd'],
+  debianPackage: 'mariadb-server-core',
+  brewFormula: 'mariadb',
+}
+
+export const redisProgram: Program = {
+  title: 'Redis',
+  names: ['redis-server'],
+  debianPackage: 'redis-server',
+  brewFormula: 'redis',
+}
+
+// Servers often stand outside an ordinary user's PATH.
+const moreFolders = '/usr/sbin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin'
+
+/** @returns the absolute path of the first of `names` that this machine has */
+export async function findProgram(names: readonly string[]): Promise<string | undefined> {
+  const script = `PATH="$PATH:${moreFolders}"; for name; do command -v "$name" && exit; done; exit 1`
+  try {
+    return (await runProgram('/bin/sh', ['-c', script, 'sh', ...names])).trim()
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Installs those of `programs` that are missing, on Debian and Ubuntu as root.
+ * @param say takes a line about a step that is going to take a while
+ * @throws Error that says what to install where this cannot do it
+ */
+export async function installMissing(
+  programs: readonly Program[],
+  say: (line: string) => void,
+): Promise<void> {
+  const found = await Promise.all(programs.map(program => findProgram(program.names)))
+  const missing = programs.filter((_, index) => found[index] === undefined)
+  if (missing.length === 0) return
+  const packages = missing.map(program => program.debianPackage)
+  const isRoot = process.getuid?.() === 0
+  if (!isRoot || (await findProgram(['apt-get'])) === undefined)
+    throw new Error(
+      `${missing.map(program => program.title).join(' and ')} cannot be found: install ${packages.join(' and ')}` +
+        ` (sudo apt-get install --no-install-recommends ${packages.join(' ')}, or` +
+        ` brew install ${missing.map(program => program.brewFormula).join(' ')}), or set DATABASE_URL and REDIS_URL`,
+    )
+  say(`installing ${packages.join(' and ')} with apt: this takes up to a minute`)
+  await runProgram('/bin/sh', ['-c', aptScript, 'sh', ...packages])
+}
+
+// A policy file keeps packages from starting services (https://manpages.debian.org/invoke-rc.d); the shell removes it
+// even if somebody interrupts us. A service that was just installed would also start with the machine from now on,
+// which nobody asked for: it is disabled, be it systemd's or System V's.
+const aptScript = `
+set -eu
+export DEBIAN_FRONTEND=noninteractive
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  trap 'rm -f $policy' EXIT
+  trap 'exit 130' HUP INT TERM
+  printf '#!/bin/sh\\nexit 101\\n' >$policy
+  chmod 755 $policy
+fi
+apt='apt-get -qq -o DPkg::Lock::Timeout=120'
+$apt update
+$apt install --yes --no-install-recommends "$@"
+case " $* " in *' redis-server '*)
+  systemctl disable redis-server.service || :
+  update-rc.d redis-server disable || :
+esac`

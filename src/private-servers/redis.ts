@@ -1,0 +1,47 @@
+// A Redis of our own: a cache that keeps nothing over a stop, lets go of what was used least, and listens on a Unix
+// socket only.
+import { once } from 'node:events'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { socketFolder } from './folders.ts'
+import { findProgram, redisProgram } from './programs.ts'
+import type { PrivateServer, ServerOptions } from './server.ts'
+
+const PING_TIMEOUT_MS = 2000
+
+/** @throws Error if this machine has no Redis */
+export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promise<PrivateServer> {
+  const program = await findProgram(redisProgram.names)
+  if (program === undefined) throw new Error(`${redisProgram.title} cannot be found`)
+  const folder = await socketFolder(base)
+  const socketPath = join(folder, 'redis.sock')
+  const settings = {
+    port: '0',
+    unixsocket: socketPath,
+    unixsocketperm: '700',
+    dir: folder,
+    save: '',
+    appendonly: 'no',
+    maxmemory: '128mb',
+    'maxmemory-policy': 'allkeys-lru',
+    daemonize: 'no',
+  }
+  return {
+    title: redisProgram.title,
+    program,
+    args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
+    url: `redis+unix://${encodeURI(socketPath)}`,
+    async ping() {
+      const socket = createConnection(socketPath)
+      try {
+        socket.setTimeout(PING_TIMEOUT_MS, () => socket.destroy(new Error('no answer in time')))
+        await once(socket, 'connect')
+        socket.write('PING\r\n')
+        const [answer] = await once(socket, 'data')
+        if (!String(answer).startsWith('+PONG')) throw new Error(`Redis answers ${answer}`)
+      } finally {
+        socket.destroy()
+      }
+    },
+  }
+}
