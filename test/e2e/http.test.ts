@@ -1,0 +1,228 @@
+// The manners of HTTP: routes, methods, HEAD, Request-Id, limits of size, Expect, and the same service over TLS.
+import { gzipSync } from 'node:zlib'
+import test from 'ava'
+import { expectError, expectOk, expectUnharmed } from '../support/expect.ts'
+import { type Answer, createClient, sendRaw } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService()
+const api = createClient(service.url)
+const secure = createClient(service.httpsUrl)
+test.after.always(async t => {
+  api.close()
+  secure.close()
+  t.is(await service.stop(), 0)
+})
+
+const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+const group = await api.create('/v1/groups', { name: 'Math' })
+const countUsers = () => api.count('/v1/users')
+const bodyBytes = 1_048_576
+const urlBytes = 8192
+
+test('what is no route is route_not_found, whatever the method', async t => {
+  const paths = [
+    ...[
+      '/v1',
+      '/v1/',
+      '/v1/nothing',
+      '/v1/users/',
+      '/v1/groups/',
+      `/v1/users/${user}/`,
+      `/v1/groups/${group}/`,
+    ],
+    ...[`/v1/users/${user}/friends`, `/v1/users/${user}/groups/`, `/v1/users/${user}/groups/${group}/`],
+    ...[`/v1/users/${user}/groups/${group}/x`, '//v1/users', '/v1//users', '/v1/users.json'],
+  ]
+  for (const path of paths)
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+      expectError(t, await api.send(method, path), 404, 'route_not_found')
+})
+
+test('an unversioned path is 404, and its message names /v1', async t => {
+  for (const path of [
+    '/',
+    '/users',
+    `/users/${user}`,
+    '/groups',
+    '/healthcheck/http',
+    '/status',
+    '/metrics',
+  ]) {
+    const answer = await api.get(path)
+    expectError(t, answer, 404, 'route_not_found')
+    t.regex(answer.body.meta.message ?? '', /\/v1/, path)
+  }
+})
+
+const routes: [path: string, allowed: string[]][] = [
+  ['/v1/users', ['GET', 'HEAD', 'POST']],
+  [`/v1/users/${user}`, ['DELETE', 'GET', 'HEAD', 'PATCH', 'PUT']],
+  [`/v1/users/${user}/groups`, ['GET', 'HEAD', 'POST']],
+  [`/v1/users/${user}/groups/${group}`, ['DELETE']],
+  ['/v1/groups', ['GET', 'HEAD', 'POST']],
+  [`/v1/groups/${group}`, ['DELETE', 'GET', 'HEAD', 'PATCH', 'PUT']],
+]
+const allowOf = (answer: Answer) =>
+  (answer.headers.allow ?? '')
+    .split(/\s*,\s*/)
+    .filter(method => method !== 'OPTIONS')
+    .sort()
+
+test('a method that a route does not have is 405 with Allow', async t => {
+  for (const [path, allowed] of routes)
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE', 'LINK']) {
+      if (allowed.includes(method)) continue
+      const answer = await api.send(method, path)
+      expectError(t, answer, 405, 'method_not_allowed')
+      t.deepEqual(allowOf(answer), allowed, `${method} ${path}`)
+    }
+  t.is((await api.send('HEAD', `/v1/users/${user}/groups/${group}`)).status, 405)
+})
+
+test('OPTIONS answers 204 with Allow', async t => {
+  for (const [path, allowed] of routes) {
+    const answer = await api.send('OPTIONS', path)
+    t.is(answer.status, 204)
+    t.is(answer.text, '')
+    t.truthy(answer.headers['request-id'])
+    t.deepEqual(allowOf(answer), allowed, path)
+  }
+})
+
+test('HEAD mirrors GET, without the body', async t => {
+  const paths = [
+    '/v1/users',
+    '/v1/users?first_name=Ada&include=groups',
+    `/v1/users/${user}`,
+    `/v1/users/${user}/groups`,
+  ]
+  for (const path of [...paths, '/v1/groups', '/v1/users/999999', '/v1/users?x=1', '/nothing']) {
+    const [get, head] = [await api.get(path), await api.send('HEAD', path)]
+    t.is(head.status, get.status)
+    t.is(head.text, '')
+    for (const name of ['content-type', 'content-length', 'location', 'allow'])
+      t.is(head.headers[name], get.headers[name], `${name} of ${path}`)
+  }
+})
+
+test('a sane Request-Id is kept, another is replaced, and each request without one has its own', async t => {
+  for (const path of [`/v1/users/${user}`, '/v1/users/0', '/nothing'])
+    for (const id of ['abc-123', 'A.b_9', '0b1f8a70-6b5c-4a38-9b52-5b0a9f7b2c11'])
+      t.is((await api.get(path, { 'Request-Id': id })).headers['request-id'], id)
+  for (const id of ['', 'two words', 'x'.repeat(5000), '"quoted"', '<b>', 'a,b', 'é']) {
+    const { headers } = await api.get('/nothing', { 'Request-Id': id })
+    t.truthy(headers['request-id'])
+    t.not(headers['request-id'], id)
+  }
+  const answers = await Promise.all(Array.from({ length: 20 }, () => api.get(`/v1/users/${user}`)))
+  t.is(new Set(answers.map(({ headers }) => headers['request-id'])).size, 20)
+})
+
+/** A valid body of exactly so many bytes: JSON allows white space after it. */
+const bodyOf = (bytes: number, last_name: string) =>
+  JSON.stringify({ first_name: 'Large', last_name }).padEnd(bytes, ' ')
+
+test.serial('a body of 1 MiB is read, a byte more is 413', async t => {
+  expectOk(t, await api.post('/v1/users', bodyOf(bodyBytes, 'sized')))
+  const headers = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }
+  expectOk(t, await api.send('POST', '/v1/users', headers, bodyOf(bodyBytes, 'chunked')))
+  await expectUnharmed(t, service, countUsers, async () => {
+    const tooLong = bodyOf(bodyBytes + 1, 'too long')
+    expectError(t, await api.post('/v1/users', tooLong), 413, 'content_too_large')
+    expectError(t, await api.put(`/v1/users/${user}`, tooLong), 413, 'content_too_large')
+    expectError(t, await api.send('POST', '/v1/users', headers, tooLong), 413, 'content_too_large')
+    expectError(
+      t,
+      await api.post('/v1/users', bodyOf(8 * bodyBytes, 'far too long')),
+      413,
+      'content_too_large',
+    )
+    const zipped = gzipSync(Buffer.alloc(64 * bodyBytes, ' '))
+    const encoded = {
+      'content-type': 'application/json',
+      'content-encoding': 'gzip',
+      'content-length': zipped.length,
+    }
+    const bomb = await api.send('POST', '/v1/users', encoded, zipped)
+    expectError(t, bomb, bomb.status === 415 ? 415 : 413, 'content_too_large', 'unsupported_media_type')
+  })
+})
+
+test.serial('an announced body that is too large is refused before it is sent', async t => {
+  const head = `POST /v1/users HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${1e12}\r\n`
+  const answers = [
+    await sendRaw(service.url, `${head}Connection: close\r\n\r\n`),
+    await sendRaw(service.url, `${head}Connection: close\r\nExpect: 100-continue\r\n\r\n`),
+  ]
+  for (const { answer, text } of answers) {
+    expectError(t, answer, 413, 'content_too_large')
+    t.false(text.startsWith('HTTP/1.1 100'))
+  }
+})
+
+/** A harmless query whose whole request target has exactly so many bytes. */
+function targetOf(bytes: number): string {
+  let target = '/v1/users?sort=id'
+  while (bytes - target.length > 1000) target += `&last_name=!${'%61'.repeat(200)}`
+  while (bytes - target.length > 100)
+    target += `&last_name=!${'a'.repeat(Math.min(200, bytes - target.length - 12))}`
+  return target + 'a'.repeat(bytes - target.length)
+}
+
+test('a URL of 8 KiB is read, a byte more is 414', async t => {
+  t.is(targetOf(urlBytes).length, urlBytes)
+  expectOk(t, await api.get(targetOf(urlBytes)))
+  for (const bytes of [urlBytes + 1, 12_000, 20_000, 60_000])
+    expectError(t, await api.get(`/v1/users?first_name=${'a'.repeat(bytes - 21)}`), 414, 'uri_too_long')
+})
+
+test('headers of 16 KiB are read beside any URL, more are 431', async t => {
+  const pad = (bytes: number) => ({ 'x-pad': 'a'.repeat(bytes) })
+  expectOk(t, await api.get(`/v1/users/${user}`, pad(15 * 1024)))
+  expectOk(t, await api.get(targetOf(urlBytes), pad(15 * 1024)))
+  for (const bytes of [17 * 1024, 60_000]) {
+    const request = `GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Pad: ${'a'.repeat(bytes)}\r\n\r\n`
+    expectError(t, (await sendRaw(service.url, request)).answer, 431, 'headers_too_large')
+  }
+})
+
+test('Expect: 100-continue is met, any other is 417', async t => {
+  const body = JSON.stringify({ first_name: 'Great', last_name: 'Expectations' })
+  const request = (expectation: string) =>
+    `POST /v1/users HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${body.length}\r\nExpect: ${expectation}\r\n\r\n${body}`
+  const met = await sendRaw(service.url, request('100-continue'))
+  t.regex(met.text, /^HTTP\/1\.1 100 /)
+  t.is(met.answer?.status, 200, met.text)
+  expectError(t, (await sendRaw(service.url, request('a-miracle'))).answer, 417, 'expectation_failed')
+})
+
+test('pipelined requests are answered in order', async t => {
+  const request = (path: string, last: boolean) =>
+    `GET ${path} HTTP/1.1\r\nHost: x\r\n${last ? 'Connection: close\r\n' : ''}\r\n`
+  const { text } = await sendRaw(
+    service.url,
+    request(`/v1/users/${user}`, false) + request('/v1/users/0', true),
+  )
+  t.deepEqual(text.match(/^HTTP\/1\.1 \d+/gm), ['HTTP/1.1 200', 'HTTP/1.1 404'])
+})
+
+test('HTTP/1.0 is answered, and an offer to upgrade ignored', async t => {
+  const old = await sendRaw(service.url, `GET /v1/users/${user} HTTP/1.0\r\nHost: x\r\n\r\n`)
+  t.is(old.answer?.status, 200, old.text)
+  const upgrade = `GET /v1/users/${user} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n`
+  t.is((await sendRaw(service.url, upgrade)).answer?.status, 200)
+})
+
+test('the https port serves the same over TLS', async t => {
+  const [plain, encrypted] = [await api.get(`/v1/users/${user}`), await secure.get(`/v1/users/${user}`)]
+  expectOk(t, encrypted)
+  t.is(encrypted.text, plain.text)
+  const created = await secure.post('/v1/users', { first_name: 'Tls', last_name: 'User' })
+  expectOk(t, created)
+  t.is(new URL(created.headers.location ?? '', service.httpsUrl).origin, service.httpsUrl)
+  expectError(t, await secure.get('/v1/nothing'), 404, 'route_not_found')
+  expectError(t, await secure.get(`/v1/users?first_name=${'a'.repeat(urlBytes)}`), 414, 'uri_too_long')
+  expectError(t, await secure.get('/v1/users', { 'x-pad': 'a'.repeat(17 * 1024) }), 431, 'headers_too_large')
+})

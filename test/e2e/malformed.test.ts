@@ -1,0 +1,161 @@
+// Requests that no client would send: each has its clear answer, nothing is stored and no worker dies.
+import net from 'node:net'
+import test from 'ava'
+import { expectError, expectUnharmed } from '../support/expect.ts'
+import { createClient, sendRaw } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService({ config: { timeouts: { headersMs: 1000, requestMs: 1500 } } })
+const api = createClient(service.url)
+test.after.always(async t => {
+  api.close()
+  t.is(await service.stop(), 0)
+})
+
+const countUsers = () => api.count('/v1/users')
+const json = 'Host: x\r\nConnection: close\r\nContent-Type: application/json\r\n'
+const body = '{"first_name":"a","last_name":"b"}'
+
+const refused: [title: string, request: string | Buffer][] = [
+  ['garbage', 'GARBAGE\r\n\r\n'],
+  ['binary', Buffer.from('00010203ff0d0a0d0a', 'hex')],
+  ['a TLS greeting', Buffer.from('16030100a5010000a10303', 'hex')],
+  ['an unknown method', 'FOO /v1/users HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['an unknown version', 'GET /v1/users HTTP/9.9\r\nHost: x\r\n\r\n'],
+  ['no Host', 'GET /v1/users HTTP/1.1\r\nConnection: close\r\n\r\n'],
+  ['a space in a header name', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nBad Name: x\r\n\r\n'],
+  ['NUL in a header', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Bad: a\u0000b\r\n\r\n'],
+  ['a header without colon', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nnothing\r\n\r\n'],
+  ['Content-Length: abc', `POST /v1/users HTTP/1.1\r\n${json}Content-Length: abc\r\n\r\n${body}`],
+  ['Content-Length: -1', `POST /v1/users HTTP/1.1\r\n${json}Content-Length: -1\r\n\r\n${body}`],
+  ['two lengths', `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 3\r\nContent-Length: 34\r\n\r\n${body}`],
+  [
+    'length and chunks',
+    `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 34\r\nTransfer-Encoding: chunked\r\n\r\n22\r\n${body}\r\n0\r\n\r\n`,
+  ],
+  [
+    'a bad chunk',
+    `POST /v1/users HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\nzz\r\n${body}\r\n0\r\n\r\n`,
+  ],
+  [
+    'a chunk that is too long',
+    `POST /v1/users HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\n3\r\n${body}\r\n0\r\n\r\n`,
+  ],
+  ['a stray byte in the path', 'GET /v1/users/%FF HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ['an overlong form in the path', 'GET /v1/users/%C0%AF HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ['a surrogate in the path', 'GET /v1/%ED%A0%80 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+]
+test.serial('what is no HTTP is malformed_request', async t => {
+  await expectUnharmed(t, service, countUsers, async () => {
+    for (const [title, request] of refused) {
+      const { answer, text } = await sendRaw(service.url, request)
+      t.log(title)
+      expectError(t, answer, 400, 'malformed_request')
+      t.is(text.match(/^HTTP\/1\.1 /gm)?.length, 1, text)
+    }
+  })
+})
+
+test.serial('half a request and a closed half: a clear word, if it is still heard', async t => {
+  const whole = `POST /v1/users HTTP/1.1\r\n${json}Content-Length: ${body.length}\r\n\r\n${body}`
+  await expectUnharmed(t, service, countUsers, async () => {
+    for (const length of [
+      3,
+      10,
+      20,
+      40,
+      whole.indexOf('\r\n\r\n') + 2,
+      whole.indexOf('{'),
+      whole.length - 1,
+    ]) {
+      const { answer } = await sendRaw(service.url, whole.slice(0, length), 'end')
+      expectError(t, answer, 400, 'malformed_request')
+    }
+  })
+})
+
+test.serial('half a request and silence is request_timeout', async t => {
+  const head = `POST /v1/users HTTP/1.1\r\n${json}`
+  const halves = [
+    'GET /v1/us',
+    'GET /v1/users HTTP/1.1\r\nHost: x\r\n',
+    `${head}Content-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
+    `${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"fir\r\n`,
+  ]
+  await expectUnharmed(t, service, countUsers, async () => {
+    const answers = await Promise.all(halves.map(half => sendRaw(service.url, half)))
+    for (const { answer } of answers) expectError(t, answer, 408, 'request_timeout')
+  })
+})
+
+test.serial('clients that vanish in the middle harm nobody', async t => {
+  const whole = `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 100\r\n\r\n${body}`
+  await expectUnharmed(t, service, countUsers, async () => {
+    for (const part of ['', whole.slice(0, 5), whole.slice(0, 60), whole])
+      for (const port of [service.port('http'), service.port('https')])
+        await new Promise<void>(resolve => {
+          const socket = net.connect(port, '127.0.0.1')
+          socket.on('error', () => undefined)
+          socket.on('connect', () => socket.write(part, () => socket.resetAndDestroy()))
+          socket.on('close', () => resolve())
+        })
+  })
+})
+
+test.serial('plain HTTP and garbage on the TLS port are hung up on', async t => {
+  const port = `http://127.0.0.1:${service.port('https')}`
+  await expectUnharmed(t, service, countUsers, async () => {
+    for (const request of ['GET /v1/users HTTP/1.1\r\nHost: x\r\n\r\n', Buffer.alloc(3000, 255)]) {
+      const { answer } = await sendRaw(port, request, 'end').catch(() => ({ answer: undefined }))
+      t.true(answer === undefined || answer.status === 400)
+    }
+  })
+})
+
+test.serial('bytes that are not UTF-8 in a query are invalid_parameter', async t => {
+  for (const bytes of ['%FF', '%C0%AF', '%ED%A0%80', '%F0%9F%98', 'a%E9', '%F5%80%80%80'])
+    for (const query of [
+      `first_name=${bytes}`,
+      `first_name[in]=a,${bytes}`,
+      `groups[*].name=!${bytes}`,
+      `sort=${bytes}`,
+    ])
+      expectError(t, await api.get(`/v1/users?${query}`), 400, 'invalid_parameter')
+  const raw = Buffer.concat([
+    Buffer.from('GET /v1/users?first_name='),
+    Buffer.from([0xff]),
+    Buffer.from(' HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'),
+  ])
+  expectError(t, (await sendRaw(service.url, raw)).answer, 400, 'invalid_parameter', 'malformed_request')
+})
+
+test.serial('odd but readable requests are never a server error', async t => {
+  const targets = [
+    '/v1/users?%zz',
+    '/v1/users?a=%',
+    '/v1/users/%zz',
+    '/v1/%',
+    '/v1/users?=',
+    '/v1/users?&&',
+    '/v1/users??',
+  ]
+  const odd = [
+    '/v1/users?first_name=%00',
+    '/v1/users#x',
+    '/v1/users/1;x=1',
+    '/v1/../v1/users',
+    '/%2e%2e/x',
+    '/v1%2Fusers',
+    '*',
+  ]
+  await expectUnharmed(t, service, countUsers, async () => {
+    for (const target of [...targets, ...odd, 'http://x/v1/users'])
+      for (const method of ['GET', 'OPTIONS']) {
+        const request = `${method} ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
+        const { answer } = await sendRaw(service.url, request)
+        t.true(answer !== undefined && answer.status < 500, `${method} ${target}: ${answer?.text}`)
+        if (answer !== undefined && answer.status >= 400) t.is(answer.body.meta.status, answer.status)
+      }
+    await sendRaw(service.url, 'CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n').catch(() => undefined)
+  })
+})

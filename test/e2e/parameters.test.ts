@@ -1,0 +1,146 @@
+// Parameters that are refused: unknown names, bad values, repetitions and limits, with a word on what is allowed.
+import test from 'ava'
+import { expectError, expectFaults, expectOk } from '../support/expect.ts'
+import { createClient } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService()
+const api = createClient(service.url)
+test.after.always(async t => {
+  api.close()
+  t.is(await service.stop(), 0)
+})
+
+const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+
+const everyParameter = [
+  'first_name',
+  'last_name',
+  'groups',
+  'sort',
+  'include',
+  'start_index',
+  'records_per_page',
+]
+const refused: [query: string, code: string, ...lists: string[]][] = [
+  ['nickname=x', 'unknown_parameter', ...everyParameter],
+  ['First_name=x', 'unknown_parameter', ...everyParameter],
+  ['first_name[like]=x', 'unknown_parameter'],
+  ['first_name[gt]=x', 'unknown_parameter'],
+  ['first_name[]=x', 'unknown_parameter'],
+  ['id[prefix]=1', 'unknown_parameter'],
+  ['id[exists]=true', 'unknown_parameter'],
+  ['groups.name=x', 'unknown_parameter'],
+  ['groups[0].name=x', 'unknown_parameter'],
+  ['groups[*].colour=x', 'unknown_parameter'],
+  ['users[*].first_name=x', 'unknown_parameter'],
+  ['groups=x', 'unknown_parameter'],
+  ['meta=x', 'unknown_parameter'],
+  ['__proto__=x', 'unknown_parameter'],
+  ['__proto__[in]=x', 'unknown_parameter'],
+  ['constructor=x', 'unknown_parameter'],
+  ['include=friends', 'invalid_parameter', 'groups'],
+  ['include=Groups', 'invalid_parameter', 'groups'],
+  ['include=groups&include=groups', 'invalid_parameter'],
+  ['sort=nickname', 'invalid_parameter', 'first_name', 'last_name', 'id'],
+  ['sort=', 'invalid_parameter'],
+  ['sort=--id', 'invalid_parameter'],
+  ['sort=first_name,', 'invalid_parameter'],
+  ['sort=groups[*].name', 'invalid_parameter'],
+  ['sort=id&sort=id', 'invalid_parameter'],
+  ['start_index=1&start_index=1', 'invalid_parameter'],
+  ['records_per_page=1&records_per_page=1', 'invalid_parameter'],
+  ['start_index=', 'invalid_parameter'],
+  ['start_index=-1', 'invalid_parameter'],
+  ['start_index=abc', 'invalid_parameter'],
+  ['start_index=1.5', 'invalid_parameter'],
+  ['start_index=1e1', 'invalid_parameter'],
+  ['records_per_page=', 'invalid_parameter'],
+  ['records_per_page=0', 'invalid_parameter'],
+  ['records_per_page=-1', 'invalid_parameter'],
+  ['records_per_page=ten', 'invalid_parameter'],
+  ['records_per_page=1001', 'limit_exceeded', '1000'],
+  ['id=', 'invalid_parameter'],
+  ['id=abc', 'invalid_parameter'],
+  ['id=007', 'invalid_parameter'],
+  ['id=!abc', 'invalid_parameter'],
+  ['id=1.0', 'invalid_parameter'],
+  ['id=-1', 'invalid_parameter'],
+  ['id[gt]=abc', 'invalid_parameter'],
+  ['id[lt]=', 'invalid_parameter'],
+  ['id[in]=', 'invalid_parameter'],
+  ['id[in]=1,,2', 'invalid_parameter'],
+  ['id[in]=1,x', 'invalid_parameter'],
+  ['groups[*].id=abc', 'invalid_parameter'],
+  ['groups[*].id=', 'invalid_parameter'],
+  ['first_name[exists]=maybe', 'invalid_parameter', 'true', 'false'],
+  ['first_name[exists]=', 'invalid_parameter'],
+  ['first_name[prefix]=', 'invalid_parameter'],
+  ['first_name[in]=', 'invalid_parameter'],
+]
+for (const [query, code, ...lists] of refused)
+  test(`GET /v1/users?${query} is refused`, async t => {
+    const answer = await api.get(`/v1/users?${query}`)
+    expectError(t, answer, 400, code)
+    for (const allowed of lists) t.true(answer.text.includes(allowed), `${allowed} in ${answer.text}`)
+  })
+
+test('several faults of parameters are reported at once', async t => {
+  const answer = await api.get('/v1/users?id=abc&nickname=x&records_per_page=1001')
+  expectError(t, answer, 400, 'invalid_parameter', 'unknown_parameter', 'limit_exceeded')
+  expectFaults(t, answer, {
+    id: 'invalid_parameter',
+    nickname: 'unknown_parameter',
+    records_per_page: 'limit_exceeded',
+  })
+})
+
+test('20 filters are allowed, 21 are not', async t => {
+  const filters = (count: number) =>
+    Array.from({ length: count }, (_, index) => `last_name=!nobody${index}`).join('&')
+  const paging = '&sort=id&start_index=0&records_per_page=100&include=groups'
+  const answer = await api.get(`/v1/users?${filters(20)}${paging}`)
+  expectOk(t, answer)
+  t.is(answer.body.meta.total_records, 1)
+  expectError(t, await api.get(`/v1/users?${filters(21)}`), 400, 'limit_exceeded')
+})
+
+test('a single resource knows no parameters of collections', async t => {
+  for (const query of [
+    'sort=id',
+    'start_index=0',
+    'records_per_page=1',
+    'first_name=Ada',
+    'id=1',
+    'groups[*].name=x',
+  ])
+    expectError(t, await api.get(`/v1/users/${user}?${query}`), 400, 'unknown_parameter')
+  expectError(t, await api.get(`/v1/users/${user}?include=friends`), 400, 'invalid_parameter')
+  expectError(t, await api.get(`/v1/users/${user}?include=groups&include=groups`), 400, 'invalid_parameter')
+})
+
+test('an unknown parameter is refused on every method, before the body and before existence', async t => {
+  const group = await api.create('/v1/groups', { name: 'Math' })
+  const unknown = Number.MAX_SAFE_INTEGER
+  const answers = [
+    await api.post('/v1/users?x=1', { first_name: 'a', last_name: 'b' }),
+    await api.post('/v1/users?x=1', '{'),
+    await api.post('/v1/users?x=1', { users: [] }),
+    await api.post('/v1/groups?x=1', { name: 'a' }),
+    await api.post(`/v1/users/${user}/groups?x=1`, { id: group }),
+    await api.get(`/v1/users/${user}?x=1`),
+    await api.get(`/v1/users/${unknown}?x=1`),
+    await api.put(`/v1/users/${user}?x=1`, {}),
+    await api.patch(`/v1/users/${user}?x=1`, {}),
+    await api.patch(`/v1/users/${unknown}?x=1`, { age: 1 }),
+    await api.delete(`/v1/users/${user}?x=1`),
+    await api.delete(`/v1/users/${unknown}?x=1`),
+    await api.delete(`/v1/users/${user}/groups/${group}?x=1`),
+    await api.get(`/v1/groups/${group}?x=1`),
+    await api.delete(`/v1/groups/${group}?x=1`),
+  ]
+  for (const answer of answers) expectError(t, answer, 400, 'unknown_parameter')
+  t.is((await api.send('HEAD', '/v1/users?x=1')).status, 400)
+  t.is((await api.get(`/v1/users/${user}`)).body.first_name, 'Ada')
+  t.is(await api.count('/v1/users'), 1)
+})

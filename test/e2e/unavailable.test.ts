@@ -1,0 +1,122 @@
+// The database goes away: 503 with Retry-After, nothing half stored, and all is well once it is back.
+import net from 'node:net'
+import test from 'ava'
+import mysql from 'mysql2/promise'
+import { expectError, expectOk } from '../support/expect.ts'
+import { createClient } from '../support/http.ts'
+import { createDatabase, startService } from '../support/service.ts'
+
+/** A TCP door to the database of `url` that can be slammed and opened again. */
+async function openDoor(url: string) {
+  const target = new URL(url)
+  const socketPath = target.searchParams.get('socketPath')
+  const open = new Set<net.Socket>()
+  let shut = false
+  const door = net.createServer(inside => {
+    if (shut) return inside.destroy()
+    const outside =
+      socketPath === null
+        ? net.connect(Number(target.port || 3306), target.hostname)
+        : net.connect(socketPath)
+    for (const [from, to] of [
+      [inside, outside],
+      [outside, inside],
+    ] as const) {
+      open.add(from)
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        open.delete(from)
+        to.destroy()
+      })
+      from.pipe(to)
+    }
+    return undefined
+  })
+  await new Promise<void>(resolve => door.listen(0, '127.0.0.1', () => resolve()))
+  const address = door.address()
+  target.searchParams.delete('socketPath')
+  target.hostname = '127.0.0.1'
+  target.port = String(typeof address === 'object' ? address?.port : '')
+  return {
+    url: target.href,
+    slam: () => {
+      shut = true
+      for (const socket of open) socket.destroy()
+    },
+    unlock: () => {
+      shut = false
+    },
+    close: () => door.close(),
+  }
+}
+
+const database = await createDatabase()
+const door = await openDoor(database)
+const service = await startService({ database: door.url, config: { database: { acquireTimeoutMs: 1000 } } })
+const api = createClient(service.url)
+const direct = await mysql.createConnection(database)
+test.after.always(async t => {
+  api.close()
+  await direct.end()
+  t.is(await service.stop(), 0)
+  door.close()
+})
+
+test.serial('without a database every request is 503 with Retry-After, and works again after it', async t => {
+  const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+  door.slam()
+  const answers = await Promise.all([
+    api.get(`/v1/users/${user}`),
+    api.get(`/v1/users/${user}?include=groups`),
+    api.get('/v1/users'),
+    api.post('/v1/users', { first_name: 'a', last_name: 'b' }),
+    api.post('/v1/users', { users: [{ first_name: 'a', last_name: 'b' }] }),
+    api.patch(`/v1/users/${user}`, { first_name: 'b' }),
+    api.delete(`/v1/users/${user}`),
+    api.post(`/v1/users/${user}/groups`, { id: 1 }),
+  ])
+  for (const answer of answers) {
+    expectError(t, answer, 503, 'unavailable')
+    t.regex(answer.headers['retry-after'] ?? '', /^\d+$/)
+  }
+  expectError(t, await api.get('/v1/nothing'), 404, 'route_not_found')
+  expectError(t, await api.post('/v1/users', { first_name: 'a' }), 400, 'missing_field')
+  door.unlock()
+  expectOk(t, await api.get(`/v1/users/${user}`))
+  t.is(await api.count('/v1/users'), 1)
+})
+
+test.serial('a connection lost within a batch: 503, and nothing of the batch is stored', async t => {
+  const before = await api.count('/v1/users')
+  // Somebody else holds one of the names without having committed it: the batch waits in the middle of its work.
+  await direct.beginTransaction()
+  await direct.query("INSERT INTO users (first_name, last_name, version) VALUES ('In', 'between', 1)")
+  const users = [
+    { first_name: 'First', last_name: 'Part' },
+    { first_name: 'In', last_name: 'between' },
+    { first_name: 'Last', last_name: 'Part' },
+  ]
+  const batch = api.post('/v1/users', { users })
+  await waitsForLock()
+  door.slam()
+  const answer = await batch
+  expectError(t, answer, 503, 'unavailable')
+  t.truthy(answer.headers['retry-after'])
+  await direct.rollback()
+  door.unlock()
+  t.is(await api.count('/v1/users'), before)
+  const again = await api.post('/v1/users', { users })
+  t.is(again.body.meta.created, users.length, again.text)
+})
+
+/** Resolves once a statement of the service waits for a lock of ours. */
+async function waitsForLock(): Promise<void> {
+  const deadline = Date.now() + 10_000
+  for (;;) {
+    const [waiting] = await direct.query<mysql.RowDataPacket[]>(
+      "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+    )
+    if (waiting.length > 0) return
+    if (Date.now() > deadline) throw new Error('the batch did not wait for the lock')
+  }
+}
