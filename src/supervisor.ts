@@ -1,94 +1,119 @@
-// Entry of the supervisor, the process that pm2 starts: it owns the control ports and the workers.
-import cluster from 'node:cluster'
+// Entry of the supervisor, the process that pm2 starts: it owns the control ports, the drain state and the workers.
 import { randomBytes } from 'node:crypto'
-import http from 'node:http'
 import { availableParallelism } from 'node:os'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ConfigError, loadConfig } from './config.ts'
 import { exitCodes, FatalError } from './exit-codes.ts'
-import { listen } from './listen.ts'
 import { createLog } from './log.ts'
-import { type ListenerState, readFact, type Wanted } from './messages.ts'
-import { readKeyPairs } from './supervisor/certificates.ts'
+import type { Wanted } from './messages.ts'
+import { loadCertificates } from './supervisor/certificates.ts'
+import { createCheckers } from './supervisor/checkers.ts'
+import { createCluster } from './supervisor/cluster.ts'
+import { createCommands } from './supervisor/commands.ts'
+import { createControl } from './supervisor/control.ts'
+import { createMaintenance } from './supervisor/maintenance.ts'
+import { connectPm2 } from './supervisor/pm2.ts'
+import { createStatus } from './supervisor/status.ts'
 
+/** Beyond the drain deadline, for a worker to end by itself. */
+const LAST_GRACE_MS = 2000
+
+/** @param reason a last word for people, whatever the log level */
+function end(exitCode: number, reason: string): never {
+  if (exitCode !== exitCodes.stopped) process.stderr.write(`users-api: ${reason}\n`)
+  process.exit(exitCode)
+}
+
+/** The worker beside this file: compiled like it, or run from source like it. */
+function workerFile(): string {
+  return fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url))
+}
+
+/** Resolves when the supervisor is up; from then on it lives by events. */
 async function supervise(): Promise<void> {
   const config = await loadConfig()
   if (config.database.url === null) throw new ConfigError(['database.url: is missing, set DATABASE_URL'])
   const log = createLog(config.log.level, 'supervisor')
-  const keyPairs = await readKeyPairs(config).catch((error: Error) => {
+  if (config.cache.url === null) log.warn('there is no REDIS_URL: the service runs without a cache')
+  const certificates = await loadCertificates(config).catch((error: Error) => {
     throw new ConfigError([error.message])
   })
   const ticketKeys = randomBytes(48).toString('base64')
-  const listening = new Set<number>()
-  let state: ListenerState = 'serving'
-  const labels = config.ports.map(port => port.label)
+  const checkers = createCheckers()
 
-  for (const port of config.ports) {
-    const server = http.createServer((request, response) => {
-      const label = labels.find(label => request.url === `/healthcheck/${label}`)
-      const [status, code] =
-        label === undefined
-          ? [400, 'port_not_found']
-          : state !== 'serving'
-            ? [404, 'maintenance']
-            : listening.size === 0
-              ? [503, 'no_worker']
-              : [200, 'serving']
-      response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
-      response.end(JSON.stringify({ meta: { status, message: code, code } }))
-    })
-    await listen(
-      server,
-      config.control.host,
-      port.port + config.control.offset,
-      `control port of ${port.label}`,
-    )
-  }
-
+  const maintenance = createMaintenance(config, log, () => {
+    cluster.tellAll()
+    control.follow().catch((error: Error) => log.error(error.message))
+  })
   const wanted = (): Wanted => ({
     type: 'wanted',
-    ports: Object.fromEntries(labels.map(label => [label, state])),
-    keyPairs,
+    ports: Object.fromEntries(
+      maintenance.labels.map(label => [label, maintenance.of(label).mode === null ? 'serving' : 'draining']),
+    ),
+    keyPairs: certificates.pairs(),
     ticketKeys,
   })
-  cluster.schedulingPolicy = cluster.SCHED_RR
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-  cluster.setupPrimary({ exec: fileURLToPath(new URL(`./worker.${extension}`, import.meta.url)), args: [] })
-  cluster.on('message', (worker, message) => {
-    const fact = readFact(message)
-    if (fact?.type === 'hello') worker.send(wanted(), () => {})
-    if (fact?.type === 'listening') {
-      listening.add(worker.id)
-      process.send?.('ready')
-    }
-    if (fact?.type === 'fatal') {
-      process.stderr.write(`users-api: ${fact.reason}\n`)
-      process.exit(fact.exitCode)
-    }
+  const cluster = createCluster({
+    limits: {
+      workers: config.workers === 'auto' ? availableParallelism() : config.workers,
+      bootMs: config.fleet.bootMs,
+      silentMs: config.fleet.silentMs,
+      retireMs: config.drain.deadlineMs + LAST_GRACE_MS,
+      bootFailures: config.fleet.bootFailures,
+    },
+    memoryBytes: config.fleet.memoryBytes,
+    exec: workerFile(),
+    log,
+    wanted,
+    listening: () => process.send?.('ready'),
+    end(exitCode, reason) {
+      log.info({ reason }, 'the supervisor ends')
+      end(exitCode, reason)
+    },
   })
-  cluster.on('exit', worker => {
-    listening.delete(worker.id)
-    if (state === 'serving') setTimeout(() => cluster.fork(), 100)
-    else if (Object.keys(cluster.workers ?? {}).length === 0) process.exit(exitCodes.stopped)
+  const status = createStatus({ config, maintenance, cluster, checkers })
+  const control = createControl({
+    config,
+    checkers,
+    health: status.health,
+    status: status.now,
+    isOpen: label => maintenance.of(label).mode !== 'refuse',
   })
-  const tell = (next: ListenerState): void => {
-    state = next
-    for (const worker of Object.values(cluster.workers ?? {})) worker?.send(wanted(), () => {})
+  const commands = createCommands({
+    config,
+    log,
+    maintenance,
+    cluster,
+    followed: control.follow,
+    status: status.now,
+    async reloadCertificates() {
+      const known = await certificates.reload()
+      cluster.tellAll()
+      return known
+    },
+  })
+
+  /** The first time it stops the service; again, it skips the wait that is on. */
+  const stop = (by: string): void => {
+    log.info({ by }, cluster.isStopping() ? 'no more waiting' : 'the service stops')
+    if (cluster.isStopping()) cluster.hurry()
+    else cluster.stop(maintenance.drainAll(by))
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => {
-      tell('draining')
-      setTimeout(() => tell('closing'), config.drain.delayMs)
-    })
-  const count = config.workers === 'auto' ? availableParallelism() : config.workers
-  for (let started = 0; started < count; started++) cluster.fork()
-  log.info({ workers: count }, 'the supervisor is up')
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
+  process.on('SIGUSR2', () => commands.run('reload', null, 'SIGUSR2'))
+  // Who started this process is gone: as an orphan it would hold the ports against its successor.
+  process.on('disconnect', () => stop('the end of pm2'))
+
+  await control.follow()
+  cluster.start()
+  connectPm2(process, commands)
 }
 
 try {
   await supervise()
 } catch (error) {
-  if (!(error instanceof ConfigError || error instanceof FatalError)) throw error
-  process.stderr.write(`users-api: ${error.message}\n`)
-  process.exit(error instanceof FatalError ? error.exitCode : exitCodes.configuration)
+  if (error instanceof FatalError) end(error.exitCode, error.message)
+  if (error instanceof ConfigError) end(exitCodes.configuration, error.message)
+  throw error
 }

@@ -14,13 +14,12 @@ type HttpsPort = Extract<DataPortConfig, { protocol: 'https' }>
 const YEAR_MS = 365 * 86_400_000
 
 /** @throws Error that says why this pair cannot serve */
-export function checkKeyPair({ certificate, key }: KeyPair): X509Certificate {
+function checkKeyPair({ certificate, key }: KeyPair): void {
   const parsed = new X509Certificate(certificate)
   if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key is not the certificate’s')
   if (Date.parse(parsed.validTo) <= Date.now())
     throw new Error(`the certificate expired on ${parsed.validTo}`)
   createSecureContext({ cert: certificate, key })
-  return parsed
 }
 
 /** A certificate of this machine's own making, one file with its key; made anew when it is missing or expired. */
@@ -64,24 +63,43 @@ async function readKeyPair(port: HttpsPort, folder: string): Promise<KeyPair> {
   return { certificate, key }
 }
 
-/**
- * Reads the certificate of every https port.
- * @returns by label
- * @throws Error that names the port and what is wrong with its certificate
- */
-export async function readKeyPairs(
-  config: Pick<Config, 'ports' | 'stateFile'>,
-): Promise<Record<string, KeyPair>> {
+async function readKeyPairs(config: Pick<Config, 'ports' | 'stateFile'>): Promise<Record<string, KeyPair>> {
   const pairs: Record<string, KeyPair> = {}
   for (const port of config.ports) {
     if (port.protocol !== 'https') continue
     try {
       pairs[port.label] = await readKeyPair(port, dirname(config.stateFile))
     } catch (error) {
-      throw new Error(
-        `the certificate of ${port.label}: ${error instanceof Error ? error.message : String(error)}`,
-      )
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new Error(`the certificate of ${port.label} cannot be used: ${reason}`)
     }
   }
   return pairs
+}
+
+/** What an operator recognizes a certificate by. */
+function describe({ certificate }: KeyPair): object {
+  const { subject, validTo, fingerprint256 } = new X509Certificate(certificate)
+  return { subject, valid_to: new Date(validTo).toISOString(), fingerprint: fingerprint256 }
+}
+
+/**
+ * Reads the certificates; those of later workers are the same until they are read again.
+ * @throws Error that names the port and what is wrong with its certificate
+ */
+export async function loadCertificates(config: Pick<Config, 'ports' | 'stateFile'>) {
+  let pairs = await readKeyPairs(config)
+  return {
+    /** By label. */
+    pairs: (): Readonly<Record<string, KeyPair>> => pairs,
+    /**
+     * Reads them again.
+     * @returns what each one is, by label
+     * @throws Error about a bad one: then none has changed
+     */
+    async reload(): Promise<Record<string, object>> {
+      pairs = await readKeyPairs(config)
+      return Object.fromEntries(Object.entries(pairs).map(([label, pair]) => [label, describe(pair)]))
+    },
+  }
 }

@@ -1,0 +1,213 @@
+// The workers' processes: does what the plan says, and records what becomes of it.
+import cluster, { type Worker } from 'node:cluster'
+import type { Log } from '../log.ts'
+import { type Beat, type Fact, readFact, type Wanted } from '../messages.ts'
+import {
+  after,
+  type Death,
+  emptyFleet,
+  type Fleet,
+  type FleetEvent,
+  type FleetWorker,
+  type Reload,
+} from './fleet.ts'
+import { type Limits, plan, type Step } from './plan.ts'
+
+export interface ClusterOptions {
+  readonly limits: Limits
+  /** Over this a worker is replaced, in good order. */
+  readonly memoryBytes: number
+  /** The file that a worker runs. */
+  readonly exec: string
+  readonly log: Log
+  /** What every worker that is not retiring should do now. */
+  wanted(): Wanted
+  /** A worker listens on every data port. */
+  listening(): void
+  /** The supervisor should end: nobody is left, or nobody comes up. */
+  end(exitCode: number, reason: string): never
+}
+
+/** A worker as it is known, for the status. */
+export interface WorkerView extends FleetWorker {
+  readonly pid: number | undefined
+  /** `Date.now()` at its fork. */
+  readonly startedMs: number
+  /** The last one. */
+  readonly beat: Beat | undefined
+}
+
+interface Handle {
+  readonly worker: Worker
+  readonly startedMs: number
+  beat?: Beat
+  /** What it said why it must end. */
+  fatal?: Extract<Fact, { type: 'fatal' }>
+  killReason?: string
+}
+
+export type Cluster = ReturnType<typeof createCluster>
+
+function deathOf({ fatal, killReason }: Handle, code: number, signal: string | null): Death {
+  if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode, fromOutside: false }
+  if (killReason !== undefined) return { reason: killReason, fromOutside: false }
+  return { reason: `it ended with ${signal ?? `exit code ${code}`}`, fromOutside: signal === 'SIGKILL' }
+}
+
+export function createCluster(options: ClusterOptions) {
+  const { limits, log } = options
+  const handles = new Map<number, Handle>()
+  let fleet: Fleet = emptyFleet
+  let timer: NodeJS.Timeout | undefined
+  let awake = false
+  let lastRunMs = performance.now()
+  let reloaded = (_outcome: Reload): void => {}
+
+  function record(event: FleetEvent): void {
+    const before = fleet.reload
+    fleet = after(fleet, event, limits.workers, performance.now())
+    if (before.state === 'running' && fleet.reload.state !== 'running') reloaded(fleet.reload)
+    wake()
+  }
+
+  /** Looks at the plan soon: after the messages that have arrived, so that nobody is judged unheard. */
+  function wake(): void {
+    if (awake) return
+    awake = true
+    setImmediate(run)
+  }
+
+  function run(): void {
+    const nowMs = performance.now()
+    // Beats wake it all the time. If they did not, it was stopped itself, and heard nobody for that reason.
+    if (nowMs - lastRunMs > limits.silentMs / 2) record({ type: 'slept' })
+    lastRunMs = nowMs
+    for (;;) {
+      const { steps, wakeAtMs } = plan(fleet, limits, nowMs)
+      if (steps.length === 0) {
+        clearTimeout(timer)
+        if (wakeAtMs < Infinity) timer = setTimeout(wake, Math.ceil(wakeAtMs - nowMs))
+        break
+      }
+      for (const step of steps) {
+        perform(step)
+      }
+    }
+    awake = false
+  }
+
+  function perform(step: Step): void {
+    switch (step.do) {
+      case 'fork':
+        fork()
+        break
+      case 'retire':
+        log.info({ worker: handles.get(step.id)?.worker.process.pid }, 'a worker retires')
+        record({ type: 'retired', id: step.id })
+        tell(step.id)
+        break
+      case 'kill':
+        kill(step.id, step.reason)
+        break
+      case 'end':
+        options.end(step.exitCode, step.reason)
+    }
+  }
+
+  function kill(id: number, reason: string): void {
+    record({ type: 'killed', id })
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    log.error({ worker: handle.worker.process.pid, reason }, 'a worker is killed')
+    handle.killReason = reason
+    // Not worker.kill(), which waits for the worker to agree.
+    handle.worker.process.kill('SIGKILL')
+  }
+
+  function fork(): void {
+    const worker = cluster.fork()
+    handles.set(worker.id, { worker, startedMs: Date.now() })
+    // Without a process there is no exit to wait for.
+    worker.on('error', error => {
+      log.error({ reason: error.message }, 'a worker is in trouble')
+      if (worker.process.pid === undefined) exited(worker.id, -1, null)
+    })
+    record({ type: 'forked', id: worker.id })
+  }
+
+  function heard(id: number, fact: Fact): void {
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    const withoutDatabase = fact.type === 'beat' && fact.databaseDownSinceMs !== undefined
+    const overweight = fact.type === 'beat' && fact.rssBytes > options.memoryBytes
+    record({ type: 'heard', id, withoutDatabase, overweight })
+    if (fact.type === 'hello') tell(id)
+    else if (fact.type === 'listening') {
+      record({ type: 'listening', id })
+      options.listening()
+    } else if (fact.type === 'beat') handle.beat = fact
+    else handle.fatal = fact
+  }
+
+  function exited(id: number, code: number, signal: string | null): void {
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    const death = deathOf(handle, code, signal)
+    const asked = fleet.stop !== undefined || stateOf(id) === 'retiring'
+    log[asked ? 'info' : 'warn'](
+      { pid: handle.worker.process.pid, reason: death.reason },
+      'a worker has ended',
+    )
+    handles.delete(id)
+    record({ type: 'exited', id, death })
+  }
+
+  const stateOf = (id: number) => fleet.workers.find(worker => worker.id === id)?.state
+
+  /** Says to a worker what is wanted of it; a worker that dies meanwhile needs not know. */
+  function tell(id: number): void {
+    const wanted = options.wanted()
+    const closing = Object.keys(wanted.ports).map(label => [label, 'closing'] as const)
+    const message = stateOf(id) === 'retiring' ? { ...wanted, ports: Object.fromEntries(closing) } : wanted
+    handles.get(id)?.worker.send(message, () => {})
+  }
+
+  cluster.on('message', (worker, message) => {
+    const fact = readFact(message)
+    if (fact !== undefined) heard(worker.id, fact)
+  })
+  cluster.on('exit', (worker, code, signal) => exited(worker.id, code, signal))
+
+  return {
+    start(): void {
+      // Balances keep-alive connections best; a shared socket takes more connections a second.
+      cluster.schedulingPolicy = cluster.SCHED_RR
+      cluster.setupPrimary({ exec: options.exec, args: [] })
+      wake()
+    },
+    /** Says to all workers what is wanted now. */
+    tellAll(): void {
+      for (const id of handles.keys()) tell(id)
+    },
+    /** Replaces every worker, one after another. Not while another reload is running. */
+    reload(): Promise<Reload> {
+      const outcome = new Promise<Reload>(resolve => {
+        reloaded = resolve
+      })
+      record({ type: 'reload' })
+      return outcome
+    },
+    stop: (delayMs: number) => record({ type: 'stop', delayMs }),
+    /** Ends the present wait of a stop. */
+    hurry: () => record({ type: 'hurry' }),
+    isReloading: () => fleet.reload.state === 'running',
+    isStopping: () => fleet.stop !== undefined,
+    workers: (): WorkerView[] =>
+      fleet.workers.flatMap(worker => {
+        const handle = handles.get(worker.id)
+        if (handle === undefined) return []
+        const { startedMs, beat } = handle
+        return [{ ...worker, pid: handle.worker.process.pid, startedMs, beat }]
+      }),
+  }
+}

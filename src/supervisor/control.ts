@@ -1,0 +1,110 @@
+// The control ports: plain HTTP for health checks and status, read-only. Each answers for every label.
+import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Config } from '../config.ts'
+import { listen } from '../listen.ts'
+import type { createCheckers } from './checkers.ts'
+import type { Health } from './health.ts'
+
+export interface ControlOptions {
+  readonly config: Pick<Config, 'ports' | 'control'>
+  readonly checkers: ReturnType<typeof createCheckers>
+  health(label: string): Health
+  /** What `/status` shows. */
+  status(): unknown
+  /** Whether this label's control port accepts connections: in the mode `refuse` it does not. */
+  isOpen(label: string): boolean
+}
+
+interface Answer {
+  readonly status: number
+  readonly body: unknown
+  readonly headers?: Record<string, string>
+}
+
+const HEALTH = '/healthcheck/'
+
+function failure(status: number, code: string, message: string): Answer {
+  return { status, body: { meta: { status, message, code } } }
+}
+
+/** Plain IPv4, also where the socket is IPv6. */
+function addressOf(request: IncomingMessage): string {
+  return (request.socket.remoteAddress ?? 'unknown').replace(/^::ffff:/, '')
+}
+
+function send(request: IncomingMessage, response: ServerResponse, { status, body, headers }: Answer): void {
+  const text = JSON.stringify(body)
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+    'Cache-Control': 'no-store',
+    ...headers,
+  })
+  response.end(request.method === 'HEAD' ? undefined : text)
+}
+
+export function createControl(options: ControlOptions) {
+  const { config, checkers } = options
+  const labels = config.ports.map(port => port.label)
+
+  function check(request: IncomingMessage, label: string): Answer {
+    const { status, code, message } = options.health(label)
+    const state = request.headers['x-haproxy-server-state']
+    checkers.checked(label, {
+      address: addressOf(request),
+      seen: new Date().toISOString(),
+      status,
+      server_state: typeof state === 'string' ? state : null,
+    })
+    return { status, body: { meta: { status, message, code } } }
+  }
+
+  function answer(request: IncomingMessage): Answer {
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return {
+        ...failure(405, 'method_not_allowed', 'a control port is read-only'),
+        headers: { Allow: 'GET, HEAD' },
+      }
+    const [path] = (request.url ?? '').split('?')
+    if (path === '/status') return { status: 200, body: options.status() }
+    const label = labels.find(one => path === HEALTH + one)
+    if (label !== undefined) return check(request, label)
+    // Not 404, which would turn a mistyped check into a silent drain.
+    const known = labels.map(one => HEALTH + one).join(', ')
+    return failure(400, 'port_not_found', `there is no ${path}; the health checks are ${known}`)
+  }
+
+  const doors = config.ports.map(({ label, port }) => {
+    const server = http.createServer({ requireHostHeader: false }, (request, response) =>
+      send(request, response, answer(request)),
+    )
+    // A TCP connect is a check, too: whoever hangs up at once, or resets, is no error.
+    server.on('clientError', (_error, socket) => socket.destroy())
+    const use = `control port of ${label}`
+    const open = () => listen(server, config.control.host, port + config.control.offset, use)
+    return { label, server, open, settled: Promise.resolve() }
+  })
+
+  return {
+    /**
+     * Opens and closes the control ports as their modes want it now.
+     * @throws FatalError where one cannot be opened
+     */
+    async follow(): Promise<void> {
+      await Promise.all(
+        doors.map(door => {
+          // One after another: opening may take its time.
+          const settle = async (): Promise<void> => {
+            const open = options.isOpen(door.label)
+            if (open === door.server.listening) return
+            if (open) return door.open()
+            door.server.close()
+            door.server.closeAllConnections()
+          }
+          door.settled = door.settled.then(settle, settle)
+          return door.settled
+        }),
+      )
+    },
+  }
+}

@@ -1,0 +1,32 @@
+// pm2's custom actions over the IPC channel that it opens, spoken by hand: its injected module swallows errors.
+import { z } from 'zod'
+import { type Commands, commandNames } from './commands.ts'
+
+/** Without a parameter pm2 sends the bare name. */
+const trigger = z.union([
+  z.string().transform(msg => ({ msg, opts: null })),
+  z.object({
+    msg: z.string(),
+    opts: z
+      .string()
+      .nullish()
+      .transform(opts => opts ?? null),
+  }),
+])
+
+/** Makes the commands known to pm2, and answers those that come in. Without pm2 it does nothing. */
+export function connectPm2(channel: NodeJS.Process, commands: Commands): void {
+  // pm2 may be gone when the answer is ready: then nobody waits for it.
+  const send = (message: object): void => void channel.send?.(message, undefined, undefined, () => {})
+
+  for (const name of commandNames) {
+    const arity = name === 'drain' || name === 'wait' || name === 'resume' ? 1 : 0
+    send({ type: 'axm:action', data: { action_name: name, action_type: 'custom', arity, opts: null } })
+  }
+  channel.on('message', async message => {
+    const { data } = trigger.safeParse(message)
+    if (data === undefined || !commandNames.some(name => name === data.msg)) return
+    const reply = await commands.run(data.msg, data.opts, 'pm2')
+    send({ type: 'axm:reply', data: { action_name: data.msg, return: reply } })
+  })
+}

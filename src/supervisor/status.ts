@@ -1,0 +1,93 @@
+// What is known at this moment, for operators, pages and health checks: all from memory.
+import type { Config, DataPortConfig } from '../config.ts'
+import type { Checker, Checkers } from './checkers.ts'
+import type { Cluster, WorkerView } from './cluster.ts'
+import { type Health, healthOf } from './health.ts'
+import type { Maintenance } from './maintenance.ts'
+import { type DrainMode, type PortState, stateOf } from './ports.ts'
+
+export interface StatusOptions {
+  readonly config: Pick<Config, 'ports' | 'control' | 'health'>
+  readonly maintenance: Maintenance
+  readonly cluster: Cluster
+  readonly checkers: Checkers
+}
+
+export interface PortStatus {
+  readonly port: number
+  readonly control_port: number
+  readonly state: PortState
+  /** How its checks tell of the maintenance; null while it serves. */
+  readonly mode: DrainMode | null
+  readonly since: string
+  readonly by: string
+  readonly connections: number
+  readonly in_flight: number
+  readonly checkers: readonly Checker[]
+}
+
+export interface WorkerStatus {
+  readonly pid: number | undefined
+  readonly state: WorkerView['state'] | 'killed'
+  readonly started: string
+  readonly in_flight: number
+  readonly lag_ms: number
+}
+
+export interface Status {
+  readonly ports: Readonly<Record<string, PortStatus>>
+  readonly workers: readonly WorkerStatus[]
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0)
+}
+
+function workerStatus({ pid, state, killed, startedMs, beat }: WorkerView): WorkerStatus {
+  return {
+    pid,
+    state: killed ? 'killed' : state,
+    started: new Date(startedMs).toISOString(),
+    in_flight: sum(Object.values(beat?.ports ?? {}).map(report => report.inFlight)),
+    lag_ms: beat?.lagMs ?? 0,
+  }
+}
+
+export function createStatus({ config, maintenance, cluster, checkers }: StatusOptions) {
+  function portStatus({ label, port }: DataPortConfig): PortStatus {
+    const intent = maintenance.of(label)
+    const reports = cluster.workers().flatMap(({ beat }) => beat?.ports[label] ?? [])
+    return {
+      port,
+      control_port: port + config.control.offset,
+      state: stateOf(intent, reports),
+      ...intent,
+      connections: sum(reports.map(report => report.connections)),
+      in_flight: sum(reports.map(report => report.inFlight)),
+      checkers: checkers.of(label, new Date()),
+    }
+  }
+
+  return {
+    now: (): Status => ({
+      ports: Object.fromEntries(config.ports.map(port => [port.label, portStatus(port)])),
+      workers: cluster.workers().map(workerStatus),
+    }),
+
+    /** What a health check of the label is told. */
+    health(label: string): Health {
+      // Where the service stops, a retiring worker still serves those who are connected.
+      const serving = cluster.workers().filter(({ state }) => state === 'ready' || cluster.isStopping())
+      const reports = serving.flatMap(({ beat }) => beat?.ports[label] ?? [])
+      return healthOf(
+        label,
+        {
+          state: stateOf(maintenance.of(label), reports),
+          databaseDownSinceMs: serving.map(({ beat }) => beat?.databaseDownSinceMs),
+        },
+        config.health.databaseGraceMs,
+        Date.now(),
+      )
+    },
+  }
+}
