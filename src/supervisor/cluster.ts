@@ -155,7 +155,7 @@ export function createCluster(options: ClusterOptions) {
     const death = deathOf(handle, code, signal)
     const asked = fleet.stop !== undefined || stateOf(id) === 'retiring'
     log[asked ? 'info' : 'warn'](
-      { pid: handle.worker.process.pid, reason: death.reason },
+      { worker: handle.worker.process.pid, reason: death.reason },
       'a worker has ended',
     )
     handles.delete(id)
