@@ -98,7 +98,7 @@ export async function prepareMysql(
       '--no-defaults',
       `--datadir=${data}`,
       `--socket=${socketPath}`,
-      `--pid-file=${join(data, 'server.pid')}`,
+      `--pid-file=${join(folder, 'mysql.pid')}`,
       ...args,
     ],
     url: `mysql://root@localhost/${database}?${new URLSearchParams({ socketPath })}`,

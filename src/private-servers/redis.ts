@@ -20,6 +20,7 @@ export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promi
     unixsocket: socketPath,
     unixsocketperm: '700',
     dir: folder,
+    pidfile: join(folder, 'redis.pid'),
     save: '',
     appendonly: 'no',
     maxmemory: '128mb',

@@ -1,0 +1,96 @@
+// The service itself under pm2: started as ecosystem.config.js says, healthy on every port, stopped with its servers.
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import { z } from 'zod'
+import { serviceName } from '../command-line.ts'
+import { type Config, root } from '../config.ts'
+import type { ProcessManager } from './process-manager.ts'
+import { stopServers } from './servers.ts'
+
+/** Where the private servers keep their data. */
+export const base = join(root, 'var')
+
+const HEALTHY_TIMEOUT_MS = 60_000
+const CHECK_TIMEOUT_MS = 2000
+const PAUSE_MS = 100
+
+const ecosystem = z.object({ apps: z.array(z.looseObject({ name: z.string() })) })
+
+/** @param env goes before the environment of this process */
+export async function startService(
+  manager: ProcessManager,
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { apps } = ecosystem.parse(await import(pathToFileURL(join(root, 'ecosystem.config.js')).href))
+  for (const app of apps) await manager.start({ ...app, env })
+}
+
+/** Stops the service, then its private servers. @returns whether anything ran */
+export async function stopEverything(manager: ProcessManager): Promise<boolean> {
+  const known = await manager.isKnown(serviceName)
+  if (known) await manager.remove(serviceName)
+  return (await stopServers(manager, base)) > 0 || known
+}
+
+/** A host to connect to, for one that is listened on. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+type Port = Config['ports'][number]
+
+export function dataUrl(config: Config, { protocol, port }: Port): string {
+  return `${protocol}://${reachable(config.host)}:${port}`
+}
+
+/** @param control the data port whose control port is asked; any answers for every label */
+export function healthUrl(config: Config, { label }: Port, control: Port): string {
+  return `http://${reachable(config.control.host)}:${control.port + config.control.offset}/healthcheck/${label}`
+}
+
+/** Asks for a health check; gives its status, or undefined where nobody answers. */
+async function check(url: string): Promise<number | undefined> {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
+    await answer.body?.cancel()
+    return answer.status
+  } catch {
+    return undefined
+  }
+}
+
+/** A port in maintenance answers 404 or, its control port closed, lets another control port answer so. */
+async function checkPort(config: Config, port: Port): Promise<number | undefined> {
+  const own = await check(healthUrl(config, port, port))
+  if (own !== undefined) return own
+  const others = config.ports.filter(other => other !== port)
+  const answers = await Promise.all(others.map(other => check(healthUrl(config, port, other))))
+  return answers.find(status => status === 404)
+}
+
+/**
+ * Waits until every port's health check answers 200, or 404: an operator's maintenance outlives a restart.
+ * @returns the labels of the ports in maintenance
+ * @throws AppEndedError if the service ends meanwhile, Error if it takes too long
+ */
+export async function untilHealthy(config: Config, manager: ProcessManager): Promise<string[]> {
+  const giveUpMs = performance.now() + HEALTHY_TIMEOUT_MS
+  const inMaintenance: string[] = []
+  for (const port of config.ports) {
+    for (;;) {
+      const status = await checkPort(config, port)
+      if (status === 404) inMaintenance.push(port.label)
+      if (status === 404 || status === 200) break
+      await manager.assertUp(serviceName)
+      if (performance.now() > giveUpMs)
+        throw new Error(
+          `${healthUrl(config, port, port)} answers ${status ?? 'nothing'} after ${HEALTHY_TIMEOUT_MS / 1000} s:` +
+            ` see the logs in ~/.pm2/logs`,
+        )
+      await delay(PAUSE_MS)
+    }
+  }
+  return inMaintenance
+}
