@@ -1,11 +1,14 @@
 // Entry of a worker process: serves the API on every data port, and obeys the supervisor's messages alone.
 import cluster from 'node:cluster'
+import type { RequestListener } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { exitCodes, FatalError } from './exit-codes.ts'
+import { createApp } from './http/app.ts'
 import { createDataPort, type DataPort } from './http/data-port.ts'
 import { createLog } from './log.ts'
 import { type Fact, readWanted, type Wanted } from './messages.ts'
+import { createCache } from './store/cache.ts'
 import { createDatabase, type Database } from './store/database.ts'
 import { UnmigratedError } from './store/migrate.ts'
 
@@ -39,7 +42,7 @@ function startBeats(everyMs: number, database: Database, ports: readonly DataPor
 }
 
 /** The ports as the first message of the supervisor wants them; they do not listen yet. */
-function createPorts(config: Config, wanted: Wanted): DataPort[] {
+function createPorts(config: Config, wanted: Wanted, listener: RequestListener): DataPort[] {
   const ticketKeys = Buffer.from(wanted.ticketKeys, 'base64')
   return config.ports.map(port =>
     createDataPort({
@@ -47,7 +50,7 @@ function createPorts(config: Config, wanted: Wanted): DataPort[] {
       config,
       keyPair: wanted.keyPairs[port.label],
       ticketKeys,
-      listener: (_request, response) => response.end('{}'),
+      listener,
     }),
   )
 }
@@ -96,12 +99,14 @@ async function serve(): Promise<void> {
   })
 
   await database.ready()
-  ports.push(...createPorts(config, first))
+  const cache = createCache(config.cache, log)
+  ports.push(...createPorts(config, first, createApp({ limits: config.limits, database, cache, log })))
   obey()
   await Promise.all(ports.map(port => port.listen()))
   await say({ type: 'listening' })
   log.info('the worker listens')
   await Promise.all(ports.map(port => port.closed))
+  cache.close()
   await database.close()
   await leave()
 }

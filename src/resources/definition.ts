@@ -29,6 +29,11 @@ export interface Resource {
   readonly unique: readonly string[]
   /** What `include`, related filters and the membership endpoints offer. */
   readonly relation?: Relation
+  /**
+   * The table of one row whose token changes when one of it is renamed or removed: so long as it stays, what was cached
+   * of them holds. Needed by what others are related to.
+   */
+  readonly generation?: string
 }
 
 /** A row as the database gives it; `version` is new after every write to the row or its memberships. */
@@ -36,6 +41,15 @@ export interface Row {
   readonly id: number
   readonly version: number
   readonly [field: string]: unknown
+}
+
+/** @throws TypeError for what is no row of a resource's table */
+export function readRow(value: unknown): Row {
+  if (typeof value === 'object' && value !== null && 'id' in value && 'version' in value) {
+    const { id, version } = value
+    if (typeof id === 'number' && typeof version === 'number') return { ...value, id, version }
+  }
+  throw new TypeError('the database gave a row without id or version')
 }
 
 /** The values of a resource's fields; `null` is a field that is missing. */

@@ -6,4 +6,5 @@ export const groups: Resource = {
   plural: 'groups',
   fields: { name: { maxCodePoints: 255, required: 'always' } },
   unique: ['name'],
+  generation: 'group_generation',
 }

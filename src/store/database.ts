@@ -1,9 +1,9 @@
 // The database: Knex with its pool, transactions that outlast a deadlock, and whether it can be reached.
 import { setTimeout as delay } from 'node:timers/promises'
-import knexModule, { type Knex } from 'knex'
+import type { Knex } from 'knex'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
-import { connection, prepareSession } from './connection.ts'
+import { openPool } from './connection.ts'
 import { isNotUpYet, isUnreachable, retryContended, translate } from './failures.ts'
 import { assertMigrated } from './migrate.ts'
 
@@ -28,23 +28,11 @@ export interface Database {
 }
 
 export function createDatabase(settings: Config['database'] & { url: string }, log: Log): Database {
-  const knex = knexModule.knex({
-    client: 'mysql2',
-    connection: connection(settings.url),
-    acquireConnectionTimeout: settings.acquireTimeoutMs,
-    // Knex would write to standard error, in no format; failures come back as errors in any case.
-    log: {
-      warn: text => log.debug(text),
-      error: text => log.debug(text),
-      deprecate: text => log.debug(text),
-    },
-    pool: {
-      min: 0,
-      max: settings.poolMax,
-      afterCreate: (raw: Parameters<typeof prepareSession>[0], done: (error?: unknown) => void) =>
-        prepareSession(raw).then(() => done(), done),
-    },
-  })
+  const knex = openPool(
+    settings.url,
+    { max: settings.poolMax, acquireTimeoutMs: settings.acquireTimeoutMs },
+    log,
+  )
   let downSinceMs: number | undefined
 
   function noteAnswer(): void {

@@ -1,11 +1,12 @@
 // Brings a database to the schema of this code.
-import knexModule, { type Knex } from 'knex'
+import type { Knex } from 'knex'
 import type { Log } from '../log.ts'
-import { connection } from './connection.ts'
+import { openPool } from './connection.ts'
 import { isDriverError } from './failures.ts'
 import { migrationSource, migrations } from './migrations/index.ts'
 
 const LOCK_SECONDS = 120
+const ACQUIRE_TIMEOUT_MS = 10_000
 
 /** The schema is older than the code. */
 export class UnmigratedError extends Error {
@@ -29,15 +30,11 @@ export async function assertMigrated(knex: Knex): Promise<void> {
   if (missing.length > 0) throw new UnmigratedError(missing)
 }
 
-async function createDatabase(url: string): Promise<void> {
+async function createDatabase(url: string, log: Log): Promise<void> {
   const name = decodeURIComponent(new URL(url).pathname.slice(1))
   const server = new URL(url)
   server.pathname = '/'
-  const knex = knexModule.knex({
-    client: 'mysql2',
-    connection: connection(server.href),
-    pool: { min: 0, max: 1 },
-  })
+  const knex = openPool(server.href, { max: 1, acquireTimeoutMs: ACQUIRE_TIMEOUT_MS }, log)
   await knex.raw('CREATE DATABASE IF NOT EXISTS ??', [name]).finally(() => knex.destroy())
 }
 
@@ -47,11 +44,11 @@ async function createDatabase(url: string): Promise<void> {
  * @returns the names of the migrations that were applied
  */
 export async function migrate(url: string, log: Log): Promise<string[]> {
-  const knex = knexModule.knex({ client: 'mysql2', connection: connection(url), pool: { min: 0, max: 3 } })
+  const knex = openPool(url, { max: 3, acquireTimeoutMs: ACQUIRE_TIMEOUT_MS }, log)
   try {
     await knex.raw('SELECT 1').catch(async (error: unknown) => {
       if (!isDriverError(error) || error.code !== 'ER_BAD_DB_ERROR') throw error
-      await createDatabase(url)
+      await createDatabase(url, log)
     })
     return await underLock(knex, async () => {
       // Whoever left Knex's own lock behind is dead: the server's lock is ours.

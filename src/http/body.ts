@@ -1,0 +1,70 @@
+// Request bodies: koa-bodyparser reads the bytes within the limit; that they are JSON in UTF-8 is checked here.
+import type { Context } from 'koa'
+import bodyParser from 'koa-bodyparser'
+import { ApiError } from './errors.ts'
+
+const mediaTypes = ['application/json', 'application/merge-patch+json']
+
+/** @returns the JSON value that the request carries. @throws ApiError */
+export type ReadBody = (ctx: Context) => Promise<unknown>
+
+/** The type is looked at before the size, and both before the first byte is read. */
+function assertMediaType(ctx: Context): void {
+  const { headers } = ctx.req
+  const coding = headers['content-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'identity')
+    throw new ApiError(
+      'unsupported_media_type',
+      `the content encoding ${coding} is not supported, allowed is identity`,
+    )
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
+  if (headers['content-type'] === undefined && !hasBody) return
+  const { type, charset } = ctx.request
+  if (!mediaTypes.includes(type) || !['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
+    throw new ApiError(
+      'unsupported_media_type',
+      `the content type ${JSON.stringify(headers['content-type'] ?? '')} is not supported, allowed is application/json in UTF-8`,
+    )
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (error) {
+    const reason =
+      bytes.length === 0 ? 'it is empty' : error instanceof SyntaxError ? error.message : 'it is not UTF-8'
+    throw new ApiError('malformed_json', `the body is not JSON: ${reason}`)
+  }
+}
+
+/** What raw-body says of a body that it could not read. */
+function readingError(error: unknown, limitBytes: number): unknown {
+  const type = error instanceof Error && 'type' in error ? error.type : undefined
+  if (type === 'entity.too.large')
+    return new ApiError('content_too_large', `the body is over the limit of ${limitBytes} bytes`)
+  if (type === 'request.aborted' || type === 'request.size.invalid')
+    return new ApiError('malformed_request', 'the body ended early')
+  return error
+}
+
+/** @param limitBytes of a body, inclusive */
+export function createReadBody(limitBytes: number): ReadBody {
+  const options = {
+    enableTypes: ['text'],
+    extendTypes: { text: mediaTypes },
+    textLimit: `${limitBytes}b`,
+    // One character a byte: as UTF-8, wrong bytes would silently become U+FFFD.
+    encoding: 'binary',
+  }
+  const read = bodyParser(options)
+  return async ctx => {
+    assertMediaType(ctx)
+    try {
+      await read(ctx, async () => {})
+    } catch (error) {
+      throw readingError(error, limitBytes)
+    }
+    const { body } = ctx.request
+    return parseJson(Buffer.from(typeof body === 'string' ? body : '', 'binary'))
+  }
+}

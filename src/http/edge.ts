@@ -1,0 +1,78 @@
+// The first and last middleware: every response has a Request-Id, every failure is JSON, no request is over the limits.
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Context, Middleware } from 'koa'
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+import { answer } from './answer.ts'
+import { ApiError, errorBody } from './errors.ts'
+
+const saneToken = /^[A-Za-z0-9._~+/=-]{1,128}$/
+
+function requestIdOf({ headers }: IncomingMessage): string {
+  const sent = headers['request-id']
+  return typeof sent === 'string' && saneToken.test(sent) ? sent : randomUUID()
+}
+
+/** What the header section takes on the wire: `Name: value` and CRLF each. */
+function headerBytes(rawHeaders: readonly string[]): number {
+  let bytes = 0
+  for (const text of rawHeaders) bytes += text.length + 2
+  return bytes
+}
+
+/** @throws ApiError for what is over the limits, or breaks RFC 9112 where Node's parser lets it pass */
+function assertSane(request: IncomingMessage, limits: Config['limits']): void {
+  const { url = '', rawHeaders } = request
+  if (url.length > limits.urlBytes)
+    throw new ApiError('uri_too_long', `the request target is over the limit of ${limits.urlBytes} bytes`)
+  if (headerBytes(rawHeaders) > limits.headerBytes)
+    throw new ApiError('headers_too_large', `the headers are over the limit of ${limits.headerBytes} bytes`)
+  // RFC 9112, 3.2: exactly one Host in HTTP/1.1.
+  const hosts = request.headersDistinct.host?.length ?? 0
+  if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1'))
+    throw new ApiError('malformed_request', `the request has ${hosts} Host headers, one is needed`)
+}
+
+/** Every spelling of a path becomes one: `%75sers` is `users`, but an escaped slash stays. @throws ApiError */
+function normalizePath(ctx: Context): void {
+  const { path } = ctx
+  if (!/[%\x80-\xff]/.test(path)) return
+  const escaped = path.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`)
+  try {
+    ctx.path = escaped
+      .split('/')
+      .map(part => encodeURIComponent(decodeURIComponent(part)))
+      .join('/')
+  } catch {
+    throw new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')
+  }
+}
+
+function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void {
+  const error =
+    thrown instanceof ApiError
+      ? thrown
+      : new ApiError('internal_error', 'something went wrong here, the request id leads to its log line', {
+          cause: thrown,
+        })
+  if (error.status >= 500)
+    log.error({ requestId, reason: error.cause, method: ctx.method, path: ctx.path }, error.code)
+  ctx.status = error.status
+  ctx.set(error.headers)
+  answer(ctx, errorBody(error, requestId))
+}
+
+export function createEdge(limits: Config['limits'], log: Log): Middleware {
+  return async (ctx, next) => {
+    const requestId = requestIdOf(ctx.req)
+    ctx.set('Request-Id', requestId)
+    try {
+      assertSane(ctx.req, limits)
+      normalizePath(ctx)
+      await next()
+    } catch (error) {
+      fail(ctx, error, requestId, log)
+    }
+  }
+}

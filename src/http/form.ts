@@ -1,0 +1,42 @@
+// Query strings as forms write them: `+` and `%20` are a space, every character may be escaped, bytes are UTF-8.
+// https://url.spec.whatwg.org/#urlencoded-parsing, but what it would replace or guess is refused.
+
+export interface Pair {
+  readonly name: string
+  readonly value: string
+  /** The pair as it was sent. */
+  readonly raw: string
+}
+
+/** A name or value that is not percent-encoded UTF-8; `raw` is the pair it stands in. */
+export class FormError extends Error {
+  readonly raw: string
+  constructor(raw: string) {
+    super(`${JSON.stringify(raw)} is not percent-encoded UTF-8`)
+    this.raw = raw
+  }
+}
+
+// Node gives bytes over 127 as one character each.
+const escapeBytes = (text: string) =>
+  text.replaceAll(/[\x80-\xff]/g, character => `%${character.charCodeAt(0).toString(16)}`)
+
+function decode(text: string): string {
+  return decodeURIComponent(escapeBytes(text.replaceAll('+', ' ')))
+}
+
+/** @throws FormError */
+export function parseForm(query: string): Pair[] {
+  const pairs: Pair[] = []
+  for (const raw of query.split('&')) {
+    if (raw === '') continue
+    const equals = raw.indexOf('=')
+    const [name, value] = equals === -1 ? [raw, ''] : [raw.slice(0, equals), raw.slice(equals + 1)]
+    try {
+      pairs.push({ name: decode(name), value: decode(value), raw })
+    } catch {
+      throw new FormError(raw)
+    }
+  }
+  return pairs
+}

@@ -1,0 +1,73 @@
+// Redis as a place for answers that can be had again: whatever is wrong with it, nothing fails and nothing is stale.
+import { Cluster, Redis } from 'ioredis'
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+
+export interface Cache {
+  /** One value a key, undefined where there is none or where Redis does not answer in time. */
+  read(keys: readonly string[]): Promise<(string | undefined)[]>
+  /** Stores values in the background. */
+  write(entries: readonly (readonly [key: string, value: string])[]): void
+  close(): void
+}
+
+const uncached: Cache = {
+  read: keys => Promise.resolve(keys.map(() => undefined)),
+  write: () => {},
+  close: () => {},
+}
+
+const LONGEST_RECONNECT_MS = 2000
+
+function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis | Cluster {
+  const options = {
+    commandTimeout: timeoutMs,
+    connectTimeout: 10 * timeoutMs,
+    // While Redis is away a command fails at once: the database answers.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    enableAutoPipelining: true,
+    retryStrategy: (attempt: number) => Math.min(LONGEST_RECONNECT_MS, 50 * 2 ** attempt),
+  }
+  const [first = '', ...others] = url
+  if (others.length > 0)
+    return new Cluster(url, { enableAutoPipelining: true, enableOfflineQueue: false, redisOptions: options })
+  if (first.startsWith('redis+unix:')) return new Redis(new URL(first).pathname, options)
+  return new Redis(first, options)
+}
+
+/** @param settings.url one URL a node, several are a cluster; null is no cache */
+export function createCache(settings: Config['cache'], log: Log): Cache {
+  const { url, ttlSeconds } = settings
+  if (url === null) return uncached
+  const redis = connect({ ...settings, url })
+  let available = false
+  const became = (now: boolean, reason: string) => {
+    if (available !== now)
+      log.info({ reason }, now ? 'the cache is there' : 'the cache is away: reads go to the database')
+    available = now
+  }
+  redis.on('ready', () => became(true, 'connected'))
+  redis.on('error', error => became(false, String(error)))
+  redis.on('close', () => became(false, 'the connection ended'))
+
+  // The keys of one MGET would have to live on one node of a cluster.
+  const readMany = async (keys: readonly string[]) =>
+    redis instanceof Cluster ? Promise.all(keys.map(key => redis.get(key))) : redis.mget([...keys])
+
+  return {
+    async read(keys) {
+      try {
+        if (available) return (await readMany(keys)).map(value => value ?? undefined)
+      } catch (error) {
+        log.debug({ reason: String(error) }, 'the cache did not answer')
+      }
+      return keys.map(() => undefined)
+    },
+    write(entries) {
+      if (!available) return
+      for (const [key, value] of entries) redis.set(key, value, 'EX', ttlSeconds).catch(() => {})
+    },
+    close: () => redis.disconnect(),
+  }
+}

@@ -1,0 +1,72 @@
+// Who is in what: changes to a relation, each in one transaction that also renews the version of the record it belongs to.
+import type { Knex } from 'knex'
+import { type Relation, type Resource, type Row, readRow } from '../resources/definition.ts'
+import type { Database } from './database.ts'
+import { newVersion } from './version.ts'
+
+/** `unknown`: there is nothing with this id. `full`: the record has as many as it may have. */
+export type Added = { readonly row: Row; readonly created: boolean } | 'unknown' | 'full'
+
+export interface Memberships {
+  /** One outcome for each of `others`, in their order; undefined where there is no record with the id `own`. */
+  add(own: number, others: readonly number[]): Promise<Added[] | undefined>
+  /** Which of the two was not there, or `removed`. */
+  remove(own: number, other: number): Promise<'removed' | 'unknown' | 'no member'>
+}
+
+export function createMemberships(
+  database: Database,
+  resource: Resource,
+  relation: Relation,
+  most: number,
+): Memberships {
+  const { table, ownKey, otherKey, to } = relation
+  const otherColumns = ['id', 'version', ...Object.keys(to.fields)]
+
+  /** Whoever changes the memberships of a record holds its row: so the limit holds, and the version is right. */
+  async function lock(trx: Knex, id: number): Promise<boolean> {
+    return (await trx(resource.plural).where({ id }).forUpdate().first('id')) !== undefined
+  }
+
+  const renewVersion = (trx: Knex, id: number) =>
+    trx(resource.plural).where({ id }).update({ version: newVersion() })
+
+  return {
+    add: (own, others) =>
+      database.transaction(async trx => {
+        if (!(await lock(trx, own))) return undefined
+        const found: unknown[] = await trx(to.plural)
+          .whereIn('id', [...others])
+          .forShare()
+          .select(otherColumns)
+        const rows = new Map(found.map(readRow).map(row => [row.id, row]))
+        const had: number[] = await trx(table).where(ownKey, own).pluck(otherKey)
+        const members = new Set(had)
+        const outcomes = others.map((id): Added => {
+          const row = rows.get(id)
+          if (row === undefined) return 'unknown'
+          if (members.has(id)) return { row, created: false }
+          if (members.size >= most) return 'full'
+          members.add(id)
+          return { row, created: true }
+        })
+        const added = [...members].slice(had.length)
+        if (added.length > 0) {
+          await trx(table).insert(added.map(id => ({ [ownKey]: own, [otherKey]: id })))
+          await renewVersion(trx, own)
+        }
+        return outcomes
+      }),
+
+    remove: (own, other) =>
+      database.transaction(async trx => {
+        if (!(await lock(trx, own))) return 'unknown'
+        const removed = await trx(table)
+          .where({ [ownKey]: own, [otherKey]: other })
+          .delete()
+        if (removed === 0) return 'no member'
+        await renewVersion(trx, own)
+        return 'removed'
+      }),
+  }
+}
