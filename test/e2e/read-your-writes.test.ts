@@ -1,0 +1,112 @@
+// Readers and writers at once, on one worker and on two: no read shows less than was acknowledged before it began.
+import assert from 'node:assert/strict'
+import test, { type ExecutionContext } from 'ava'
+import { type Client, createClient } from '../support/http.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const one = await startService({ workers: 1 })
+const two = await startService({ workers: 2 })
+test.after.always(async t => {
+  t.deepEqual(await Promise.all([one.stop(), two.stop()]), [0, 0])
+})
+
+const pick = <T>(list: T[], index: number): T => {
+  const item = list[index % list.length]
+  if (item === undefined) throw new Error('nothing to pick from')
+  return item
+}
+
+/** What has been written to one thing, in order: `acknowledged` is the newest that must be seen by now. */
+function createHistory(initial: string) {
+  const states = [initial]
+  let acknowledged = 0
+  return {
+    async write(state: string, send: () => Promise<{ status: number; text: string }>): Promise<void> {
+      states.push(state)
+      const answer = await send()
+      assert.equal(answer.status, 200, answer.text)
+      acknowledged = states.length - 1
+    },
+    oldest: () => acknowledged,
+    /** Fails unless `state` is one of those that a read which began at `oldest` may see now. */
+    check(state: string, oldest: number): void {
+      const allowed = states.slice(oldest)
+      assert.ok(allowed.includes(state), `${state} is stale: one of ${allowed.join(' | ')} was due`)
+    },
+  }
+}
+
+/** One writer a user, one for the groups' names, and readers, all at once. */
+async function crowd(t: ExecutionContext, service: Service): Promise<void> {
+  // Several connections: with more than one worker they end at different ones.
+  const clients = Array.from({ length: 6 }, () => createClient(service.url))
+  const setup = pick(clients, 0)
+  const groups: number[] = []
+  for (let index = 0; index < 6; index++)
+    groups.push(await setup.create('/v1/groups', { name: `crowd ${index}:0` }))
+  const users: number[] = []
+  for (let index = 0; index < 4; index++)
+    users.push(await setup.create('/v1/users', { first_name: 'Crowd', last_name: `${index}` }))
+  const names = new Map(groups.map((id, index) => [id, createHistory(`crowd ${index}:0`)]))
+  const members = new Map(users.map(id => [id, createHistory('')]))
+  let writing = true
+
+  /** Reads one user, or all, and holds what it sees against what was acknowledged before. */
+  async function look(api: Client, user: number): Promise<void> {
+    const due = new Map([...names, ...members].map(([, history]) => [history, history.oldest()]))
+    const single = Math.random() < 0.6
+    const { body } = await api.get(
+      single ? `/v1/users/${user}?include=groups` : '/v1/users?include=groups&first_name=Crowd',
+    )
+    for (const { id, groups = [] } of single ? [body] : (body.users ?? [])) {
+      const history = members.get(Number(id))
+      history?.check(groups.map(group => group.id).join(), due.get(history) ?? 0)
+      for (const group of groups) {
+        const name = names.get(Number(group.id))
+        name?.check(String(group.name), due.get(name) ?? 0)
+      }
+    }
+  }
+  async function move(user: number, history: ReturnType<typeof createHistory>): Promise<void> {
+    const joined = new Set<number>()
+    for (let round = 0; round < 150; round++) {
+      const [api, other, group] = [
+        pick(clients, round),
+        pick(clients, round + 1),
+        pick(groups, round * 7 + user),
+      ]
+      const leaves = joined.delete(group)
+      if (!leaves) joined.add(group)
+      await history.write([...joined].sort((a, b) => a - b).join(), () =>
+        leaves
+          ? api.delete(`/v1/users/${user}/groups/${group}`)
+          : api.post(`/v1/users/${user}/groups`, { id: group }),
+      )
+      await look(other, user)
+    }
+  }
+  async function rename(): Promise<void> {
+    for (let round = 1; round <= 150; round++) {
+      const index = round % groups.length
+      const name = `crowd ${index}:${round}`
+      await names
+        .get(pick(groups, index))
+        ?.write(name, () => pick(clients, round).put(`/v1/groups/${groups[index]}`, { name }))
+      await look(pick(clients, round + 3), pick(users, round))
+    }
+  }
+  async function read(api: Client): Promise<void> {
+    while (writing) await look(api, pick(users, Math.floor(Math.random() * users.length)))
+  }
+  const readers = clients.slice(0, 3).map(read)
+  const writers = [...[...members].map(([user, history]) => move(user, history)), rename()]
+  await Promise.all(writers).finally(() => {
+    writing = false
+  })
+  await Promise.all(readers)
+  for (const client of clients) client.close()
+  t.pass()
+}
+
+test.serial('readers and writers at once, one worker', crowd, one)
+test.serial('readers and writers at once, two workers', crowd, two)
