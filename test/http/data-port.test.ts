@@ -1,0 +1,347 @@
+// One listener through real sockets: how it drains, closes and refuses, plain and over TLS.
+import { once } from 'node:events'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import tls from 'node:tls'
+import test, { type ExecutionContext } from 'ava'
+import { generate } from 'selfsigned'
+import { createDataPort, type DataPortOptions } from '../../src/http/data-port.ts'
+import type { KeyPair, PortReport } from '../../src/messages.ts'
+import { connect, type Raw, type RawOptions } from '../support/raw.ts'
+
+const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+const post = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n'
+const idleMs = 300
+const deadlineMs = 1500
+
+let nextPort = 22_100
+
+async function makeKeyPair(name: string): Promise<KeyPair> {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: name }], { keyType: 'ec' })
+  return { certificate: cert, key }
+}
+const keyPair = await makeKeyPair('one.test')
+
+/** Answers when the body is there, as the application does. */
+const echo: RequestListener = (request, response) => {
+  request.resume().on('end', () => answer(response))
+}
+
+function answer(response: ServerResponse): void {
+  response.setHeader('Content-Length', 2).end('ok')
+}
+
+interface Options {
+  protocol?: 'http' | 'https'
+  listener?: RequestListener
+  timeouts?: Partial<DataPortOptions['config']['timeouts']>
+}
+
+async function start(t: ExecutionContext, { protocol = 'http', listener = echo, timeouts }: Options = {}) {
+  const number = nextPort++
+  const port = createDataPort({
+    port:
+      protocol === 'http'
+        ? { label: 'data', port: number, protocol }
+        : { label: 'data', port: number, protocol, certificate: null, key: null },
+    config: {
+      host: '127.0.0.1',
+      limits: {
+        bodyBytes: 1000,
+        batchEntries: 10,
+        recordsPerPage: 10,
+        filters: 10,
+        membershipsPerUser: 10,
+        urlBytes: 8192,
+        headerBytes: 16_384,
+      },
+      timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000, ...timeouts },
+      drain: { mode: '404', delayMs: 0, idleMs, deadlineMs },
+    },
+    listener,
+    keyPair,
+    ticketKeys: Buffer.alloc(48, 1),
+  })
+  await port.listen()
+  const clients: Raw[] = []
+  t.teardown(async () => {
+    for (const { socket } of clients) socket.destroy()
+    port.become('closing')
+    await port.closed
+  })
+  return {
+    port,
+    number,
+    async open(options: RawOptions = { tls: protocol === 'https' }): Promise<Raw> {
+      const client = await connect(number, options)
+      clients.push(client)
+      return client
+    },
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise(resolve => setImmediate(resolve))
+}
+
+const report = (state: PortReport['state'], connections: number, inFlight: number): PortReport => ({
+  state,
+  connections,
+  inFlight,
+})
+
+/** How long `wait` takes. */
+async function timed(wait: Promise<unknown>): Promise<number> {
+  const startMs = performance.now()
+  await wait
+  return performance.now() - startMs
+}
+
+function between(t: ExecutionContext, value: number, least: number, most: number): void {
+  t.true(value >= least && value <= most, `${value} is not between ${least} and ${most}`)
+}
+
+for (const protocol of ['http', 'https'] as const) {
+  test(`${protocol}: serving, connections are kept and counted`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const client = await open()
+    for (let request = 0; request < 3; request++) {
+      client.write(get)
+      t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\n(.|\r\n)*Connection: keep-alive/)
+    }
+    client.write(post)
+    await until(() => port.report().inFlight === 1)
+    t.deepEqual(port.report(), report('serving', 1, 1))
+    client.write('body')
+    await client.answer()
+    t.deepEqual(port.report(), report('serving', 1, 0))
+    client.socket.destroy()
+    await until(() => port.report().connections === 0)
+  })
+
+  test(`${protocol}: draining, it serves on, one answer a connection, also to a request begun before`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const before = await open()
+    before.write(post)
+    await until(() => port.report().inFlight === 1)
+    port.become('draining')
+    before.write('body')
+    t.regex(await before.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    await before.closed
+    const during = await open()
+    during.write(get)
+    t.regex(await during.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    await until(() => port.report().connections === 0)
+    t.deepEqual(port.report(), report('draining', 0, 0))
+
+    port.become('serving')
+    const afterwards = await open()
+    afterwards.write(get)
+    t.regex(await afterwards.answer(), /Connection: keep-alive/)
+  })
+
+  test(`${protocol}: draining, idle connections are let go after a quiet time, used or not`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const used = await open()
+    used.write(get)
+    await used.answer()
+    const unused = await open()
+    await until(() => port.report().connections === 2)
+    port.become('draining')
+    const quietMs = await timed(Promise.all([used.closed, unused.closed]))
+    between(t, quietMs, idleMs - 5, idleMs + 1000)
+  })
+
+  test(`${protocol}: what is under way is cut at the deadline, not before`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const halfBody = await open()
+    halfBody.write(`${post}bo`)
+    const halfHead = await open()
+    halfHead.write('GET / HTTP/1.1\r\nHo')
+    await until(() => port.report().inFlight === 1 && port.report().connections === 2)
+    port.become('draining')
+    const cutMs = await Promise.all([timed(halfBody.closed), timed(halfHead.closed)])
+    for (const ms of cutMs) between(t, ms, deadlineMs - 5, deadlineMs + 1000)
+  })
+
+  test(`${protocol}: half a request ends with its answer, however long the head took`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const client = await open()
+    client.write('GET / HT')
+    await until(() => port.report().connections === 1)
+    port.become('draining')
+    const late = await open()
+    await late.closed
+    client.write('TP/1.1\r\nHost: a\r\n\r\n')
+    t.regex(await client.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+  })
+
+  test(`${protocol}: closing, nobody new comes in, and whoever is there is served`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const idle = await open()
+    const busy = await open()
+    busy.write(post)
+    await until(() => port.report().inFlight === 1 && port.report().connections === 2)
+    port.become('closing')
+    await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
+    idle.write(get)
+    t.regex(await idle.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    await until(() => port.report().connections === 1)
+    t.deepEqual(port.report(), report('closing', 1, 1))
+    port.become('serving')
+    t.is(port.report().state, 'closing', 'there is no way back')
+    busy.write('body')
+    t.regex(await busy.answer(), /Connection: close/)
+    await port.closed
+    t.deepEqual(port.report(), report('closing', 0, 0))
+  })
+
+  test(`${protocol}: closing without connections is done at once`, async t => {
+    const { port } = await start(t, { protocol })
+    port.become('closing')
+    between(t, await timed(port.closed), 0, 250)
+  })
+
+  test(`${protocol}: a client that resets is no trouble`, async t => {
+    const { port, open } = await start(t, { protocol })
+    for (const part of ['', 'GET', get, `${post}b`]) {
+      const client = await open()
+      client.write(part)
+      await until(() => port.report().connections === 1)
+      if (client.socket instanceof tls.TLSSocket) client.socket.destroy()
+      else client.socket.resetAndDestroy()
+      await until(() => port.report().connections === 0)
+      t.is(port.report().inFlight, 0)
+    }
+  })
+
+  test(`${protocol}: what the parser refuses is answered in JSON`, async t => {
+    const { open } = await start(t, { protocol })
+    const a = (count: number) => 'a'.repeat(count)
+    const refused: [string, number, string][] = [
+      ['BLAH\r\n\r\n', 400, 'malformed_request'],
+      ['GET / HTTP/9.9\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
+      ['GET / HTTP/1.1\r\nHost : a\r\n\r\n', 400, 'malformed_request'],
+      [`${post.replace('4', '4\r\nTransfer-Encoding: chunked')}`, 400, 'malformed_request'],
+      ['POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n', 400, 'malformed_request'],
+      [`GET / HTTP/1.1\r\nHost: a\r\nX: ${a(120_000)}\r\n\r\n`, 431, 'headers_too_large'],
+      // A TLS record is too small to show where the overflow began.
+      [
+        `GET /${a(120_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
+        ...(protocol === 'http' ? ([414, 'uri_too_long'] as const) : ([431, 'headers_too_large'] as const)),
+      ],
+      ['CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405, 'method_not_allowed'],
+      ['GET / HTTP/1.1\r\nHost: a\r\nExpect: cake\r\n\r\n', 417, 'expectation_failed'],
+    ]
+    for (const [request, status, code] of refused) {
+      const client = await open()
+      client.write(request)
+      await client.closed
+      const [head = '', body = ''] = client.text().split('\r\n\r\n')
+      t.regex(head, new RegExp(`^HTTP/1.1 ${status} (.|\r\n)*Connection: close`), request.slice(0, 60))
+      t.like(JSON.parse(body), { meta: { status, code } })
+    }
+  })
+
+  test(`${protocol}: a request that does not arrive in time is answered 408`, async t => {
+    const { open } = await start(t, { protocol, timeouts: { headersMs: 400, requestMs: 800 } })
+    for (const part of ['GET / HTTP/1.1\r\nHost', `${post}bo`]) {
+      const client = await open()
+      client.write(part)
+      await client.closed
+      t.regex(client.text(), /^HTTP\/1.1 408 (.|\r\n)*"code":"request_timeout"/)
+    }
+  })
+}
+
+test('a bare TCP connection to an https port is counted and let go', async t => {
+  const { port, open } = await start(t, { protocol: 'https' })
+  const client = await open({})
+  await until(() => port.report().connections === 1)
+  port.become('draining')
+  between(t, await timed(client.closed), idleMs - 5, idleMs + 1000)
+})
+
+test('pipelined requests are all answered, also those behind the beginning of a drain', async t => {
+  const waiting: ServerResponse[] = []
+  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const client = await open()
+  client.write(get + get)
+  await until(() => waiting.length === 2)
+  port.become('draining')
+  t.is(port.report().inFlight, 2)
+  for (const response of waiting) answer(response)
+  await client.closed
+  t.is(client.text().match(/200 OK/g)?.length, 2)
+})
+
+test('no answer is written into another one', async t => {
+  const { open } = await start(t, {
+    listener(_request: IncomingMessage, response) {
+      response.writeHead(200, { 'Content-Length': 10 }).write('half')
+    },
+  })
+  const client = await open()
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
+  await client.until(/half/)
+  client.write('zz\r\n')
+  await client.closed
+  t.regex(client.text(), /half$/)
+})
+
+test('a body that nobody reads does not hang the connection', async t => {
+  const { open } = await start(t, { listener: (_request, response) => answer(response) })
+  const client = await open()
+  client.write(`${post}body${get}`)
+  t.regex(await client.answer(), /200 OK/)
+  t.regex(await client.answer(), /200 OK/)
+})
+
+test('a new certificate is for new connections; those that are open stay', async t => {
+  const { port, number, open } = await start(t, { protocol: 'https' })
+  const nameOf = ({ socket }: Awaited<ReturnType<typeof open>>) =>
+    socket instanceof tls.TLSSocket ? socket.getPeerCertificate().subject.CN : undefined
+  const before = await open()
+  t.is(nameOf(before), 'one.test')
+  port.useKeyPair(await makeKeyPair('two.test'))
+  t.is(nameOf(await open()), 'two.test')
+  before.write(get)
+  t.regex(await before.answer(), /200 OK/)
+  await t.throwsAsync(
+    once(tls.connect({ port: number, maxVersion: 'TLSv1.1', rejectUnauthorized: false }), 'secureConnect'),
+  )
+})
+
+test('a TLS session is resumed by another worker, also with a new certificate', async t => {
+  const [one, other] = [await start(t, { protocol: 'https' }), await start(t, { protocol: 'https' })]
+  other.port.useKeyPair(await makeKeyPair('two.test'))
+  const first = await one.open()
+  const [session] = await once(first.socket, 'session')
+  const second = await other.open({ tls: true, session })
+  t.true(second.socket instanceof tls.TLSSocket && second.socket.isSessionReused())
+})
+
+test('a port that is taken is named, with the reason', async t => {
+  const { number } = await start(t)
+  const port = createDataPort({
+    port: { label: 'data', port: number, protocol: 'http' },
+    config: {
+      host: '127.0.0.1',
+      limits: {
+        bodyBytes: 1,
+        batchEntries: 1,
+        recordsPerPage: 1,
+        filters: 1,
+        membershipsPerUser: 1,
+        urlBytes: 64,
+        headerBytes: 512,
+      },
+      timeouts: { headersMs: 1, requestMs: 1, keepAliveMs: 1 },
+      drain: { mode: '404', delayMs: 0, idleMs, deadlineMs },
+    },
+    listener: echo,
+    ticketKeys: Buffer.alloc(48),
+  })
+  await t.throwsAsync(port.listen(), {
+    message: `cannot listen on 127.0.0.1:${number} (data port data): another process listens there`,
+  })
+})
