@@ -20,14 +20,31 @@ export interface SortKey {
   readonly descending: boolean
 }
 
-// In LIKE these stand for other characters; the escape character itself is `|`.
-const escapePattern = (text: string) => text.replaceAll(/[|%_]/g, '|$&')
+/**
+ * The least string that is greater than every string with this prefix, in code point order; undefined where there is none.
+ * A range is exact and uses the index; for LIKE, MariaDB 10.11 loses names with a character over U+FFFF behind the prefix.
+ */
+function after(prefix: string): string | undefined {
+  const codePoints = Array.from(prefix, character => character.codePointAt(0) ?? 0)
+  for (let last = codePoints.pop(); last !== undefined; last = codePoints.pop()) {
+    if (last === 0x10ffff) continue
+    // Surrogates are no characters.
+    return String.fromCodePoint(...codePoints, last === 0xd7ff ? 0xe000 : last + 1)
+  }
+  return undefined
+}
 
 /** The complement of a comparison that `differs` or denies; a missing value is in the complement. */
 function opposite(comparison: Comparison): Comparison | undefined {
   if (comparison.operator === 'differs') return { operator: 'equals', value: comparison.value }
   if (comparison.operator === 'exists' && !comparison.value) return { operator: 'exists', value: true }
   return undefined
+}
+
+function applyPrefix(builder: Knex.QueryBuilder, column: string, prefix: string): void {
+  builder.where(column, '>=', prefix)
+  const end = after(prefix)
+  if (end !== undefined) builder.where(column, '<', end)
 }
 
 function compare(builder: Knex.QueryBuilder, column: string, comparison: Comparison): void {
@@ -49,7 +66,7 @@ function compare(builder: Knex.QueryBuilder, column: string, comparison: Compari
       builder.whereIn(column, [...value])
       break
     case 'prefix':
-      builder.whereRaw("?? LIKE ? ESCAPE '|'", [column, `${escapePattern(value)}%`])
+      applyPrefix(builder, column, value)
       break
     case 'exists':
       if (value) builder.whereNotNull(column)
