@@ -9,9 +9,9 @@ const startMs = 60_000
  * Runs a server until `stop`, which resolves once it has ended: cleanly, or at once with SIGKILL.
  * @throws Error with the last lines of its log where it does not come up
  */
-export async function runServer(server: PrivateServer) {
+export async function runServer(server: PrivateServer, env: NodeJS.ProcessEnv = process.env) {
   // In a process group of its own: a Ctrl-C at the terminal is for us, who stop it once nobody uses it any more.
-  const child = spawn(server.program, server.args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(server.program, server.args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const kill = () => child.kill('SIGKILL')
   process.once('exit', kill)
   const exited = once(child, 'exit')

@@ -1,0 +1,143 @@
+// The reference by hand: node:http, prepared statements of mysql2, ioredis; nothing between them that could be left out.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Redis } from 'ioredis'
+import { createPool, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise'
+import { databaseUrl, port, redisAddress } from './environment.ts'
+
+interface Group {
+  id: number
+  name: string
+}
+interface User {
+  id: number
+  first_name?: string
+  last_name?: string
+}
+type GroupRow = RowDataPacket & Group
+type UserRow = RowDataPacket & { id: number; first_name: string | null; last_name: string | null }
+
+const TTL_SECONDS = 300
+const pool = createPool({ uri: databaseUrl, connectionLimit: 10, trace: false })
+const redis = new Redis(redisAddress)
+
+const toUser = ({ id, first_name, last_name }: UserRow): User => ({
+  id,
+  ...(first_name !== null && { first_name }),
+  ...(last_name !== null && { last_name }),
+})
+
+async function findUser(id: number): Promise<User | undefined> {
+  const [rows] = await pool.execute<UserRow[]>('SELECT id, first_name, last_name FROM users WHERE id = ?', [
+    id,
+  ])
+  return rows[0] && toUser(rows[0])
+}
+
+async function findGroups(id: number): Promise<Group[]> {
+  const key = `groups:${id}`
+  const cached = await redis.get(key)
+  if (cached !== null) return JSON.parse(cached)
+  const [rows] = await pool.execute<GroupRow[]>(
+    'SELECT g.id, g.name FROM memberships m JOIN `groups` g ON g.id = m.group_id WHERE m.user_id = ? ORDER BY m.group_id',
+    [id],
+  )
+  await redis.set(key, JSON.stringify(rows), 'EX', TTL_SECONDS)
+  return rows
+}
+
+async function findPage(size: number) {
+  const [[rows], [counted]] = await Promise.all([
+    pool.execute<UserRow[]>('SELECT id, first_name, last_name FROM users ORDER BY id LIMIT ?', [
+      String(size),
+    ]),
+    pool.execute<(RowDataPacket & { total: number })[]>('SELECT COUNT(*) AS total FROM users'),
+  ])
+  const groups = new Map<number, Group[]>(rows.map(({ id }) => [id, []]))
+  if (rows.length > 0) {
+    // Sorted by the columns of memberships: by g.id MariaDB would begin with the groups and sort in a temporary table.
+    const [pairs] = await pool.execute<(GroupRow & { user_id: number })[]>(
+      `SELECT m.user_id, g.id, g.name FROM memberships m JOIN \`groups\` g ON g.id = m.group_id
+       WHERE m.user_id IN (${rows.map(() => '?').join()}) ORDER BY m.user_id, m.group_id`,
+      [...groups.keys()],
+    )
+    for (const { user_id, id, name } of pairs) groups.get(user_id)?.push({ id, name })
+  }
+  return {
+    users: rows.map(row => ({ ...toUser(row), groups: groups.get(row.id), meta: { status: 200 } })),
+    meta: { status: 200, total_records: counted[0]?.total, start_index: 0, records_per_page: size },
+  }
+}
+
+async function readJson(request: IncomingMessage) {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk)
+  return JSON.parse(Buffer.concat(chunks).toString())
+}
+
+/** One INSERT for one user, or for all of a batch, without an outcome for each. */
+async function create({ first_name, last_name, users }: { [name: string]: unknown }) {
+  if (Array.isArray(users)) {
+    const rows = users.map(user => [user.first_name, user.last_name, 0])
+    await pool.query('INSERT INTO users (first_name, last_name, version) VALUES ?', [rows])
+    return { meta: { status: 200, created: rows.length } }
+  }
+  if (typeof first_name !== 'string' || typeof last_name !== 'string') return undefined
+  const sql = 'INSERT INTO users (first_name, last_name, version) VALUES (?, ?, 0)'
+  const [{ insertId }] = await pool.execute<ResultSetHeader>(sql, [first_name, last_name])
+  return { id: insertId, first_name, last_name, meta: { status: 200 } }
+}
+
+async function update(id: number, body: { [name: string]: unknown }): Promise<User | undefined> {
+  const changes = Object.entries({ first_name: body.first_name, last_name: body.last_name }).flatMap(
+    ([name, value]) => (typeof value === 'string' ? [{ name, value }] : []),
+  )
+  if (changes.length > 0)
+    await pool.execute(`UPDATE users SET ${changes.map(({ name }) => `${name} = ?`).join()} WHERE id = ?`, [
+      ...changes.map(({ value }) => value),
+      id,
+    ])
+  return findUser(id)
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  const text = JSON.stringify(body)
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+  })
+  response.end(text)
+}
+
+const fail = (response: ServerResponse, status: number, message: string): void =>
+  send(response, status, { meta: { status, message } })
+
+function sendUser(response: ServerResponse, user: User | undefined, groups?: Group[]): void {
+  if (user === undefined) fail(response, 404, 'there is no such user')
+  else send(response, 200, { ...user, ...(groups && { groups }), meta: { status: 200 } })
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const [path = '', query = ''] = (request.url ?? '').split('?')
+  const withGroups = query.includes('include=groups')
+  if (path === '/v1/users') {
+    if (request.method === 'GET') {
+      const size = Number(/records_per_page=(\d+)/.exec(query)?.[1] ?? 100)
+      return send(response, 200, await findPage(size))
+    }
+    const created = await create(await readJson(request))
+    return created ? send(response, 200, created) : fail(response, 400, 'both names are needed')
+  }
+  const id = Number(/^\/v1\/users\/(\d+)$/.exec(path)?.[1])
+  if (!id) return fail(response, 404, 'there is nothing here')
+  if (request.method === 'PATCH') return sendUser(response, await update(id, await readJson(request)))
+  if (!withGroups) return sendUser(response, await findUser(id))
+  return sendUser(response, ...(await Promise.all([findUser(id), findGroups(id)])))
+}
+
+createServer((request, response) => {
+  answer(request, response).catch(error => {
+    if (error.code === 'ER_DUP_ENTRY') return fail(response, 409, 'there is such a user already')
+    console.error(error)
+    fail(response, 500, 'something went wrong')
+  })
+}).listen(port, '127.0.0.1')

@@ -1,0 +1,23 @@
+// The ceiling: Koa and its router with an answer that needs no looking up, as long as a user with groups is.
+import Router from '@koa/router'
+import Koa from 'koa'
+import { port } from './environment.ts'
+
+const body = {
+  id: 500,
+  first_name: 'Given17',
+  last_name: 'Family0000500',
+  groups: [
+    { id: 7, name: 'Division 7' },
+    { id: 29, name: 'Team 00019' },
+    { id: 30, name: 'Team 00020' },
+  ],
+  meta: { status: 200 },
+}
+
+const router = new Router({ prefix: '/v1/users' })
+router.get('/:id', ctx => {
+  ctx.body = body
+})
+
+new Koa().use(router.routes()).use(router.allowedMethods()).listen(port, '127.0.0.1')

@@ -1,0 +1,32 @@
+// Several servers under the same load, in turn, so that whatever else the machine does meets all of them.
+import { type Figures, type Load, runWrk } from './wrk.ts'
+
+export interface Effort {
+  readonly rounds: number
+  readonly seconds: number
+}
+
+const WARM_UP_SECONDS = 2
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const [low = 0, high = low] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]
+  return (low + high) / 2
+}
+
+/** Warms all up, then loads each once a round; gives the medians, in the order of `loads`. */
+export async function contest(
+  loads: readonly Omit<Load, 'seconds'>[],
+  { rounds, seconds }: Effort,
+  signal: AbortSignal,
+): Promise<Figures[]> {
+  for (const load of loads) await runWrk({ ...load, seconds: Math.min(WARM_UP_SECONDS, seconds) }, signal)
+  const all: Figures[][] = loads.map(() => [])
+  for (let round = 0; round < rounds; round++)
+    for (const [index, load] of loads.entries()) all[index]?.push(await runWrk({ ...load, seconds }, signal))
+  return all.map(figures => ({
+    requestsPerSecond: median(figures.map(one => one.requestsPerSecond)),
+    p50Ms: median(figures.map(one => one.p50Ms)),
+    p99Ms: median(figures.map(one => one.p99Ms)),
+  }))
+}

@@ -1,0 +1,101 @@
+// The servers that are compared, each started as a process of its own that all are told the same.
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createClient } from '../support/http.ts'
+import { claimPorts } from '../support/ports.ts'
+import { runServer } from '../support/private-servers.ts'
+
+const script = (url: URL): string[] => ['--import=tsx', fileURLToPath(url)]
+
+const programs = {
+  service: { args: [fileURLToPath(new URL('../../dist/supervisor.js', import.meta.url))], isConstant: false },
+  bare: { args: script(new URL('./bare.ts', import.meta.url)), isConstant: false },
+  conventional: { args: script(new URL('./conventional.ts', import.meta.url)), isConstant: false },
+  constant: { args: script(new URL('./constant.ts', import.meta.url)), isConstant: true },
+  cluster: { args: script(new URL('./cluster.ts', import.meta.url)), isConstant: true },
+}
+
+export type ServerName = keyof typeof programs
+
+export interface RunningServer {
+  readonly name: ServerName
+  readonly url: string
+  /** It answers every user with the same one. */
+  readonly isConstant: boolean
+  stop(): Promise<void>
+}
+
+export interface Surroundings {
+  readonly databaseUrl: string
+  readonly redisUrl: string
+  /** For what a server writes. */
+  readonly folder: string
+  readonly workers: number
+}
+
+/** The service is configured as in production, save for its ports; the others read what they know of it. */
+function environment(
+  port: number,
+  { databaseUrl, redisUrl, folder, workers }: Surroundings,
+): NodeJS.ProcessEnv {
+  const config = {
+    host: '127.0.0.1',
+    ports: [{ label: 'http', port, protocol: 'http' }],
+    control: { host: '127.0.0.1', offset: 1 },
+    stateFile: join(folder, `state-${port}.json`),
+    drain: { delayMs: 0 },
+  }
+  return {
+    ...process.env,
+    NODE_ENV: 'production',
+    NODE_CONFIG: JSON.stringify(config),
+    PORT: String(port),
+    WORKERS: String(workers),
+    LOG_LEVEL: 'warn',
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+  }
+}
+
+/**
+ * Starts a server and waits until it answers for a user.
+ * @throws Error with the end of its output where it does not
+ */
+export async function startServer(name: ServerName, surroundings: Surroundings): Promise<RunningServer> {
+  const { args, isConstant } = programs[name]
+  const claim = await claimPorts()
+  const url = `http://127.0.0.1:${claim.first}`
+  const ping = async () => {
+    const client = createClient(url)
+    const { status, text } = await client.get('/v1/users/1').finally(client.close)
+    if (status !== 200) throw new Error(text)
+  }
+  const server = { title: name, program: process.execPath, args, url, ping }
+  const { stop } = await runServer(server, environment(claim.first, surroundings)).catch(async error => {
+    await claim.release()
+    throw error
+  })
+  return {
+    name,
+    url,
+    isConstant,
+    async stop() {
+      await stop()
+      await claim.release()
+    },
+  }
+}
+
+/** Starts them one after the other, runs `work`, and stops them whatever comes of it. */
+export async function withServers<T>(
+  starts: readonly (() => Promise<RunningServer>)[],
+  work: (servers: readonly RunningServer[]) => Promise<T>,
+): Promise<T> {
+  const running: RunningServer[] = []
+  try {
+    for (const start of starts) running.push(await start())
+    return await work(running)
+  } finally {
+    await Promise.all(running.map(server => server.stop()))
+  }
+}

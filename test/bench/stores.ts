@@ -1,0 +1,76 @@
+// A private MySQL and Redis for the length of a benchmark, durable as in production.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { createConnection } from 'mysql2/promise'
+import { createLog } from '../../src/log.ts'
+import { prepareMysql } from '../../src/private-servers/mysql.ts'
+import { prepareRedis } from '../../src/private-servers/redis.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { runServer } from '../support/private-servers.ts'
+import { populate } from './population.ts'
+
+export interface Stores {
+  /** What runs, in words: "MariaDB 10.11.6". */
+  readonly title: string
+  readonly redisUrl: string
+  /** Deleted at the end. */
+  readonly folder: string
+  /** Makes a database with so many users in it; gives its URL. */
+  createPopulated(users: number): Promise<string>
+  /** Drops the databases that were made and empties the cache. */
+  clear(): Promise<void>
+}
+
+/** Runs `work` with both servers, and leaves nothing of them. */
+export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'users-api-bench-'))
+  const stops: (() => Promise<void>)[] = []
+  try {
+    const mysql = await prepareMysql('', { base: folder, durable: true, say: () => {} })
+    // A million users are to be in memory, as they would be on a database's own machine.
+    const { stop: stopMysql } = await runServer({
+      ...mysql,
+      args: [...mysql.args, '--innodb-buffer-pool-size=1G'],
+    })
+    stops.push(stopMysql)
+    const redis = await prepareRedis({ base: folder })
+    const { stop: stopRedis } = await runServer(redis)
+    stops.push(stopRedis)
+    return await work(createStores(mysql.title, mysql.url, redis.url, folder))
+  } finally {
+    await Promise.all(stops.map(stop => stop()))
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+function createStores(title: string, serverUrl: string, redisUrl: string, folder: string): Stores {
+  const databases: string[] = []
+  const execute = async (sql: string) => {
+    const connection = await createConnection(serverUrl)
+    await connection.query(sql).finally(() => connection.end())
+  }
+  return {
+    title,
+    redisUrl,
+    folder,
+
+    async createPopulated(users) {
+      const name = `bench_${databases.length + 1}`
+      await execute(`CREATE DATABASE ${name}`)
+      databases.push(name)
+      const url = new URL(serverUrl)
+      url.pathname = `/${name}`
+      await migrate(url.href, createLog('warn', 'bench'))
+      await populate(url.href, users)
+      return url.href
+    },
+
+    async clear() {
+      for (const name of databases.splice(0)) await execute(`DROP DATABASE ${name}`)
+      const redis = new Redis(redisUrl.replace(/^redis\+unix:\/\//, ''))
+      await redis.flushall().finally(() => redis.disconnect())
+    },
+  }
+}

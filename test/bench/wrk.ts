@@ -1,0 +1,63 @@
+// One run of wrk (https://github.com/wg/wrk): a load on one server, and what came of it.
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { z } from 'zod'
+import { findProgram } from '../../src/private-servers/programs.ts'
+import type { Request } from './comparisons.ts'
+
+const script = fileURLToPath(new URL('./request.lua', import.meta.url))
+
+export interface Load {
+  readonly url: string
+  readonly request: Request
+  /** Random ids are 1 to this. */
+  readonly users: number
+  readonly connections: number
+  readonly seconds: number
+  readonly closing: boolean
+}
+
+export interface Figures {
+  readonly requestsPerSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+const report = z.object({
+  requests: z.number(),
+  durationUs: z.number(),
+  p50Us: z.number(),
+  p99Us: z.number(),
+  failed: z.record(z.string(), z.number()),
+})
+
+/** @throws Error that says what is missing */
+export async function assertWrk(): Promise<void> {
+  if ((await findProgram(['wrk'])) === undefined)
+    throw new Error('wrk cannot be found: install it (sudo apt-get install wrk, or brew install wrk)')
+}
+
+/** @throws Error where any request failed: figures of refusals mean nothing */
+export async function runWrk(load: Load, signal: AbortSignal): Promise<Figures> {
+  const { url, request, users, connections, seconds, closing } = load
+  const { stdout } = await promisify(execFile)(
+    'wrk',
+    [
+      ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`],
+      ...['--timeout', '30s', '--script', script, url, '--'],
+      // The time makes each run's texts its own.
+      ...[request.method, request.path, request.body ?? '', String(users), String(Date.now())],
+      closing ? 'close' : 'keep-alive',
+    ],
+    { signal },
+  )
+  const line = stdout.split('\n').find(one => one.startsWith('{'))
+  const { requests, durationUs, p50Us, p99Us, failed } = report.parse(JSON.parse(line ?? 'null'))
+  const failures = Object.entries(failed).filter(([, count]) => count > 0)
+  if (failures.length > 0 || requests === 0) {
+    const list = failures.map(([kind, count]) => `${count} by ${kind}`).join(', ') || 'all'
+    throw new Error(`${request.method} ${request.path} at ${url}: of ${requests} requests failed: ${list}`)
+  }
+  return { requestsPerSecond: (requests * 1e6) / durationUs, p50Ms: p50Us / 1000, p99Ms: p99Us / 1000 }
+}
