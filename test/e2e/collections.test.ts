@@ -6,11 +6,6 @@ import { startService } from '../support/service.ts'
 
 const service = await startService()
 const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
-
 // The letter is how the tests below call a person; `_` stands for a missing name.
 const people: [letter: string, first: string, last: string, groups: string[]][] = [
   ['a', 'Ada', 'Lovelace', ['Math', 'Poetry']],
@@ -35,6 +30,12 @@ for (const [letter, first, last, groups] of people) {
   for (const group of groups) await api.post(`/v1/users/${id}/groups`, { id: groupIds.get(group) })
   ids.set(letter, id)
 }
+
+test.after.always(async t => {
+  api.close()
+  t.is(await service.stop(), 0)
+})
+
 const letters = new Map([...ids].map(([letter, id]) => [id, letter]))
 const everybody = 'abcdefghij'
 const lettersOf = (answer: Answer) => answer.body.users?.map(({ id }) => letters.get(Number(id))).join('')

@@ -10,12 +10,13 @@ const community: Community = JSON.parse(await readFile(file, 'utf8'))
 
 const service = await startService({ workers: 2 })
 const api = createClient(service.url)
+const { groups, users } = await loadCommunity(api, community)
+
 test.after.always(async t => {
   api.close()
   t.is(await service.stop(), 0)
 })
 
-const { groups, users } = await loadCommunity(api, community)
 const nameOf = ({ first_name, last_name }: { first_name?: string; last_name?: string }) =>
   `${first_name}|${last_name}`
 

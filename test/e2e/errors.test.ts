@@ -6,14 +6,15 @@ import { startService } from '../support/service.ts'
 
 const service = await startService()
 const api = createClient(service.url)
+const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+const group = await api.create('/v1/groups', { name: 'Math' })
+await api.post(`/v1/users/${user}/groups`, { id: group })
+
 test.after.always(async t => {
   api.close()
   t.is(await service.stop(), 0)
 })
 
-const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
-const group = await api.create('/v1/groups', { name: 'Math' })
-await api.post(`/v1/users/${user}/groups`, { id: group })
 const unknown = Number.MAX_SAFE_INTEGER
 const countAll = async () => 1e6 * (await api.count('/v1/users')) + (await api.count('/v1/groups'))
 

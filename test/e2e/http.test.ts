@@ -8,14 +8,15 @@ import { startService } from '../support/service.ts'
 const service = await startService()
 const api = createClient(service.url)
 const secure = createClient(service.httpsUrl)
+const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+const group = await api.create('/v1/groups', { name: 'Math' })
+
 test.after.always(async t => {
   api.close()
   secure.close()
   t.is(await service.stop(), 0)
 })
 
-const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
-const group = await api.create('/v1/groups', { name: 'Math' })
 const countUsers = () => api.count('/v1/users')
 const bodyBytes = 1_048_576
 const urlBytes = 8192

@@ -6,12 +6,12 @@ import { startService } from '../support/service.ts'
 
 const service = await startService()
 const api = createClient(service.url)
+const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+
 test.after.always(async t => {
   api.close()
   t.is(await service.stop(), 0)
 })
-
-const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
 
 const everyParameter = [
   'first_name',

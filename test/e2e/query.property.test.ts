@@ -9,11 +9,6 @@ import { startService } from '../support/service.ts'
 
 const service = await startService()
 const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
-
 /** About sixty people with some names missing, each in some of the groups, the same ones in every run. */
 async function populate(): Promise<{ people: Person[]; groups: Person['groups'] }> {
   const shape = fc.record({ first: names, last: names, memberships: fc.nat(127), gaps: fc.nat(9) })
@@ -38,6 +33,12 @@ async function populate(): Promise<{ people: Person[]; groups: Person['groups'] 
   return { people, groups }
 }
 const { people, groups } = await populate()
+
+test.after.always(async t => {
+  api.close()
+  t.is(await service.stop(), 0)
+})
+
 const queries = queriesOver(people, groups)
 
 const pathOf = (parameters: [string, string][]) => `/v1/users?${new URLSearchParams(parameters)}`

@@ -1,0 +1,154 @@
+// npm start, npm stop and npm run ops as a user has them: with pm2's daemon and private servers of their own.
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import anyTest, { type TestFn } from 'ava'
+import { createClient } from '../support/http.ts'
+import { createInstallation, type Installation } from '../support/installation.ts'
+import { ask, createDatabase } from '../support/service.ts'
+
+const test = anyTest as TestFn<{ here: Installation }>
+
+test.beforeEach(async t => {
+  t.context.here = await createInstallation()
+})
+test.afterEach.always(t => t.context.here.remove())
+
+/** The process whose command line has this word. */
+async function processOf(here: Installation, word: string): Promise<number> {
+  const line = (await here.processes()).find(one => one.includes(word))
+  return Number.parseInt(line ?? '', 10)
+}
+
+test.serial(
+  'start, use, start again, stop, start again: one service, nothing left, the data kept',
+  async t => {
+    const { here } = t.context
+    const first = await here.start()
+    t.is(first.code, 0, first.stdout + first.stderr)
+    for (const label of ['http', 'https']) t.regex(first.stdout, new RegExp(`/healthcheck/${label}$`, 'm'))
+    t.true(first.stdout.includes(`${here.url}/v1/users`))
+
+    const client = createClient(here.url)
+    const id = await client.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+    const supervisor = await processOf(here, 'supervisor.js')
+
+    const again = await here.start()
+    t.is(again.code, 0)
+    t.regex(again.stdout, /is running already/)
+    t.is(await processOf(here, 'supervisor.js'), supervisor)
+
+    const stopped = await here.stop()
+    t.is(stopped.code, 0, stopped.stderr)
+    t.deepEqual(await here.processes(), [])
+
+    t.is((await here.start()).code, 0)
+    t.is((await client.get(`/v1/users/${id}`)).body.id, id)
+    t.is((await here.stop()).code, 0)
+    t.deepEqual(await here.processes(), [])
+    client.close()
+  },
+)
+
+test.serial('when nothing runs, stop and ops say so, and leave nothing behind', async t => {
+  const { here } = t.context
+  const stopped = await here.stop()
+  t.is(stopped.code, 0)
+  t.regex(stopped.stdout, /is not running/)
+  const status = await here.ops('status')
+  t.is(status.code, 3)
+  t.regex(status.stderr, /does not run/)
+  t.deepEqual(await here.processes(), [])
+})
+
+test.serial('a start that fails says what to do in one sentence, and leaves nothing behind', async t => {
+  const { here } = t.context
+  const other = createServer().listen(here.port + 1, '127.0.0.1')
+  await once(other, 'listening')
+  const taken = await here.start()
+  other.close()
+  t.is(taken.code, 1)
+  t.regex(
+    taken.stderr,
+    new RegExp(`^users-api: .*exit code 71: .*:${here.port + 1}.*free that port[^\n]*\n$`),
+  )
+
+  const faulty = await here.start({ WORKERS: 'many', LOG_LEVEL: 'loud' })
+  t.is(faulty.code, 78)
+  t.regex(faulty.stderr, /2 faults: .*workers.*log\.level/)
+  t.deepEqual(await here.processes(), [])
+})
+
+test.serial('what a killed daemon of pm2 has left is cleared away by the next start or stop', async t => {
+  const { here } = t.context
+  for (const next of [here.start, here.stop]) {
+    t.is((await here.start()).code, 0)
+    const supervisor = await processOf(here, 'supervisor.js')
+    process.kill(await processOf(here, 'God Daemon'), 'SIGKILL')
+    // The supervisor notices and ends; the servers of its data know nothing of pm2.
+    while ((await processOf(here, 'supervisor.js')) === supervisor);
+    t.true((await processOf(here, 'mysql.sock')) > 0)
+    const outcome = await next()
+    t.is(outcome.code, 0, outcome.stderr)
+  }
+  t.deepEqual(await here.processes(), [])
+})
+
+test.serial('ops: every reply is the one to its command, and the exit code can be trusted', async t => {
+  const { here } = t.context
+  t.is((await here.start()).code, 0)
+
+  const drained = await here.ops('drain', 'http')
+  t.is(drained.code, 0, drained.stderr)
+  t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 404)
+  t.is((await here.ops('resume', 'http')).code, 0)
+  t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 200)
+
+  const refused = await here.ops('drain', 'nope')
+  t.is(refused.code, 1)
+  t.regex(JSON.parse(refused.stdout).error, /nope.*http, https/)
+  t.is((await here.ops('reload')).code, 0)
+
+  for (const args of [[], ['no-such-command'], ['drain', 'http', 'https']]) {
+    const usage = await here.ops(...args)
+    t.is(usage.code, 2)
+    for (const command of ['drain', 'wait', 'resume', 'status', 'reload', 'reload-certificates'])
+      t.true(usage.stderr.includes(`\n  ${command} `))
+  }
+
+  // Many operators at once: pm2 gives each reply to all of them.
+  const labels = ['a', 'b', 'c', 'd', 'e', 'f']
+  const replies = await Promise.all(labels.map(label => here.ops('resume', label)))
+  for (const [index, { stdout }] of replies.entries())
+    t.true(JSON.parse(stdout).argument.startsWith(`${labels[index]} by=`), stdout)
+
+  const supervisor = await processOf(here, 'supervisor.js')
+  process.kill(supervisor, 'SIGSTOP')
+  const silent = await here.ops('status')
+  process.kill(supervisor, 'SIGCONT')
+  t.is(silent.code, 4)
+  t.regex(silent.stderr, /has not replied in time/)
+})
+
+test.serial('pm2 itself starts, triggers and stops the service by ecosystem.config.js', async t => {
+  const { here } = t.context
+  const started = await here.pm2(['start', 'ecosystem.config.js'], { DATABASE_URL: await createDatabase() })
+  t.is(started.code, 0, started.stdout + started.stderr)
+  // pm2 has waited until the service was ready.
+  t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 200)
+
+  const drained = await here.pm2(['trigger', 'users-api', 'drain', 'http:404'])
+  t.regex(drained.stdout, /\{"command":"drain","argument":"http:404",/)
+  t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 404)
+
+  const supervisor = await processOf(here, 'supervisor.js')
+  process.kill(supervisor, 'SIGKILL')
+  while ((await ask(`http://127.0.0.1:${here.port + 3}/healthcheck/https`))?.status !== 200);
+  t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 404)
+  t.not(await processOf(here, 'supervisor.js'), supervisor)
+
+  t.is((await here.pm2(['stop', 'users-api'])).code, 0)
+  t.deepEqual(
+    (await here.processes()).filter(line => line.includes('dist/')),
+    [],
+  )
+})
