@@ -15,6 +15,8 @@ export const apps = [
     cwd: import.meta.dirname,
     exec_mode: 'fork',
     merge_logs: true,
+    // node-config would take pm2's usual name for the choice of a file.
+    instance_var: 'PM2_INSTANCE',
     // The module that pm2 would inject swallows unhandled rejections and dies with pm2's daemon.
     pmx: false,
     wait_ready: true,
@@ -22,7 +24,8 @@ export const apps = [
     kill_timeout: settings.get('drain.delayMs') + settings.get('drain.deadlineMs') + STOP_MARGIN_MS,
     // Signals are for the supervisor alone: it tells its workers.
     treekill: false,
-    exp_backoff_restart_delay: 100,
+    // More than the 100 ms that pm2 takes to notice that an app has stopped: it must not be restarted meanwhile.
+    exp_backoff_restart_delay: 250,
     // A configuration fault does not mend itself. Never 0: pm2 takes a kill -9 for it.
     stop_exit_codes: [78],
   },

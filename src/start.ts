@@ -46,10 +46,11 @@ async function migrateDatabase(url: string): Promise<void> {
       if (applied.length > 0) say(`migrated the database: ${applied.join(', ')}`)
       return
     } catch (error) {
-      if (!isUnreachable(error)) throw error
+      if (!(error instanceof Error) || !isUnreachable(error)) throw error
+      const { message } = error
       if (performance.now() > giveUpMs)
-        throw new Error(`the database cannot be reached (${error}): start it, or correct DATABASE_URL`)
-      if (attempt === 1) say(`waiting for the database: ${error}`)
+        throw new Error(`the database cannot be reached (${message}): start it, or correct DATABASE_URL`)
+      if (attempt === 1) say(`waiting for the database: ${message}`)
     }
     await delay(DATABASE_PAUSE_MS)
   }
@@ -91,11 +92,11 @@ async function bringUp(config: Config, manager: ProcessManager): Promise<string[
 }
 
 async function start(config: Config, manager: ProcessManager): Promise<number> {
-  const folder = await manager.folderOf(serviceName)
-  if (folder !== undefined && (await manager.isRunning(serviceName))) {
-    if (`${folder}/` !== root)
+  const app = await manager.find(serviceName)
+  if (app?.isRunning) {
+    if (`${app.folder}/` !== root)
       throw new Error(
-        `it is running already, but from ${folder}: stop it there, or set a PM2_HOME of its own here`,
+        `it is running already, but from ${app.folder}: stop it there, or set a PM2_HOME of its own here`,
       )
     say(`it is running already\n${describe(config)}`)
     return 0

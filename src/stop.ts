@@ -5,10 +5,10 @@ import { type ProcessManager, withProcessManager } from './pm2/process-manager.t
 import { stopEverything } from './pm2/service.ts'
 
 async function stop(manager: ProcessManager): Promise<number> {
-  const folder = await manager.folderOf(serviceName)
-  if (folder !== undefined && `${folder}/` !== root)
-    throw new Error(`it runs from ${folder}, not from here: stop it there`)
-  if (folder !== undefined) say('stopping: requests are finished first')
+  const app = await manager.find(serviceName)
+  if (app !== undefined && `${app.folder}/` !== root)
+    throw new Error(`it runs from ${app.folder}, not from here: stop it there`)
+  if (app?.isRunning) say('stopping: requests are finished first')
   say((await stopEverything(manager)) ? 'it has stopped' : 'it is not running')
   return 0
 }

@@ -1,44 +1,68 @@
-// pm2, as far as the commands need it: which apps there are, start one, remove one, and why one does not come up.
+// pm2, as far as the commands need it: find an app, start one, remove one, and why one does not come up.
 import { readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pm2, { type StartOptions } from 'pm2'
 import { z } from 'zod'
 
+/** pm2's daemon says goodbye a moment before it ends. */
+const GOODBYE_MS = 100
+
 const description = z.object({
-  name: z.string(),
   pid: z.number(),
   pm2_env: z.object({
     status: z.string(),
     pm_cwd: z.string(),
-    pm_uptime: z.number(),
+    pm_out_log_path: z.string(),
     pm_err_log_path: z.string(),
     restart_time: z.number(),
     exit_code: z.number().optional(),
   }),
 })
 
-type App = z.output<typeof description>
+/** What pm2 knows of an app. */
+interface App {
+  readonly isRunning: boolean
+  /** How often pm2 has started it again by itself. */
+  readonly restarts: number
+  /** Of its last end. */
+  readonly exitCode: number | undefined
+  readonly folder: string
+  /** The files that have what it printed. */
+  readonly outputLog: string
+  readonly errorLog: string
+}
+
+function read(raw: unknown): App {
+  const { pid, pm2_env } = description.parse(raw)
+  return {
+    // An app that has ended before it was ready is called online, too, but has no process.
+    isRunning: (pm2_env.status === 'online' || pm2_env.status === 'launching') && pid > 0,
+    restarts: pm2_env.restart_time,
+    exitCode: pm2_env.exit_code,
+    folder: pm2_env.pm_cwd,
+    outputLog: pm2_env.pm_out_log_path,
+    errorLog: pm2_env.pm_err_log_path,
+  }
+}
 
 /** An app did not come up: it ended. The message has its last words. */
 export class AppEndedError extends Error {
   readonly exitCode: number | undefined
-  constructor({ name, pm2_env }: App, lastWords: string) {
-    super(`${name} ended with exit code ${pm2_env.exit_code ?? 'unknown'}: ${lastWords}`)
+  constructor(title: string, exitCode: number | undefined, lastWords: string) {
+    super(`${title} ended with exit code ${exitCode ?? 'unknown'}: ${lastWords}`)
     this.name = 'AppEndedError'
-    this.exitCode = pm2_env.exit_code
+    this.exitCode = exitCode
   }
 }
 
-// An app that ends before it is ready is called online, too, but has no process.
-const runs = ({ pid, pm2_env }: App) =>
-  (pm2_env.status === 'online' || pm2_env.status === 'launching') && pid > 0
-
 /** What an app printed last on its standard error: what it calls errors, or else its last line. */
-async function lastWords({ pm2_env }: App): Promise<string> {
-  const text = await readFile(pm2_env.pm_err_log_path, 'utf8').catch(() => '')
+async function lastWords(name: string, { errorLog }: App): Promise<string> {
+  const text = await readFile(errorLog, 'utf8').catch(() => '')
   const lines = text.trim().split('\n').slice(-20)
   const errors = lines.filter(line => line.includes('ERROR'))
-  return (errors.length > 0 ? errors.slice(-3).join(' ') : lines.at(-1)) || `see ${pm2_env.pm_err_log_path}`
+  const words = errors.length > 0 ? errors.slice(-3).join(' ') : (lines.at(-1) ?? '')
+  return words.replace(`${name}: `, '') || `see ${errorLog}`
 }
 
 export type ProcessManager = Awaited<ReturnType<typeof connect>>
@@ -49,43 +73,37 @@ async function connect() {
 
   async function find(name: string): Promise<App | undefined> {
     const found = (await list()).find(app => app.name === name)
-    return found === undefined ? undefined : description.parse(found)
+    return found === undefined ? undefined : read(found)
   }
 
-  /** Stops the app, as gently as its kill_timeout allows, and makes pm2 forget it. */
-  async function remove(name: string): Promise<void> {
+  /** Stops an app, as gently as its kill_timeout allows, and makes pm2 forget it. @returns whether it was there */
+  async function remove(name: string): Promise<boolean> {
+    if ((await find(name)) === undefined) return false
+    // pm2 plans to restart an app that is stopped before it is ready: the second command cancels the plan.
+    await promisify(pm2.stop.bind(pm2))(name)
     await promisify(pm2.delete.bind(pm2))(name)
+    return true
   }
 
   return {
+    find,
     remove,
 
-    /** @returns whether the app was there */
-    async isKnown(name: string): Promise<boolean> {
-      return (await find(name)) !== undefined
-    },
-
-    async isRunning(name: string): Promise<boolean> {
-      const app = await find(name)
-      return app !== undefined && runs(app)
-    },
-
-    /** The working directory of an app. */
-    async folderOf(name: string): Promise<string | undefined> {
-      return (await find(name))?.pm2_env.pm_cwd
-    },
-
-    /** Resolves when the app runs or, if it says when it is ready, when it is or has ended. */
+    /** Starts an app anew. Resolves when it runs or, if it says when it is ready, when it is, or has ended. */
     async start(app: StartOptions & { name: string }): Promise<void> {
-      if ((await find(app.name)) !== undefined) await remove(app.name)
+      await remove(app.name)
       await promisify<StartOptions, unknown>(pm2.start.bind(pm2))(app)
     },
 
-    /** @throws AppEndedError if the app has ended since it was started, even if pm2 has started it again */
-    async assertUp(name: string): Promise<void> {
+    /**
+     * @param title of the app, for people
+     * @throws AppEndedError if the app has ended since it was started, even if pm2 has started it again
+     */
+    async assertUp(name: string, title: string): Promise<void> {
       const app = await find(name)
-      if (app === undefined) throw new Error(`${name} was removed from pm2`)
-      if (!runs(app) || app.pm2_env.restart_time > 0) throw new AppEndedError(app, await lastWords(app))
+      if (app === undefined) throw new Error(`${title} was removed from pm2`)
+      if (!app.isRunning || app.restarts > 0)
+        throw new AppEndedError(title, app.exitCode, await lastWords(name, app))
     },
 
     async isEmpty(): Promise<boolean> {
@@ -100,7 +118,10 @@ export async function withProcessManager<T>(act: (manager: ProcessManager) => Pr
   try {
     return await act(manager)
   } finally {
-    if (await manager.isEmpty()) await promisify(pm2.killDaemon.bind(pm2))()
+    if (await manager.isEmpty()) {
+      await promisify(pm2.killDaemon.bind(pm2))()
+      await delay(GOODBYE_MS)
+    }
     pm2.disconnect()
   }
 }

@@ -36,7 +36,7 @@ export async function startServer(
   server: PrivateServer,
 ): Promise<void> {
   const app = appOf(kind)
-  if (!(await manager.isRunning(app))) {
+  if ((await manager.find(app))?.isRunning !== true) {
     await stopLeftover(base, kind)
     await manager.start({
       name: app,
@@ -46,19 +46,18 @@ export async function startServer(
       exec_mode: 'fork',
       merge_logs: true,
       kill_timeout: STOP_TIMEOUT_MS,
-      exp_backoff_restart_delay: 100,
+      exp_backoff_restart_delay: 250,
     })
   }
-  await untilAnswers(server, START_TIMEOUT_MS, () => manager.assertUp(app))
+  await untilAnswers(server, START_TIMEOUT_MS, () => manager.assertUp(app, server.title))
 }
 
 /** @returns how many servers of this `base` ran */
 export async function stopServers(manager: ProcessManager, base: string): Promise<number> {
   let stopped = 0
   for (const kind of kinds) {
-    const known = await manager.isKnown(appOf(kind))
-    if (known) await manager.remove(appOf(kind))
-    if ((await stopLeftover(base, kind)) || known) stopped++
+    const wasThere = await manager.remove(appOf(kind))
+    if ((await stopLeftover(base, kind)) || wasThere) stopped++
   }
   return stopped
 }

@@ -28,9 +28,8 @@ export async function startService(
 
 /** Stops the service, then its private servers. @returns whether anything ran */
 export async function stopEverything(manager: ProcessManager): Promise<boolean> {
-  const known = await manager.isKnown(serviceName)
-  if (known) await manager.remove(serviceName)
-  return (await stopServers(manager, base)) > 0 || known
+  const wasThere = await manager.remove(serviceName)
+  return (await stopServers(manager, base)) > 0 || wasThere
 }
 
 /** A host to connect to, for one that is listened on. */
@@ -83,11 +82,11 @@ export async function untilHealthy(config: Config, manager: ProcessManager): Pro
       const status = await checkPort(config, port)
       if (status === 404) inMaintenance.push(port.label)
       if (status === 404 || status === 200) break
-      await manager.assertUp(serviceName)
+      await manager.assertUp(serviceName, 'the service')
       if (performance.now() > giveUpMs)
         throw new Error(
           `${healthUrl(config, port, port)} answers ${status ?? 'nothing'} after ${HEALTHY_TIMEOUT_MS / 1000} s:` +
-            ` see the logs in ~/.pm2/logs`,
+            ` ${(await manager.find(serviceName))?.outputLog} may say why`,
         )
       await delay(PAUSE_MS)
     }

@@ -1,0 +1,81 @@
+// A copy of the built project in a folder of its own, with its own pm2: what `npm start` does there disturbs nobody.
+import { execFile, spawn } from 'node:child_process'
+import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { claimPorts } from './ports.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface Outcome {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+export type Installation = Awaited<ReturnType<typeof createInstallation>>
+
+/** The environment of a user who has set nothing. */
+function plainEnvironment(): NodeJS.ProcessEnv {
+  const names = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TMPDIR', 'TERM']
+  return Object.fromEntries(names.map(name => [name, process.env[name]]))
+}
+
+export async function createInstallation() {
+  const folder = await mkdtemp(join(tmpdir(), 'users-api-installed-'))
+  for (const part of ['dist', 'config', 'ecosystem.config.js', 'package.json'])
+    await cp(join(root, part), join(folder, part), { recursive: true })
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  const claim = await claimPorts()
+  const port = claim.first
+  const config = {
+    ports: [
+      { label: 'http', port, protocol: 'http' },
+      { label: 'https', port: port + 2, protocol: 'https' },
+    ],
+    workers: 1,
+  }
+  const env = {
+    ...plainEnvironment(),
+    PM2_HOME: join(folder, 'pm2'),
+    NODE_CONFIG: JSON.stringify(config),
+  }
+
+  /** Runs a program of Node here, to its end. */
+  function run(script: string, args: readonly string[] = [], more: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+    const child = spawn(process.execPath, [script, ...args], { cwd: folder, env: { ...env, ...more } })
+    const outcome: Outcome = { code: null, stdout: '', stderr: '' }
+    child.stdout.setEncoding('utf8').on('data', text => (outcome.stdout += text))
+    child.stderr.setEncoding('utf8').on('data', text => (outcome.stderr += text))
+    return new Promise((resolve, reject) => {
+      child.on('error', reject)
+      child.on('close', code => resolve({ ...outcome, code }))
+    })
+  }
+
+  return {
+    folder,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    start: (more?: NodeJS.ProcessEnv) => run('dist/start.js', [], more),
+    stop: () => run('dist/stop.js'),
+    ops: (...args: string[]) => run('dist/ops.js', args),
+    pm2: (args: readonly string[], more?: NodeJS.ProcessEnv) => run('node_modules/pm2/bin/pm2', args, more),
+
+    /** Every process that this installation runs, as `ps` shows it: each has the folder in its command line. */
+    async processes(): Promise<string[]> {
+      const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,args='])
+      return stdout.split('\n').filter(line => line.includes(folder))
+    },
+
+    /** Ends what is left and removes the folder. */
+    async remove(): Promise<void> {
+      await run('dist/stop.js')
+      await run('node_modules/pm2/bin/pm2', ['kill'])
+      await claim.release()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
