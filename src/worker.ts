@@ -23,11 +23,15 @@ function say(fact: Fact): Promise<void> {
 }
 
 /** Tells the supervisor how this worker is, again and again; gives the function that says it at once. */
-function startBeats(everyMs: number, database: Database, ports: readonly DataPort[]): () => void {
+function startBeats(
+  everyMs: number,
+  downSinceMs: Database['downSinceMs'],
+  ports: readonly DataPort[],
+): () => void {
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
   const beat = (): void => {
-    const databaseDownSinceMs = database.downSinceMs()
+    const databaseDownSinceMs = downSinceMs()
     void say({
       type: 'beat',
       ports: Object.fromEntries(ports.map(port => [port.label, port.report()])),
@@ -39,6 +43,14 @@ function startBeats(everyMs: number, database: Database, ports: readonly DataPor
   }
   setInterval(beat, everyMs).unref()
   return beat
+}
+
+/** Asks the database again and again, so that its loss is known without traffic, too. */
+function startProbes(everyMs: number, database: Database): void {
+  setTimeout(async () => {
+    await database.probe()
+    startProbes(everyMs, database)
+  }, everyMs).unref()
 }
 
 /** The ports as the first message of the supervisor wants them; they do not listen yet. */
@@ -72,7 +84,10 @@ async function serve(): Promise<void> {
   const log = createLog(config.log.level, 'worker')
   const database = createDatabase({ ...config.database, url }, log)
   const ports: DataPort[] = []
-  const beat = startBeats(config.fleet.beatMs, database, ports)
+  const bornMs = Date.now()
+  let hasDatabase = false
+  const downSinceMs = () => (hasDatabase ? database.downSinceMs() : bornMs)
+  const beat = startBeats(config.fleet.beatMs, downSinceMs, ports)
 
   let wanted: Wanted | undefined
   const obey = (): void => {
@@ -99,6 +114,8 @@ async function serve(): Promise<void> {
   })
 
   await database.ready()
+  hasDatabase = true
+  startProbes(config.fleet.beatMs, database)
   const cache = createCache(config.cache, log)
   ports.push(...createPorts(config, first, createApp({ limits: config.limits, database, cache, log })))
   obey()

@@ -178,6 +178,8 @@ for (const protocol of ['http', 'https'] as const) {
   test(`${protocol}: closing, nobody new comes in, and whoever is there is served`, async t => {
     const { port, open } = await start(t, { protocol })
     const idle = await open()
+    idle.write(get)
+    await idle.answer()
     const busy = await open()
     busy.write(post)
     await until(() => port.report().inFlight === 1 && port.report().connections === 2)

@@ -98,13 +98,18 @@ export async function startService(options: ServiceOptions = {}) {
     ...options.config,
   }
   const env = environment(database, { NODE_CONFIG: JSON.stringify(config), ...options.env })
-  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], { cwd: root, env })
+  // With a channel for messages, as pm2 starts it.
+  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
   const kill = () => supervisor.kill('SIGKILL')
   process.once('exit', kill)
   const exited = once(supervisor, 'exit').then(([code, signal]): number | string => code ?? signal)
   let log = ''
   for (const stream of [supervisor.stdout, supervisor.stderr])
-    stream.setEncoding('utf8').on('data', text => (log += text))
+    stream?.setEncoding('utf8').on('data', text => (log += text))
 
   const port = (label: string): number => {
     const found = config.ports?.find(one => one.label === label)
