@@ -7,7 +7,6 @@ import type { Stores } from './stores.ts'
 import { formatMs, formatRate, formatRatio, markdownTable } from './table.ts'
 
 const USERS = 1000
-const CONNECTIONS = 64
 
 const head = ['', 'server', 'requests/s', 'p99, ms', 'the service is', 'aim']
 
@@ -18,7 +17,7 @@ async function compare(
   effort: Effort,
   signal: AbortSignal,
 ): Promise<string[][]> {
-  const { title, request, against, workers = 1, closing = false, rows = 1 } = comparison
+  const { title, request, against, connections = 64, workers = 1, closing = false, rows = 1 } = comparison
   const databaseUrl = await stores.createPopulated(USERS)
   const surroundings = { databaseUrl, redisUrl: stores.redisUrl, folder: stores.folder, workers }
   const names = ['service', ...against.map(opponent => opponent.server)] as const
@@ -26,7 +25,7 @@ async function compare(
     names.map(name => () => startServer(name, surroundings)),
     async servers => {
       await assertAgreement(comparison, servers, USERS)
-      const load = { request, users: USERS, connections: CONNECTIONS, closing }
+      const load = { request, users: USERS, connections, closing }
       return contest(
         servers.map(({ url }) => ({ ...load, url })),
         effort,

@@ -16,6 +16,12 @@ const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => interrupted.abort(new Error('interrupted')))
 
+/** @throws Error where it is none */
+function positiveInteger(option: string, text: string): number {
+  if (!/^[1-9][0-9]{0,8}$/.test(text)) throw new Error(`--${option} must be a positive integer`)
+  return Number(text)
+}
+
 function readCommandLine() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -33,8 +39,11 @@ function readCommandLine() {
   if (values.write && !scale && positionals.length > 0) throw new Error('--write needs the whole table')
   const chosen =
     positionals.length === 0 ? comparisons : comparisons.filter(({ name }) => positionals.includes(name))
-  const effort = { rounds: Number(values.rounds), seconds: Number(values.seconds) }
-  return { scale, chosen, effort, users: Number(values.users), write: values.write }
+  const effort = {
+    rounds: positiveInteger('rounds', values.rounds),
+    seconds: positiveInteger('seconds', values.seconds),
+  }
+  return { scale, chosen, effort, users: positiveInteger('users', values.users), write: values.write }
 }
 
 async function main(): Promise<void> {

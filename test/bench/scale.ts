@@ -11,100 +11,98 @@ import { formatMs, formatRatio, markdownTable } from './table.ts'
 const SMALL = 1000
 const AIM = 3
 
+/** A service and the table it works on. */
+interface Contestant {
+  readonly users: number
+  readonly server: RunningServer
+}
+
 interface Kind {
   readonly title: string
-  readonly query: Readonly<Record<string, string>>
-  /** How many records there must be. */
-  readonly total: number
+  readonly path: string
+  /** How many records a collection must say it has. */
+  readonly total?: number
 }
 
-/** The requests whose time is not to grow with the table; every page is as long in the small one as in the large one. */
+/** The requests whose time is not to grow with the table; pages of the small and of the large one are equally long. */
 function kinds(users: number): Kind[] {
-  const page = { records_per_page: '20' }
   const { perFirstName, perTeam, perDivision } = sizes(users)
-  const filters = [
-    {
-      title: 'a first name, a fiftieth of all',
-      field: 'first_name',
-      value: firstName(7),
-      matches: perFirstName,
-    },
-    { title: 'a last name, one user', field: 'last_name', value: lastName(500), matches: 1 },
-    { title: 'members of a team of 50', field: 'groups[*].name', value: teamName(7), matches: perTeam },
-    {
-      title: 'members of a tenth of all',
-      field: 'groups[*].name',
-      value: divisionName(7),
-      matches: perDivision,
-    },
+  const collection = (title: string, total: number, query: Record<string, string>) => ({
+    title,
+    path: `/v1/users?${new URLSearchParams(query)}`,
+    total,
+  })
+  const filtered = (title: string, field: string, value: string, matches: number) => [
+    collection(`\`=\` ${title}`, matches, { records_per_page: '20', [field]: value }),
+    collection(`\`=!\` ${title}`, users - matches, { records_per_page: '20', [field]: `!${value}` }),
   ]
   return [
-    { title: 'first page of 100', query: {}, total: users },
-    {
-      title: 'page of 100 after nine tenths of all',
-      query: { start_index: String(users * 0.9) },
-      total: users,
-    },
-    ...filters.flatMap(({ title, field, value, matches }) => [
-      { title: `\`=\` ${title}`, query: { ...page, [field]: value }, total: matches },
-      { title: `\`=!\` ${title}`, query: { ...page, [field]: `!${value}` }, total: users - matches },
-    ]),
-    ...['first_name', 'last_name'].map(sort => ({
-      title: `sorted by ${sort}`,
-      query: { ...page, sort },
-      total: users,
-    })),
+    collection('first page of 100', users, {}),
+    collection('page of 100 after nine tenths of all', users, { start_index: String(users * 0.9) }),
+    ...filtered('a first name, a fiftieth of all', 'first_name', firstName(7), perFirstName),
+    ...filtered('a last name, one user', 'last_name', lastName(500), 1),
+    ...filtered('members of a team of 50', 'groups[*].name', teamName(7), perTeam),
+    ...filtered('members of a tenth of all', 'groups[*].name', divisionName(7), perDivision),
+    collection('sorted by first_name', users, { records_per_page: '20', sort: 'first_name' }),
+    collection('sorted by last_name', users, { records_per_page: '20', sort: 'last_name' }),
+    { title: 'one user', path: '/v1/users/{id}' },
+    { title: 'one user with groups', path: '/v1/users/{id}?include=groups' },
   ]
 }
 
-const path = ({ query }: Kind): string => `/v1/users?${new URLSearchParams(query)}`
-
-/** @throws AssertionError where a total is not exact */
-async function assertTotal(server: RunningServer, kind: Kind): Promise<void> {
+/** @throws AssertionError where the total is not exact */
+async function assertTotal({ server }: Contestant, { title, path, total }: Kind): Promise<void> {
+  if (total === undefined) return
   const client = createClient(server.url)
-  const total = await client.count(path(kind)).finally(client.close)
-  assert.equal(total, kind.total, `${kind.title}: ${path(kind)} at ${server.url} counts ${total}`)
+  const counted = await client.count(path).finally(client.close)
+  assert.equal(counted, total, `${title}: ${path} at ${server.url} has a wrong total`)
 }
 
-/** @param large how many users stand against a thousand; gives the table as Markdown */
+/** Gives a row of the table for each kind of request. */
+async function measureKinds(
+  [small, large]: readonly [Contestant, Contestant],
+  effort: Effort,
+  signal: AbortSignal,
+): Promise<string[][]> {
+  const rows: string[][] = []
+  const ofSmall = kinds(small.users)
+  for (const [index, ofLarge] of kinds(large.users).entries()) {
+    const pairs = [
+      { ...small, kind: ofSmall[index] ?? ofLarge },
+      { ...large, kind: ofLarge },
+    ]
+    for (const { kind, ...contestant } of pairs) await assertTotal(contestant, kind)
+    const loads = pairs.map(({ users, server, kind }) => {
+      const request: Request = { method: 'GET', path: kind.path }
+      return { url: server.url, users, request, connections: 1, closing: false }
+    })
+    const [few = Number.NaN, many = Number.NaN] = (await contest(loads, effort, signal)).map(one => one.p50Ms)
+    const cells = [ofLarge.title, formatMs(few), formatMs(many), formatRatio(many / few)]
+    console.log(`  ${cells.join('  ')}`)
+    rows.push([...cells, formatRatio(AIM)])
+  }
+  return rows
+}
+
+/** @param users how many stand against a thousand; gives the table as Markdown */
 export async function measureScale(
-  large: number,
-  stores: Stores,
+  users: number,
+  { createPopulated, redisUrl, folder }: Stores,
   effort: Effort,
   signal: AbortSignal,
 ): Promise<string> {
-  const starts = [SMALL, large].map(users => async () => {
-    console.log(`making ${users} users …`)
-    const databaseUrl = await stores.createPopulated(users)
-    const { redisUrl, folder } = stores
+  const starts = [SMALL, users].map(count => async () => {
+    console.log(`making ${count} users …`)
+    const databaseUrl = await createPopulated(count)
     return startServer('service', { databaseUrl, redisUrl, folder, workers: 1 })
   })
-  return withServers(starts, async ([small, big]) => {
-    if (small === undefined || big === undefined) throw new Error('two services were to run')
-    const rows = [['', `${SMALL} users, ms`, `${large} users, ms`, 'ratio', 'at most']]
-    const measure = async (title: string, requests: readonly [Request, Request]) => {
-      console.log(`${title} …`)
-      const load = { connections: 1, closing: false }
-      const loads = [
-        { ...load, url: small.url, users: SMALL, request: requests[0] },
-        { ...load, url: big.url, users: large, request: requests[1] },
-      ]
-      const [few, many] = await contest(loads, effort, signal)
-      if (few === undefined || many === undefined) throw new Error('nothing was measured')
-      const ratio = formatRatio(many.p50Ms / few.p50Ms)
-      rows.push([title, formatMs(few.p50Ms), formatMs(many.p50Ms), ratio, formatRatio(AIM)])
-    }
-    const pairs = kinds(large).map((kind, index) => [kinds(SMALL)[index] ?? kind, kind] as const)
-    for (const [few, many] of pairs) {
-      await assertTotal(small, few)
-      await assertTotal(big, many)
-      await measure(many.title, [
-        { method: 'GET', path: path(few) },
-        { method: 'GET', path: path(many) },
-      ])
-    }
-    const one: Request = { method: 'GET', path: '/v1/users/{id}?include=groups' }
-    await measure('one user with groups', [one, one])
-    return markdownTable(rows)
+  return withServers(starts, async ([small, large]) => {
+    if (small === undefined || large === undefined) throw new Error('two services were to run')
+    const contestants = [
+      { users: SMALL, server: small },
+      { users, server: large },
+    ] as const
+    const head = ['', `${SMALL} users, ms`, `${users} users, ms`, 'ratio', 'at most']
+    return markdownTable([head, ...(await measureKinds(contestants, effort, signal))])
   })
 }

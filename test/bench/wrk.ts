@@ -3,9 +3,9 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { z } from 'zod'
-import { findProgram } from '../../src/private-servers/programs.ts'
 import type { Request } from './comparisons.ts'
 
+const run = promisify(execFile)
 const script = fileURLToPath(new URL('./request.lua', import.meta.url))
 
 export interface Load {
@@ -34,14 +34,17 @@ const report = z.object({
 
 /** @throws Error that says what is missing */
 export async function assertWrk(): Promise<void> {
-  if ((await findProgram(['wrk'])) === undefined)
-    throw new Error('wrk cannot be found: install it (sudo apt-get install wrk, or brew install wrk)')
+  await run('wrk', ['--version']).catch(error => {
+    // It exits with 1 even so.
+    if (error.code === 'ENOENT')
+      throw new Error('wrk cannot be found: install it (sudo apt-get install wrk, or brew install wrk)')
+  })
 }
 
 /** @throws Error where any request failed: figures of refusals mean nothing */
 export async function runWrk(load: Load, signal: AbortSignal): Promise<Figures> {
   const { url, request, users, connections, seconds, closing } = load
-  const { stdout } = await promisify(execFile)(
+  const { stdout } = await run(
     'wrk',
     [
       ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`],
@@ -55,9 +58,11 @@ export async function runWrk(load: Load, signal: AbortSignal): Promise<Figures> 
   const line = stdout.split('\n').find(one => one.startsWith('{'))
   const { requests, durationUs, p50Us, p99Us, failed } = report.parse(JSON.parse(line ?? 'null'))
   const failures = Object.entries(failed).filter(([, count]) => count > 0)
-  if (failures.length > 0 || requests === 0) {
-    const list = failures.map(([kind, count]) => `${count} by ${kind}`).join(', ') || 'all'
-    throw new Error(`${request.method} ${request.path} at ${url}: of ${requests} requests failed: ${list}`)
-  }
+  const what = `${request.method} ${request.path} at ${url}`
+  if (failures.length > 0)
+    throw new Error(
+      `${what}: of ${requests} requests failed: ${failures.map(([kind, count]) => `${count} by ${kind}`).join()}`,
+    )
+  if (requests === 0) throw new Error(`${what}: no answer came within ${seconds} s`)
   return { requestsPerSecond: (requests * 1e6) / durationUs, p50Ms: p50Us / 1000, p99Ms: p99Us / 1000 }
 }
