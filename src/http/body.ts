@@ -20,7 +20,10 @@ function assertMediaType(ctx: Context): void {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
   if (headers['content-type'] === undefined && !hasBody) return
   const { type, charset } = ctx.request
-  if (!mediaTypes.includes(type) || !['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
+  if (
+    !mediaTypes.includes(type.trim().toLowerCase()) ||
+    !['', 'utf-8', 'utf8'].includes(charset.toLowerCase())
+  )
     throw new ApiError(
       'unsupported_media_type',
       `the content type ${JSON.stringify(headers['content-type'] ?? '')} is not supported, allowed is application/json in UTF-8`,
@@ -38,10 +41,9 @@ function parseJson(bytes: Buffer): unknown {
 }
 
 /** What raw-body says of a body that it could not read. */
-function readingError(error: unknown, limitBytes: number): unknown {
+function readingError(error: unknown, tooLarge: () => ApiError): unknown {
   const type = error instanceof Error && 'type' in error ? error.type : undefined
-  if (type === 'entity.too.large')
-    return new ApiError('content_too_large', `the body is over the limit of ${limitBytes} bytes`)
+  if (type === 'entity.too.large') return tooLarge()
   if (type === 'request.aborted' || type === 'request.size.invalid')
     return new ApiError('malformed_request', 'the body ended early')
   return error
@@ -57,12 +59,16 @@ export function createReadBody(limitBytes: number): ReadBody {
     encoding: 'binary',
   }
   const read = bodyParser(options)
+  const tooLarge = () =>
+    new ApiError('content_too_large', `the body is over the limit of ${limitBytes} bytes`)
   return async ctx => {
     assertMediaType(ctx)
+    if (Number(ctx.req.headers['content-length']) > limitBytes) throw tooLarge()
+    if (ctx.req.headers.expect !== undefined) ctx.res.writeContinue()
     try {
       await read(ctx, async () => {})
     } catch (error) {
-      throw readingError(error, limitBytes)
+      throw readingError(error, tooLarge)
     }
     const { body } = ctx.request
     return parseJson(Buffer.from(typeof body === 'string' ? body : '', 'binary'))

@@ -103,10 +103,13 @@ export function createDataPort(options: DataPortOptions): DataPort {
 
   server.on('connection', (socket: Socket) => connections.opened(socket))
   if (server instanceof https.Server) trackHandshakes(server, connections)
-  server.on('request', (request, response) => {
+  const serve: RequestListener = (request, response) => {
     connections.began(request.socket, response)
     listener(request, response)
-  })
+  }
+  server.on('request', serve)
+  // Whoever reads the body says `100 Continue`, once nothing speaks against it.
+  server.on('checkContinue', serve)
   server.on('clientError', (error: ParserError, socket) => {
     if (socket instanceof Socket && connections.awaitsAnswer(socket))
       answerRaw(socket, parserError(error, config.limits))

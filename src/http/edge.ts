@@ -60,6 +60,8 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
     log.error({ requestId, reason: error.cause, method: ctx.method, path: ctx.path }, error.code)
   ctx.status = error.status
   ctx.set(error.headers)
+  // The client may keep back the body that it asked to send: what comes next could be that, or another request.
+  if (ctx.req.headers.expect !== undefined) ctx.set('Connection', 'close')
   answer(ctx, errorBody(error, requestId))
 }
 
