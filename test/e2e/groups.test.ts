@@ -161,7 +161,15 @@ test.serial('a batch creates in order; the first of a duplicate wins', async t =
 test.serial('the collection filters, sorts and pages as users do', async t => {
   for (const { id } of (await api.get('/v1/groups')).body.groups ?? []) await api.delete(`/v1/groups/${id}`)
   for (const name of ['beta', 'Alpha', 'alpha', '!beta']) await api.create('/v1/groups', { name })
+  const [first = 0, second = 0] = ((await api.get('/v1/groups')).body.groups ?? []).map(({ id }) =>
+    Number(id),
+  )
   const rows: [query: string, names: string[]][] = [
+    [`id=${second}`, ['Alpha']],
+    [`id=!${second}`, ['beta', 'alpha', '!beta']],
+    [`id[gt]=${second}`, ['alpha', '!beta']],
+    [`id[lt]=${second}`, ['beta']],
+    [`id[in]=${second},${first}`, ['beta', 'Alpha']],
     ['', ['beta', 'Alpha', 'alpha', '!beta']],
     ['name=alpha', ['alpha']],
     ['name=!alpha', ['beta', 'Alpha', '!beta']],

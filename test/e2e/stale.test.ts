@@ -30,7 +30,7 @@ const operation = fc.record({
   readThrough: fc.nat(),
   read: fc.constantFrom('one', 'one', 'page', 'groups'),
 })
-const operationCount = 3000
+const operationCount = 2000
 const [userCount, groupCount] = [8, 10]
 
 const pick = <T>(list: T[], index: number): T => {

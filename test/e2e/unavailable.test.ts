@@ -1,59 +1,21 @@
 // The database goes away: 503 with Retry-After, nothing half stored, and all is well once it is back.
-import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import mysql from 'mysql2/promise'
+import { openDoor } from '../support/door.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { createClient } from '../support/http.ts'
 import { createDatabase, startService } from '../support/service.ts'
 
-/** A TCP door to the database of `url` that can be slammed and opened again. */
-async function openDoor(url: string) {
-  const target = new URL(url)
-  const socketPath = target.searchParams.get('socketPath')
-  const open = new Set<net.Socket>()
-  let shut = false
-  const door = net.createServer(inside => {
-    if (shut) return inside.destroy()
-    const outside =
-      socketPath === null
-        ? net.connect(Number(target.port || 3306), target.hostname)
-        : net.connect(socketPath)
-    for (const [from, to] of [
-      [inside, outside],
-      [outside, inside],
-    ] as const) {
-      open.add(from)
-      from.on('error', () => to.destroy())
-      from.on('close', () => {
-        open.delete(from)
-        to.destroy()
-      })
-      from.pipe(to)
-    }
-    return undefined
-  })
-  await new Promise<void>(resolve => door.listen(0, '127.0.0.1', () => resolve()))
-  const address = door.address()
-  target.searchParams.delete('socketPath')
-  target.hostname = '127.0.0.1'
-  target.port = String(typeof address === 'object' ? address?.port : '')
-  return {
-    url: target.href,
-    slam: () => {
-      shut = true
-      for (const socket of open) socket.destroy()
-    },
-    unlock: () => {
-      shut = false
-    },
-    close: () => door.close(),
-  }
-}
-
 const database = await createDatabase()
 const door = await openDoor(database)
-const service = await startService({ database: door.url, config: { database: { acquireTimeoutMs: 1000 } } })
+const behindDoor = new URL(database)
+behindDoor.searchParams.delete('socketPath')
+behindDoor.host = `127.0.0.1:${door.port}`
+const service = await startService({
+  database: behindDoor.href,
+  config: { database: { acquireTimeoutMs: 1000 } },
+})
 const api = createClient(service.url)
 const direct = await mysql.createConnection(database)
 test.after.always(async t => {
@@ -82,7 +44,7 @@ test.serial('without a database every request is 503 with Retry-After, and works
   }
   expectError(t, await api.get('/v1/nothing'), 404, 'route_not_found')
   expectError(t, await api.post('/v1/users', { first_name: 'a' }), 400, 'missing_field')
-  door.unlock()
+  door.open()
   expectOk(t, await api.get(`/v1/users/${user}`))
   t.is(await api.count('/v1/users'), 1)
 })
@@ -104,7 +66,7 @@ test.serial('a connection lost within a batch: 503, and nothing of the batch is 
   expectError(t, answer, 503, 'unavailable')
   t.truthy(answer.headers['retry-after'])
   await direct.rollback()
-  door.unlock()
+  door.open()
   t.is(await api.count('/v1/users'), before)
   const again = await api.post('/v1/users', { users })
   t.is(again.body.meta.created, users.length, again.text)

@@ -1,0 +1,73 @@
+// Every limit is in the config, is inclusive, and says so when it is passed.
+import test from 'ava'
+import { expectError, expectOk } from '../support/expect.ts'
+import { createClient } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const limits = {
+  bodyBytes: 300,
+  batchEntries: 2,
+  recordsPerPage: 5,
+  filters: 1,
+  membershipsPerUser: 1,
+  urlBytes: 100,
+  headerBytes: 1024,
+}
+const service = await startService({ config: { limits } })
+const api = createClient(service.url)
+test.after.always(async t => {
+  api.close()
+  t.is(await service.stop(), 0)
+})
+
+let made = 0
+const person = () => ({ first_name: 'Ada', last_name: `Nobody ${++made}` })
+
+test('bodyBytes', async t => {
+  const bodyOf = (bytes: number) => JSON.stringify(person()).padEnd(bytes, ' ')
+  expectOk(t, await api.post('/v1/users', bodyOf(300)))
+  expectError(t, await api.post('/v1/users', bodyOf(301)), 413, 'content_too_large')
+})
+
+test('batchEntries', async t => {
+  expectOk(t, await api.post('/v1/users', { users: [person(), person()] }))
+  expectError(
+    t,
+    await api.post('/v1/users', { users: [person(), person(), person()] }),
+    400,
+    'limit_exceeded',
+  )
+  expectError(t, await api.post('/v1/groups', { groups: [1, 2, 3] }), 400, 'limit_exceeded')
+})
+
+test('recordsPerPage', async t => {
+  expectOk(t, await api.get('/v1/users?records_per_page=5'))
+  expectError(t, await api.get('/v1/users?records_per_page=6'), 400, 'limit_exceeded')
+})
+
+test('filters', async t => {
+  expectOk(t, await api.get('/v1/users?first_name=a&sort=id&start_index=0&include=groups'))
+  expectError(t, await api.get('/v1/users?first_name=a&groups[*].id=1'), 400, 'limit_exceeded')
+})
+
+test('membershipsPerUser', async t => {
+  const user = await api.create('/v1/users', person())
+  const groups = [
+    await api.create('/v1/groups', { name: 'one' }),
+    await api.create('/v1/groups', { name: 'two' }),
+  ]
+  expectOk(t, await api.post(`/v1/users/${user}/groups`, { id: groups[0] }))
+  expectError(t, await api.post(`/v1/users/${user}/groups`, { id: groups[1] }), 400, 'limit_exceeded')
+  t.is((await api.get(`/v1/users/${user}/groups`)).body.meta.records_per_page, 1)
+})
+
+test('urlBytes', async t => {
+  const target = '/v1/users?first_name='
+  expectOk(t, await api.get(target.padEnd(100, 'a')))
+  expectError(t, await api.get(target.padEnd(101, 'a')), 414, 'uri_too_long')
+})
+
+test('headerBytes', async t => {
+  expectOk(t, await api.get('/v1/users', { 'x-pad': 'a'.repeat(800) }))
+  expectError(t, await api.get('/v1/users', { 'x-pad': 'a'.repeat(1024) }), 431, 'headers_too_large')
+})

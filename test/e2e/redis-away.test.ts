@@ -1,0 +1,58 @@
+// Redis goes away, hangs and comes back: answers stay the same, in bounded time, and nothing is ever stale.
+import test from 'ava'
+import { openDoor } from '../support/door.ts'
+import { expectOk } from '../support/expect.ts'
+import { createClient } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const redis = process.env.TEST_REDIS_URL
+if (redis === undefined) test('without a Redis it cannot go away', t => t.pass())
+else {
+  const door = await openDoor(redis)
+  const service = await startService({ env: { REDIS_URL: `redis://127.0.0.1:${door.port}` } })
+  const api = createClient(service.url)
+
+  test.after.always(async t => {
+    api.close()
+    door.close()
+    t.is(await service.stop(), 0)
+  })
+
+  test('includes are right and in time while Redis comes and goes', async t => {
+    const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+    const group = await api.create('/v1/groups', { name: 'group 0' })
+    let isMember = false
+    for (let round = 1; round <= 60; round++) {
+      // Off and on, with reads and writes in each state; the last state is open again.
+      if (round % 4 === 1) [door.slam, door.open, door.block, door.open][((round - 1) / 4) % 4]?.()
+      const name = `group ${round}`
+      expectOk(t, await api.patch(`/v1/groups/${group}`, { name }))
+      if (round % 3 === 0) {
+        expectOk(
+          t,
+          isMember
+            ? await api.delete(`/v1/users/${user}/groups/${group}`)
+            : await api.post(`/v1/users/${user}/groups`, { id: group }),
+        )
+        isMember = !isMember
+      }
+      for (const path of [`/v1/users/${user}?include=groups`, '/v1/users?include=groups']) {
+        const began = Date.now()
+        const answer = await api.get(path)
+        expectOk(t, answer)
+        t.true(Date.now() - began < 3000, `${Date.now() - began} ms in round ${round}`)
+        const { groups } = answer.body.users?.[0] ?? answer.body
+        t.deepEqual(
+          groups?.map(one => one.name),
+          isMember ? [name] : [],
+          `round ${round}`,
+        )
+      }
+    }
+  })
+
+  test('the health check does not mind', async t => {
+    door.slam()
+    t.is((await createClient(service.controlUrl).get('/healthcheck/http')).status, 200)
+  })
+}

@@ -1,0 +1,65 @@
+// A TCP door in front of a database or a Redis: it can be slammed, blocked and opened again.
+import net from 'node:net'
+
+/**
+ * Opens a door to the server of `url`, which may stand on a port or on a Unix socket.
+ * @returns `port` to knock at, and what can be done to the door
+ */
+export async function openDoor(url: string) {
+  const { hostname, port, pathname, protocol, searchParams } = new URL(url)
+  const socketPath = protocol === 'redis+unix:' ? pathname : searchParams.get('socketPath')
+  const pairs = new Set<[inside: net.Socket, outside: net.Socket]>()
+  let state: 'open' | 'shut' | 'blocked' = 'open'
+
+  const block = (pair: [net.Socket, net.Socket]) => {
+    for (const socket of pair) socket.unpipe().pause()
+  }
+  const pass = ([inside, outside]: [net.Socket, net.Socket]) => {
+    inside.pipe(outside)
+    outside.pipe(inside)
+  }
+  const server = net.createServer(inside => {
+    if (state === 'shut') {
+      inside.destroy()
+      return
+    }
+    const outside = socketPath === null ? net.connect(Number(port), hostname) : net.connect(socketPath)
+    const pair: [net.Socket, net.Socket] = [inside, outside]
+    pairs.add(pair)
+    for (const socket of pair) {
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        pairs.delete(pair)
+        for (const each of pair) each.destroy()
+      })
+    }
+    if (state === 'open') pass(pair)
+    else block(pair)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the door has no port')
+
+  return {
+    port: address.port,
+    /** Ends all connections and refuses new ones. */
+    slam(): void {
+      state = 'shut'
+      for (const pair of pairs) for (const socket of pair) socket.destroy()
+    },
+    /** Lets nothing through any more, without a word. */
+    block(): void {
+      state = 'blocked'
+      pairs.forEach(block)
+    },
+    /** All is as before; what was held back goes on. */
+    open(): void {
+      state = 'open'
+      pairs.forEach(pass)
+    },
+    close(): void {
+      this.slam()
+      server.close()
+    },
+  }
+}
