@@ -10,7 +10,7 @@ import { base, dataUrl, healthUrl, startService, stopEverything, untilHealthy } 
 import { prepareMysql } from './private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from './private-servers/programs.ts'
 import { prepareRedis } from './private-servers/redis.ts'
-import { isUnreachable } from './store/failures.ts'
+import { isNotUpYet } from './store/failures.ts'
 import { migrate } from './store/migrate.ts'
 
 const DATABASE_TIMEOUT_MS = 30_000
@@ -46,7 +46,7 @@ async function migrateDatabase(url: string): Promise<void> {
       if (applied.length > 0) say(`migrated the database: ${applied.join(', ')}`)
       return
     } catch (error) {
-      if (!(error instanceof Error) || !isUnreachable(error)) throw error
+      if (!(error instanceof Error) || !isNotUpYet(error)) throw error
       const { message } = error
       if (performance.now() > giveUpMs)
         throw new Error(`the database cannot be reached (${message}): start it, or correct DATABASE_URL`)

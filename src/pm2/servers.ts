@@ -1,6 +1,6 @@
 // The private servers under pm2, beside the service.
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -65,7 +65,12 @@ export async function stopServers(manager: ProcessManager, base: string): Promis
 /** Ends a server that runs although pm2 does not know it, which is so when pm2's daemon was killed. */
 async function stopLeftover(base: string, kind: Kind): Promise<boolean> {
   const folder = await socketFolder(base)
-  if (!(await accepts(join(folder, `${kind}.sock`)))) return false
+  const socketPath = join(folder, `${kind}.sock`)
+  if (!(await accepts(socketPath))) {
+    // MySQL would take whoever has a dead server's process number for that server.
+    await rm(`${socketPath}.lock`, { force: true })
+    return false
+  }
   // Who accepts wrote the file: the number is not some later process's.
   const pid = Number(await readFile(join(folder, `${kind}.pid`), 'utf8'))
   process.kill(pid, 'SIGTERM')

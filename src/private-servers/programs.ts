@@ -8,6 +8,8 @@ export interface Program {
   readonly names: readonly string[]
   readonly debianPackage: string
   readonly brewFormula: string
+  /** What names a server that runs elsewhere. */
+  readonly variable: string
 }
 
 export const mysqlProgram: Program = {
@@ -15,6 +17,7 @@ export const mysqlProgram: Program = {
   names: ['mysqld', 'mariadbd'],
   debianPackage: 'mariadb-server-core',
   brewFormula: 'mariadb',
+  variable: 'DATABASE_URL',
 }
 
 export const redisProgram: Program = {
@@ -22,6 +25,7 @@ export const redisProgram: Program = {
   names: ['redis-server'],
   debianPackage: 'redis-server',
   brewFormula: 'redis',
+  variable: 'REDIS_URL',
 }
 
 // Servers often stand outside an ordinary user's PATH.
@@ -53,9 +57,10 @@ export async function installMissing(
   const isRoot = process.getuid?.() === 0
   if (!isRoot || (await findProgram(['apt-get'])) === undefined)
     throw new Error(
-      `${missing.map(program => program.title).join(' and ')} cannot be found: install ${packages.join(' and ')}` +
-        ` (sudo apt-get install --no-install-recommends ${packages.join(' ')}, or` +
-        ` brew install ${missing.map(program => program.brewFormula).join(' ')}), or set DATABASE_URL and REDIS_URL`,
+      `${missing.map(program => program.title).join(' and ')} cannot be found:` +
+        ` sudo apt-get install --no-install-recommends ${packages.join(' ')}` +
+        ` (or brew install ${missing.map(program => program.brewFormula).join(' ')}),` +
+        ` or set ${missing.map(program => program.variable).join(' and ')}`,
     )
   say(`installing ${packages.join(' and ')} with apt: this takes up to a minute`)
   await runProgram('/bin/sh', ['-c', aptScript, 'sh', ...packages])
