@@ -5,7 +5,7 @@ import type { Filter, SortKey } from '../store/predicates.ts'
 import { columnsOf, MAX_ID, type Resource } from './definition.ts'
 import { filterNames, parseFilter } from './filters.ts'
 
-export const DEFAULT_RECORDS_PER_PAGE = 100
+const DEFAULT_RECORDS_PER_PAGE = 100
 
 export interface Paging {
   readonly startIndex: number

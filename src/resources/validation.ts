@@ -17,7 +17,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-export function isId(value: unknown): value is number {
+function isId(value: unknown): value is number {
   return Number.isInteger(value) && typeof value === 'number' && value >= 1 && value <= MAX_ID
 }
 

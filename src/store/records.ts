@@ -18,7 +18,7 @@ export interface PageQuery {
 
 type NewRow = { readonly version: number } & { readonly [field: string]: string | number | null }
 
-export interface Page {
+interface Page {
   readonly rows: readonly Row[]
   /** How many records there are in all, at the very moment the page was read. */
   readonly total: number

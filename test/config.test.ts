@@ -1,0 +1,67 @@
+// The settings: every fault of them at once, and the exit code that says so.
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import test from 'ava'
+import { ConfigError, loadConfig, parseConfig } from '../src/config.ts'
+
+const supervisor = fileURLToPath(new URL('../dist/supervisor.js', import.meta.url))
+
+/** What the supervisor says and how it ends, with these settings. */
+function start(settings: string, env: NodeJS.ProcessEnv = {}) {
+  const { DATABASE_URL: _, ...others } = process.env
+  const { status, stderr } = spawnSync(process.execPath, [supervisor], {
+    env: { ...others, NODE_CONFIG: settings, ...env },
+    encoding: 'utf8',
+    timeout: 20_000,
+  })
+  return { status, stderr }
+}
+
+test('the defaults are complete, paths are absolute, nothing can be changed', async t => {
+  const config = await loadConfig()
+  t.is(config.ports.length, 2)
+  t.true(config.stateFile.startsWith('/'))
+  t.true(Object.isFrozen(config.ports[0]))
+})
+
+test('every fault is named at once', async t => {
+  const raw = { ...(await loadConfig()), production: undefined }
+  const faultsOf = (change: object, production = false): readonly string[] => {
+    const { production: _, ...settings } = raw
+    const error = t.throws(() => parseConfig({ ...settings, ...change }, production), {
+      instanceOf: ConfigError,
+    })
+    return error.faults
+  }
+  const faults = faultsOf({ host: 7, workers: 0, limits: { ...raw.limits, filters: -1 }, colour: 'red' })
+  for (const name of ['host', 'workers', 'limits.filters', 'colour'])
+    t.true(
+      faults.some(fault => fault.includes(name)),
+      name,
+    )
+  const twice = [
+    { label: 'a', port: 8000, protocol: 'http' },
+    { label: 'a', port: 8001, protocol: 'http' },
+  ]
+  t.deepEqual(faultsOf({ ports: twice }), [
+    'ports: the label a is used twice',
+    'ports: 8001 would be both control port of a and data port a',
+  ])
+  t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
+  t.regex(faultsOf({ control: { host: '127.0.0.1', offset: 2 } }).join(), /control.offset/)
+})
+
+test('a fault ends the supervisor with 78, and names what is wrong, but no password', t => {
+  const faulty = start('{"workers": "many", "limits": {"filters": 1.5}}', {
+    DATABASE_URL: 'postgres://me:secret@x/y',
+  })
+  t.is(faulty.status, 78)
+  for (const name of [/workers/, /limits\.filters/, /database\.url: must be a URL that starts with mysql/])
+    t.regex(faulty.stderr, name)
+  t.notRegex(faulty.stderr, /secret/)
+  t.like(start('{'), {
+    status: 78,
+    stderr: 'users-api: the configuration has a fault: NODE_CONFIG: is not JSON\n',
+  })
+  t.regex(start('{}').stderr, /DATABASE_URL/)
+})
