@@ -5,7 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { exitCodes, FatalError } from './exit-codes.ts'
 
 const PATIENCE_MS = 3000
-const RETRY_MS = 100
+// Seldom: inside a cluster each attempt leaves a listener behind.
+const RETRY_MS = 500
 
 const reasons: Record<string, string> = {
   EADDRINUSE: 'another process listens there',

@@ -47,7 +47,7 @@ export function createCommands(options: CommandOptions) {
   const { config, log, maintenance, cluster } = options
 
   function portOf(label: string): PortStatus {
-    const port = options.status().ports[label]
+    const port = maintenance.labels.includes(label) ? options.status().ports[label] : undefined
     if (port === undefined)
       throw new Refusal(
         `there is no port ${JSON.stringify(label)}; the ports are ${maintenance.labels.join(', ')}`,

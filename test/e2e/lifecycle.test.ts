@@ -1,0 +1,301 @@
+// Real processes: health checks, workers that die or hang, stops, and a supervisor that is killed.
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import net from 'node:net'
+import test, { type ExecutionContext } from 'ava'
+import { check, createOperator, isAlive } from '../support/operator.ts'
+import { connect } from '../support/raw.ts'
+import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
+
+const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
+const body = () => JSON.stringify({ name: randomUUID() })
+const post = `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body().length}\r\n\r\n`
+const database = await createDatabase()
+
+async function start(t: ExecutionContext, options: ServiceOptions = {}) {
+  const service = await startService({ database, ...options })
+  t.teardown(() => service.stop())
+  return { service, operator: createOperator(service), open: () => connect(service.port('http')) }
+}
+
+test.serial(
+  'health checks: any control port answers for any label, GET and HEAD, and nothing else',
+  async t => {
+    const { operator } = await start(t)
+    for (const at of ['http', 'https'])
+      for (const label of ['http', 'https']) {
+        const answer = await check(operator.controlPort(at), `/healthcheck/${label}?by=haproxy`)
+        t.like(answer, { status: 200, code: 'serving', headers: { 'cache-control': 'no-store' } })
+        t.deepEqual(answer !== 'refused' && JSON.parse(answer.text), {
+          meta: { status: 200, message: `${label} is serving`, code: 'serving' },
+        })
+      }
+    const port = operator.controlPort('http')
+    const head = await check(port, '/healthcheck/http', { method: 'HEAD' })
+    t.like(head, { status: 200, text: '', headers: { 'content-length': '68' } })
+    for (const path of ['/healthcheck/htp', '/healthcheck/', '/healthcheck', '/x', '/healthcheck/http/']) {
+      const answer = await check(port, path)
+      t.like(answer, { status: 400, code: 'port_not_found' }, path)
+      t.regex(answer === 'refused' ? '' : answer.text, /\/healthcheck\/http, \/healthcheck\/https/)
+    }
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+      const answer = await check(port, '/healthcheck/http', { method })
+      t.like(answer, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET, HEAD' } }, method)
+    }
+  },
+)
+
+test.serial(
+  'health checks: HTTP/1.0, connections that only open, resets and rubbish are all the same to it',
+  async t => {
+    const { operator } = await start(t)
+    const port = operator.controlPort('http')
+    const old = await connect(port)
+    old.write('GET /healthcheck/http HTTP/1.0\r\n\r\n')
+    await old.closed
+    t.regex(old.text(), /^HTTP\/1.1 200 OK/)
+    for (const part of ['', 'GET /healthcheck/http HTTP/1.0\r\n\r\n', 'GET /hea', '\0\0\0']) {
+      const probe = net.connect(port, '127.0.0.1')
+      await once(probe, 'connect')
+      probe.write(part)
+      probe.resetAndDestroy()
+    }
+    t.is(await operator.health('http'), 200)
+  },
+)
+
+test.serial('who checks is shown: address, time, answer and what HAProxy says of the server', async t => {
+  const { operator } = await start(t)
+  const headers = { 'X-Haproxy-Server-State': 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0' }
+  await check(operator.controlPort('https'), '/healthcheck/http', { headers })
+  const { ports } = await operator.status()
+  t.like(ports.http?.checkers[0], {
+    address: '127.0.0.1',
+    status: 200,
+    server_state: headers['X-Haproxy-Server-State'],
+  })
+  t.deepEqual(ports.https?.checkers, [])
+  t.like(ports.http, { state: 'serving', mode: null, by: 'start', connections: 0, in_flight: 0 })
+})
+
+test.serial('a worker that dies is replaced, and a worker that hangs too', async t => {
+  const { service, operator, open } = await start(t, {
+    workers: 2,
+    config: { fleet: { beatMs: 100, silentMs: 1000 } },
+  })
+  for (const signal of ['SIGKILL', 'SIGSEGV', 'SIGSTOP'] as const) {
+    const [victim = 0, other = 0] = await service.workers()
+    process.kill(victim, signal)
+    const { workers } = await operator.until(
+      ({ workers }) =>
+        workers.every(({ pid }) => pid !== victim) && workers.filter(w => w.state === 'ready').length === 2,
+    )
+    t.true(
+      workers.some(({ pid }) => pid === other),
+      `${signal} is the business of one worker`,
+    )
+    t.false(isAlive(victim))
+    const client = await open()
+    client.write(get)
+    t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  }
+})
+
+test.serial('workers leave signals to the supervisor', async t => {
+  const { service, open } = await start(t)
+  const [worker = 0] = await service.workers()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(worker, signal)
+  const client = await open()
+  client.write(get)
+  t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  t.deepEqual(await service.workers(), [worker])
+})
+
+test.serial('with no worker left a check says so', async t => {
+  const { service, operator } = await start(t)
+  const [worker = 0] = await service.workers()
+  process.kill(worker, 'SIGKILL')
+  const codes = new Set<string | undefined>()
+  for (;;) {
+    const answer = await check(operator.controlPort('http'), '/healthcheck/http')
+    if (answer === 'refused') throw new Error('refused')
+    codes.add(answer.code)
+    if (answer.status === 200 && codes.has('no_worker')) break
+  }
+  t.deepEqual(
+    [...codes].filter(code => code !== 'serving'),
+    ['no_worker'],
+  )
+})
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  test.serial(
+    `${signal}: maintenance first, then no more connections, requests end with their answers, exit 0`,
+    async t => {
+      const { service, operator, open } = await start(t, { workers: 2, config: { drain: { delayMs: 1000 } } })
+      const slow = await open()
+      slow.write(post)
+      await operator.until(({ ports }) => ports.http?.in_flight === 1)
+      const startMs = performance.now()
+      service.supervisor.kill(signal)
+      await operator.until(
+        ({ ports }) => ports.http?.state === 'draining' && ports.https?.state === 'drained',
+      )
+      t.is(await operator.health('http'), 404)
+      t.is(await operator.health('https', 'http'), 404)
+      const late = await open()
+      late.write(get)
+      t.regex(await late.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+
+      await operator.until(({ workers }) => workers.every(({ state }) => state === 'retiring'))
+      t.true(performance.now() - startMs >= 1000, 'the drain delay')
+      await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
+      t.is(await operator.health('http'), 404, 'no alarm while the last request is served')
+      slow.write(body())
+      t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+      t.is(await service.exited, 0)
+      t.is(await operator.health('http'), 'refused')
+    },
+  )
+
+test.serial('a second signal skips the delay, a third one the requests', async t => {
+  const { service, operator, open } = await start(t, {
+    config: { drain: { delayMs: 60_000, deadlineMs: 60_000 } },
+  })
+  const slow = await open()
+  slow.write(post)
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  service.supervisor.kill('SIGTERM')
+  await operator.until(({ ports }) => ports.http?.state === 'draining')
+  service.supervisor.kill('SIGTERM')
+  await operator.until(({ workers }) => workers[0]?.state === 'retiring')
+  t.false(slow.isClosed())
+  service.supervisor.kill('SIGTERM')
+  t.is(await service.exited, 0)
+  await slow.closed
+})
+
+test.serial('a stop ends at the deadline, whatever is open', async t => {
+  const { service, operator, open } = await start(t, { config: { drain: { deadlineMs: 800 } } })
+  const slow = await open()
+  slow.write(post)
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  const startMs = performance.now()
+  service.supervisor.kill('SIGTERM')
+  t.is(await service.exited, 0)
+  const tookMs = performance.now() - startMs
+  t.true(tookMs >= 800 && tookMs < 2500, `${tookMs} ms`)
+})
+
+test.serial('a killed supervisor leaves no orphan and no half answer', async t => {
+  const { service, operator, open } = await start(t, { workers: 2 })
+  const slow = await open()
+  slow.write(post)
+  const idle = await open()
+  await operator.until(({ ports }) => ports.http?.in_flight === 1 && ports.http.connections === 2)
+  const workers = await service.workers()
+  service.supervisor.kill('SIGKILL')
+  t.is(await service.exited, 'SIGKILL')
+  await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
+  await idle.closed
+  slow.write(body())
+  t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  await slow.closed
+  while (workers.some(isAlive)) await new Promise(setImmediate)
+  t.pass()
+})
+
+test.serial('the end of pm2 is the end of the service, in good order', async t => {
+  const { service, operator, open } = await start(t, { config: { drain: { delayMs: 500 } } })
+  service.supervisor.disconnect()
+  await operator.until(({ ports }) => ports.http?.by === 'the end of pm2')
+  const client = await open()
+  client.write(get)
+  t.regex(await client.answer(), /200 OK/)
+  t.is(await service.exited, 0)
+})
+
+test.serial(
+  'a database that is away for long fails the checks of every port, and its return mends them',
+  async t => {
+    // The address of a database that can be taken away: connections through a door of our own.
+    const server = new URL(process.env.TEST_DATABASE_URL ?? '')
+    const sockets = new Set<net.Socket>()
+    const door = net.createServer(client => {
+      const socketPath = server.searchParams.get('socketPath')
+      const upstream =
+        socketPath === null ? net.connect(Number(server.port), server.hostname) : net.connect(socketPath)
+      for (const socket of [client, upstream]) {
+        sockets.add(socket)
+        socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+      }
+      client.pipe(upstream).pipe(client)
+    })
+    const listening = () => new Promise<void>(resolve => door.listen(doorPort, '127.0.0.1', resolve))
+    const doorPort = 22_900
+    await listening()
+    t.teardown(() => door.close())
+
+    const { service: migrated } = await start(t)
+    const url = new URL(migrated.database)
+    url.searchParams.delete('socketPath')
+    url.hostname = '127.0.0.1'
+    url.port = String(doorPort)
+    const { operator } = await start(t, {
+      database: url.href,
+      workers: 2,
+      config: { fleet: { beatMs: 50 }, health: { databaseGraceMs: 500 } },
+    })
+    const code = async () => {
+      const answer = await check(operator.controlPort('http'), '/healthcheck/https')
+      return answer === 'refused' ? answer : answer.code
+    }
+    door.close()
+    for (const socket of sockets) socket.destroy()
+    const lostMs = performance.now()
+    while ((await code()) !== 'no_database')
+      t.is(await code().then(now => (now === 'no_database' ? 'serving' : now)), 'serving')
+    t.true(performance.now() - lostMs >= 500)
+    await listening()
+    while ((await code()) !== 'serving') await new Promise(setImmediate)
+  },
+)
+
+test.serial('what cannot be started says why in one line and ends with its code', async t => {
+  const { service, operator } = await start(t)
+  const run = async (env: NodeJS.ProcessEnv) => {
+    const child = spawn(process.execPath, ['dist/supervisor.js'], {
+      env: { ...process.env, NODE_ENV: 'test', LOG_LEVEL: 'silent', DATABASE_URL: service.database, ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let text = ''
+    child.stderr.setEncoding('utf8').on('data', chunk => (text += chunk))
+    const [code] = await once(child, 'close')
+    return { code, text }
+  }
+  const http = (port: number) =>
+    JSON.stringify({ workers: 1, ports: [{ label: 'http', port, protocol: 'http' }] })
+
+  const control = await run({ NODE_CONFIG: http(service.port('http') - 1) })
+  t.deepEqual(control, {
+    code: 71,
+    text: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): another process listens there\n`,
+  })
+  const free = 22_902
+  const data = await run({
+    NODE_CONFIG: JSON.stringify({
+      ...JSON.parse(http(operator.controlPort('http'))),
+      control: { offset: 8000 },
+    }),
+  })
+  t.is(data.code, 71)
+  t.regex(data.text, /^users-api: .*\(data port http\): another process listens there\n$/)
+
+  t.deepEqual(await run({ NODE_CONFIG: http(free), DATABASE_URL: '' }).then(({ code }) => code), 78)
+  const empty = new URL(service.database)
+  empty.pathname = '/mysql'
+  const unmigrated = await run({ NODE_CONFIG: http(free), DATABASE_URL: empty.href })
+  t.is(unmigrated.code, 78)
+  t.regex(unmigrated.text, /npm run migrate/)
+})

@@ -1,0 +1,112 @@
+// An operator of a service under test: commands as pm2 passes them on, health checks and the status.
+import { on } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import http from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { PortStatus, Status } from '../../src/supervisor/status.ts'
+import type { Service } from './service.ts'
+
+export interface Reply extends Partial<PortStatus>, Partial<Status> {
+  command: string
+  argument: string | null
+  error?: string
+  ended?: 'drained' | 'deadline'
+  waiting_for?: string[]
+}
+
+interface ReplyMessage {
+  type: 'axm:reply'
+  data: { action_name: string; return: Reply }
+}
+
+function isReply(message: unknown): message is ReplyMessage {
+  return typeof message === 'object' && message !== null && 'type' in message && message.type === 'axm:reply'
+}
+
+const POLL_MS = 20
+
+export interface Check {
+  status: number
+  code: string | undefined
+  headers: http.IncomingHttpHeaders
+  text: string
+}
+
+/** Asks a control port on a connection of its own; `refused` where nobody answers. */
+export function check(
+  port: number,
+  path: string,
+  options: http.RequestOptions = {},
+): Promise<Check | 'refused'> {
+  return new Promise(resolve => {
+    const request = http.request(
+      { agent: false, host: '127.0.0.1', port, path, ...options },
+      async response => {
+        let text = ''
+        for await (const chunk of response.setEncoding('utf8')) text += chunk
+        const code: string | undefined = text === '' ? undefined : JSON.parse(text).meta?.code
+        resolve({ status: response.statusCode ?? 0, code, headers: response.headers, text })
+      },
+    )
+    request.on('error', () => resolve('refused'))
+    request.end()
+  })
+}
+
+export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
+  const { supervisor } = service
+  const controlPort = (label: string) => service.port(label) + 1
+
+  return {
+    controlPort,
+
+    /** Runs a command; the reply is the one that echoes it. */
+    async run(command: string, argument?: string): Promise<Reply> {
+      const replies = on(supervisor, 'message')
+      supervisor.send(argument === undefined ? command : { msg: command, opts: argument, name: 'users-api' })
+      for await (const [message] of replies) {
+        if (!isReply(message)) continue
+        const reply = message.data.return
+        if (reply.command === command && reply.argument === (argument ?? null)) return reply
+      }
+      throw new Error('the supervisor has gone')
+    },
+
+    /** The status of a health check of `label`, on its own control port or on that of `at`. */
+    async health(label: string, at = label): Promise<number | 'refused'> {
+      const answer = await check(controlPort(at), `/healthcheck/${label}`)
+      return answer === 'refused' ? answer : answer.status
+    },
+
+    async status(at = 'http'): Promise<Status> {
+      const answer = await check(controlPort(at), '/status')
+      if (answer === 'refused') throw new Error(`the control port of ${at} is closed`)
+      return JSON.parse(answer.text)
+    },
+
+    /** Polls the status until `condition` holds for it. @throws Error where it never does */
+    async until(condition: (status: Status) => boolean, withinMs = 15_000): Promise<Status> {
+      const deadlineMs = performance.now() + withinMs
+      for (;;) {
+        const status = await this.status()
+        if (condition(status)) return status
+        if (performance.now() > deadlineMs)
+          throw new Error(`not so within ${withinMs} ms: ${condition}\n${JSON.stringify(status)}`)
+        await delay(POLL_MS)
+      }
+    },
+  }
+}
+
+/** Whether a process is there; one that nobody has reaped yet counts as gone. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch (error) {
+    // Without /proc the signal alone has to say it.
+    return error instanceof Error && 'code' in error && error.code === 'ENOENT' && !existsSync('/proc')
+  }
+}
+
+export type Operator = ReturnType<typeof createOperator>
