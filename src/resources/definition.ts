@@ -47,7 +47,7 @@ export interface Row {
 export function readRow(value: unknown): Row {
   if (typeof value === 'object' && value !== null && 'id' in value && 'version' in value) {
     const { id, version } = value
-    if (typeof id === 'number' && typeof version === 'number') return { ...value, id, version }
+    if (typeof id === 'number' && typeof version === 'number') return Object.assign(value, { id, version })
   }
   throw new TypeError('the database gave a row without id or version')
 }

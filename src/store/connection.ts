@@ -1,4 +1,5 @@
 // How every connection to MySQL is made and what it agrees on before its first statement.
+import type { Socket } from 'node:net'
 import { promisify } from 'node:util'
 import knex, { type Knex } from 'knex'
 import type { Connection } from 'mysql2'
@@ -16,11 +17,19 @@ async function prepareSession(raw: Connection): Promise<void> {
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
 }
 
+export interface PoolSettings {
+  readonly max: number
+  /** How long to wait for a free connection. */
+  readonly acquireTimeoutMs: number
+  /** How long a server may be silent, be it that a statement takes so long or that packets are lost; 0 is for ever. */
+  readonly silenceTimeoutMs: number
+}
+
 /**
  * A pool of connections that are opened as they are needed.
  * @param url `mysql://user:password@host:port/database`, with `?socketPath=` for a Unix socket
  */
-export function openPool(url: string, settings: { max: number; acquireTimeoutMs: number }, log: Log): Knex {
+export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
   return knex.knex({
     client: 'mysql2',
     connection: {
@@ -35,8 +44,11 @@ export function openPool(url: string, settings: { max: number; acquireTimeoutMs:
     pool: {
       min: 0,
       max: settings.max,
-      afterCreate: (raw: Connection, done: (error?: unknown) => void) =>
-        prepareSession(raw).then(() => done(), done),
+      afterCreate: (raw: Connection & { stream: Socket }, done: (error?: unknown) => void) => {
+        // An idle connection ends with it as well; the pool opens another one when it needs it.
+        raw.stream.setTimeout(settings.silenceTimeoutMs, () => raw.stream.destroy())
+        prepareSession(raw).then(() => done(), done)
+      },
     },
     // Knex would write to standard error, in no format; failures come back as errors in any case.
     log: {

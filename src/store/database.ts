@@ -14,6 +14,8 @@ export interface Database {
   readonly knex: Knex
   /** Runs one statement. @throws ApiError `unavailable` where the database cannot be reached */
   run<T>(statement: (knex: Knex) => PromiseLike<T>): Promise<T>
+  /** Runs SQL that Knex has compiled before; an array among `values` is a list. Rejects like `run`. */
+  read(sql: string, values: readonly unknown[]): Promise<Record<string, unknown>[]>
   /** Runs a transaction as a whole, again if it loses a deadlock. @throws ApiError `unavailable` as above */
   transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** Runs reads that all see the same moment. */
@@ -30,7 +32,11 @@ export interface Database {
 export function createDatabase(settings: Config['database'] & { url: string }, log: Log): Database {
   const knex = openPool(
     settings.url,
-    { max: settings.poolMax, acquireTimeoutMs: settings.acquireTimeoutMs },
+    {
+      max: settings.poolMax,
+      acquireTimeoutMs: settings.acquireTimeoutMs,
+      silenceTimeoutMs: settings.queryTimeoutMs,
+    },
     log,
   )
   let downSinceMs: number | undefined
@@ -56,8 +62,23 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     }
   }
 
+  /** Past Knex's query builder, whose work would be the same each time. */
+  async function read(sql: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> {
+    const connection = await knex.client.acquireConnection()
+    try {
+      return await new Promise((resolve, reject) => {
+        connection.query(sql, values, (error: unknown, rows: Record<string, unknown>[]) =>
+          error ? reject(error) : resolve(rows),
+        )
+      })
+    } finally {
+      await knex.client.releaseConnection(connection)
+    }
+  }
+
   return {
     knex,
+    read: (sql, values) => watched(() => read(sql, values)),
     run: statement => watched(() => statement(knex)),
     transaction: act => watched(() => retryContended(() => knex.transaction(act))),
     snapshot: act =>

@@ -51,8 +51,9 @@ export function createIncludes(
       .select(to.generation === undefined ? [] : on(to.generation).select('token').as('generation'))
   }
 
-  async function readRelated(on: Knex, ids: readonly number[]): Promise<Map<number, Related>> {
-    const rows: Record<string, unknown>[] = await statement(on, ids)
+  const selectByIds = statement(database.knex, [0]).toSQL().sql
+
+  function relatedFrom(rows: readonly Record<string, unknown>[]): Map<number, Related> {
     const gathered = new Map<number, { key: string; texts: string[] }>()
     for (const row of rows) {
       const id = Number(row.own_id)
@@ -72,7 +73,7 @@ export function createIncludes(
   }, LANES)
 
   const stored = createLoader<number, Related>(async ids => {
-    const related = await database.run(knex => readRelated(knex, ids))
+    const related = relatedFrom(await database.read(selectByIds, [ids]))
     cache.write([...related.values()].map(({ key, text }) => [key, text]))
     return related
   }, LANES)
@@ -90,10 +91,8 @@ export function createIncludes(
     },
 
     async within(trx, rows) {
-      const related = await readRelated(
-        trx,
-        rows.map(row => row.id),
-      )
+      const ids = rows.map(row => row.id)
+      const related = relatedFrom(await statement(trx, ids))
       return rows.map(row => related.get(row.id)?.text ?? '[]')
     },
   }

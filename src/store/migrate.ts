@@ -6,7 +6,7 @@ import { isDriverError } from './failures.ts'
 import { migrationSource, migrations } from './migrations/index.ts'
 
 const LOCK_SECONDS = 120
-const ACQUIRE_TIMEOUT_MS = 10_000
+const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
 /** The schema is older than the code. */
 export class UnmigratedError extends Error {
@@ -34,7 +34,7 @@ async function createDatabase(url: string, log: Log): Promise<void> {
   const name = decodeURIComponent(new URL(url).pathname.slice(1))
   const server = new URL(url)
   server.pathname = '/'
-  const knex = openPool(server.href, { max: 1, acquireTimeoutMs: ACQUIRE_TIMEOUT_MS }, log)
+  const knex = openPool(server.href, pool, log)
   await knex.raw('CREATE DATABASE IF NOT EXISTS ??', [name]).finally(() => knex.destroy())
 }
 
@@ -44,7 +44,7 @@ async function createDatabase(url: string, log: Log): Promise<void> {
  * @returns the names of the migrations that were applied
  */
 export async function migrate(url: string, log: Log): Promise<string[]> {
-  const knex = openPool(url, { max: 3, acquireTimeoutMs: ACQUIRE_TIMEOUT_MS }, log)
+  const knex = openPool(url, pool, log)
   try {
     await knex.raw('SELECT 1').catch(async (error: unknown) => {
       if (!isDriverError(error) || error.code !== 'ER_BAD_DB_ERROR') throw error
