@@ -187,6 +187,8 @@ export async function loadConfig(): Promise<Config> {
     throw new ConfigError(['NODE_CONFIG: is not JSON'])
   }
   process.env.NODE_CONFIG_DIR ??= resolve(root, 'config')
-  const { default: settings } = await import('config')
+  const { default: settings } = await import('config').catch((error: Error) => {
+    throw new ConfigError([error.message])
+  })
   return parseConfig(settings.util.toObject(), process.env.NODE_ENV === 'production')
 }

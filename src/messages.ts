@@ -45,7 +45,7 @@ export type Fact = z.output<typeof fact>
 const wanted = z.strictObject({
   type: z.literal('wanted'),
   /** By label. A worker whose ports are all `closing` ends when the last connection is gone. */
-  ports: z.record(z.string(), listenerState),
+  ports: z.record(z.string(), z.strictObject({ port: z.int(), state: listenerState })),
   /** Of the https ports, by label. */
   keyPairs: z.record(z.string(), keyPair),
   /** Shared by all workers, base64, so that a TLS session that one began can be resumed by any. */

@@ -49,7 +49,10 @@ async function supervise(): Promise<void> {
   const wanted = (): Wanted => ({
     type: 'wanted',
     ports: Object.fromEntries(
-      maintenance.labels.map(label => [label, maintenance.of(label).mode === null ? 'serving' : 'draining']),
+      config.ports.map(({ label, port }) => {
+        const state = maintenance.of(label).mode === null ? 'serving' : 'draining'
+        return [label, { port, state }]
+      }),
     ),
     keyPairs: certificates.pairs(),
     ticketKeys,

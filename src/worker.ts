@@ -55,6 +55,9 @@ function startProbes(everyMs: number, database: Database): void {
 
 /** The ports as the first message of the supervisor wants them; they do not listen yet. */
 function createPorts(config: Config, wanted: Wanted, listener: RequestListener): DataPort[] {
+  const same = config.ports.every(({ label, port }) => wanted.ports[label]?.port === port)
+  if (!same || config.ports.length !== Object.keys(wanted.ports).length)
+    throw new ConfigError(['ports: a change of the ports takes a restart, not a reload'])
   const ticketKeys = Buffer.from(wanted.ticketKeys, 'base64')
   return config.ports.map(port =>
     createDataPort({
@@ -94,7 +97,7 @@ async function serve(): Promise<void> {
     for (const port of ports) {
       const keyPair = wanted?.keyPairs[port.label]
       if (keyPair !== undefined) port.useKeyPair(keyPair)
-      port.become(wanted?.ports[port.label] ?? 'serving')
+      port.become(wanted?.ports[port.label]?.state ?? 'serving')
     }
     beat()
   }

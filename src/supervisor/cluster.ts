@@ -54,6 +54,14 @@ function deathOf({ fatal, killReason }: Handle, code: number, signal: string | n
   return { reason: `it ended with ${signal ?? `exit code ${code}`}`, fromOutside: signal === 'SIGKILL' }
 }
 
+/** What is wanted of a worker that retires. */
+function closing(wanted: Wanted): Wanted {
+  const ports = Object.entries(wanted.ports).map(
+    ([label, { port }]) => [label, { port, state: 'closing' }] as const,
+  )
+  return { ...wanted, ports: Object.fromEntries(ports) }
+}
+
 export function createCluster(options: ClusterOptions) {
   const { limits, log } = options
   const handles = new Map<number, Handle>()
@@ -166,9 +174,7 @@ export function createCluster(options: ClusterOptions) {
 
   /** Says to a worker what is wanted of it; a worker that dies meanwhile needs not know. */
   function tell(id: number): void {
-    const wanted = options.wanted()
-    const closing = Object.keys(wanted.ports).map(label => [label, 'closing'] as const)
-    const message = stateOf(id) === 'retiring' ? { ...wanted, ports: Object.fromEntries(closing) } : wanted
+    const message = stateOf(id) === 'retiring' ? closing(options.wanted()) : options.wanted()
     handles.get(id)?.worker.send(message, () => {})
   }
 

@@ -82,8 +82,9 @@ function planService(fleet: Fleet, limits: Limits, nowMs: number): Plan {
     return { steps: [{ do: 'retire', id: replaced.id }], wakeAtMs: Infinity }
 
   const missing = limits.workers - live.length
-  const settled = live.length === ready.length && !fleet.workers.some(one => one.stale && !live.includes(one))
-  const forks = missing > 0 ? missing : missing === 0 && stale !== undefined && settled ? 1 : 0
+  // One at a time: not while another one comes or goes.
+  const settled = fleet.workers.length === ready.length
+  const forks = missing > 0 ? missing : stale !== undefined && settled ? 1 : 0
   if (forks > 0 && nowMs < fleet.forkAfterMs) return { steps: [], wakeAtMs: fleet.forkAfterMs }
   return { steps: Array.from({ length: forks }, () => ({ do: 'fork' })), wakeAtMs: Infinity }
 }

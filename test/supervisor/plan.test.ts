@@ -224,6 +224,7 @@ test('a reload does not wait for a database', t => {
   t.deepEqual(world.steps('kill'), [{ do: 'kill', id: 4, reason: 'it did not listen within 30000 ms' }])
   world.die(4, 'it did not listen within 30000 ms')
   t.is(world.fleet().reload.state, 'failed')
+  t.is(world.steps('fork').length, 4, 'nor tries again')
 })
 
 test('a worker over its memory is replaced as in a reload, if it did not start so', t => {

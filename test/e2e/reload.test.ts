@@ -1,0 +1,170 @@
+// Reloads of a real service under load: new code and settings come in, bad ones stay out, and no request is lost.
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import test, { type ExecutionContext } from 'ava'
+import { createClient } from '../support/http.ts'
+import { type LoadOptions, startLoad } from '../support/load.ts'
+import { createOperator } from '../support/operator.ts'
+import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
+
+const configFolder = fileURLToPath(new URL('../../config', import.meta.url))
+const database = await createDatabase()
+
+async function start(t: ExecutionContext, options: ServiceOptions = {}) {
+  const service = await startService({ database, workers: 2, ...options })
+  t.teardown(() => service.stop())
+  return { service, operator: createOperator(service) }
+}
+
+function folder(t: ExecutionContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'users-api-reload-'))
+  t.teardown(() => rmSync(path, { recursive: true }))
+  return path
+}
+
+const loads: Record<string, (service: { url: string; httpsUrl: string }) => LoadOptions> = {
+  'keep-alive': ({ url }) => ({ url }),
+  'a connection for each request': ({ url }) => ({ url, connection: 'one a request' }),
+  'keep-alive over TLS': ({ httpsUrl }) => ({ url: httpsUrl }),
+}
+
+for (const [name, options] of Object.entries(loads))
+  test.serial(`a reload loses nothing: ${name}`, async t => {
+    const { service, operator } = await start(t, { config: { drain: { idleMs: 300 } } })
+    const before = await service.workers()
+    const load = await startLoad({ ...options(service), clients: 8 })
+    for (let reload = 0; reload < 3; reload++) {
+      const reply = await operator.run('reload')
+      t.is(reply.error, undefined)
+      t.deepEqual(
+        reply.workers?.map(({ state }) => state),
+        ['ready', 'ready'],
+      )
+      await load.requests(100)
+    }
+    const { requests, failures } = await load.stop()
+    t.deepEqual(failures, {})
+    t.log(`${requests} requests, 6 replacements`)
+    t.true((await service.workers()).every(pid => !before.includes(pid)))
+  })
+
+test.serial('SIGUSR2 is a reload', async t => {
+  const { service, operator } = await start(t)
+  const before = await service.workers()
+  service.supervisor.kill('SIGUSR2')
+  await operator.until(
+    ({ workers }) =>
+      workers.length === 2 &&
+      workers.every(({ pid = 0, state }) => !before.includes(pid) && state === 'ready'),
+  )
+  t.pass()
+})
+
+test.serial('never fewer workers listen than before', async t => {
+  const { operator } = await start(t)
+  await operator.until(({ workers }) => workers.every(({ state }) => state === 'ready'))
+  let reloading = true
+  const reload = operator.run('reload').finally(() => {
+    reloading = false
+  })
+  const counts = new Set<number>()
+  while (reloading) {
+    const { workers } = await operator.status()
+    counts.add(workers.filter(({ state }) => state === 'ready').length)
+  }
+  await reload
+  t.deepEqual(
+    [...counts].sort(),
+    [2, 3].filter(count => counts.has(count)),
+  )
+})
+
+test.serial('a second reload at the same time is refused', async t => {
+  const { operator } = await start(t)
+  const first = operator.run('reload')
+  const second = operator.run('reload')
+  // Both say reload, so the first reply to arrive is the refusal.
+  t.regex((await Promise.race([first, second])).error ?? '', /a reload is running/)
+  await operator.until(
+    ({ workers }) => workers.length === 2 && workers.every(({ state }) => state === 'ready'),
+  )
+})
+
+test.serial('a draining port stays so in workers that come later', async t => {
+  const { service, operator } = await start(t)
+  await operator.run('drain', 'http')
+  await operator.run('reload')
+  const { ports } = await operator.status()
+  t.is(ports.http?.state, 'drained')
+  const client = createClient(service.url)
+  t.is((await client.get('/v1/groups')).headers.connection, 'close')
+})
+
+test.serial('new settings come with a reload; bad ones end it, and the old workers stay', async t => {
+  const path = folder(t)
+  cpSync(configFolder, path, { recursive: true })
+  const { service, operator } = await start(t, { env: { NODE_CONFIG_DIR: path } })
+  const client = createClient(service.url)
+  t.teardown(() => client.close())
+  const load = await startLoad({ url: service.url, clients: 4 })
+  t.teardown(load.stop)
+  const file = join(path, 'local.json')
+
+  writeFileSync(file, '{"limits": {"recordsPerPage": 7}}')
+  t.is((await operator.run('reload')).error, undefined)
+  t.is((await client.get('/v1/users?records_per_page=8')).status, 400)
+  const workers = await service.workers()
+
+  for (const [bad, reason] of [
+    ['{"limits": {"recordsPerPage": "many"}}', /limits.recordsPerPage/],
+    ['{', /local.json/],
+  ] as const) {
+    writeFileSync(file, bad)
+    const { error } = await operator.run('reload')
+    t.regex(error ?? '', /the old workers stay/)
+    t.regex(error ?? '', reason)
+    t.deepEqual(await service.workers(), workers)
+  }
+  t.deepEqual((await load.stop()).failures, {})
+})
+
+test.serial('other ports take a restart', async t => {
+  const path = folder(t)
+  cpSync(configFolder, path, { recursive: true })
+  const file = join(path, 'local.json')
+  const ports = (last: number) => [
+    { label: 'http', port: 22_230, protocol: 'http' as const },
+    { label: 'more', port: last, protocol: 'http' as const },
+  ]
+  writeFileSync(file, JSON.stringify({ ports: ports(22_240) }))
+  const { operator } = await start(t, {
+    config: { ports: ports(22_240) },
+    env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify({ stateFile: join(path, 'state.json') }) },
+  })
+  writeFileSync(file, JSON.stringify({ ports: ports(22_250) }))
+  t.regex((await operator.run('reload')).error ?? '', /a change of the ports takes a restart, not a reload/)
+})
+
+test.serial('new code that throws ends a reload and costs nothing; good code comes in again', async t => {
+  const code = join(folder(t), 'code.mjs')
+  writeFileSync(code, '')
+  const { service, operator } = await start(t, {
+    env: { NODE_OPTIONS: `--import=${code}` },
+    config: { fleet: { bootMs: 5000 } },
+  })
+  const load = await startLoad({ url: service.url, clients: 4 })
+  t.teardown(load.stop)
+  const workers = await service.workers()
+  for (const bad of ["throw new Error('new code')", 'await new Promise(() => setInterval(() => {}, 1000))']) {
+    writeFileSync(code, bad)
+    const { error } = await operator.run('reload')
+    t.regex(error ?? '', /the old workers stay: it (ended with exit code 1|did not listen within 5000 ms)/)
+    t.deepEqual(await service.workers(), workers)
+    t.is(await operator.health('http'), 200)
+  }
+  writeFileSync(code, '')
+  t.is((await operator.run('reload')).error, undefined)
+  t.deepEqual((await load.stop()).failures, {})
+})
