@@ -3,22 +3,20 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Config } from '../config.ts'
 import { listen } from '../listen.ts'
 import type { createCheckers } from './checkers.ts'
+import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
 
 export interface ControlOptions {
   readonly config: Pick<Config, 'ports' | 'control'>
   readonly checkers: ReturnType<typeof createCheckers>
   health(label: string): Health
-  /** What `/status` shows. */
-  status(): unknown
+  readonly documents: Documents
   /** Whether this label's control port accepts connections: in the mode `refuse` it does not. */
   isOpen(label: string): boolean
 }
 
-interface Answer {
+interface Answer extends Document {
   readonly status: number
-  readonly body: unknown
-  readonly headers?: Record<string, string>
 }
 
 const HEALTH = '/healthcheck/'
@@ -33,7 +31,7 @@ function addressOf(request: IncomingMessage): string {
 }
 
 function send(request: IncomingMessage, response: ServerResponse, { status, body, headers }: Answer): void {
-  const text = JSON.stringify(body)
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
   response.writeHead(status, {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(text),
@@ -59,14 +57,23 @@ export function createControl(options: ControlOptions) {
     return { status, body: { meta: { status, message, code } } }
   }
 
-  function answer(request: IncomingMessage): Answer {
+  async function show(document: () => Document | Promise<Document>): Promise<Answer> {
+    try {
+      return { status: 200, ...(await document()) }
+    } catch (error) {
+      return failure(500, 'internal_error', String(error))
+    }
+  }
+
+  function answer(request: IncomingMessage): Answer | Promise<Answer> {
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return {
         ...failure(405, 'method_not_allowed', 'a control port is read-only'),
         headers: { Allow: 'GET, HEAD' },
       }
-    const [path] = (request.url ?? '').split('?')
-    if (path === '/status') return { status: 200, body: options.status() }
+    const [path = ''] = (request.url ?? '').split('?')
+    const document = Object.hasOwn(options.documents, path) ? options.documents[path] : undefined
+    if (document !== undefined) return show(document)
     const label = labels.find(one => path === HEALTH + one)
     if (label !== undefined) return check(request, label)
     // Not 404, which would turn a mistyped check into a silent drain.
@@ -75,8 +82,8 @@ export function createControl(options: ControlOptions) {
   }
 
   const doors = config.ports.map(({ label, port }) => {
-    const server = http.createServer({ requireHostHeader: false }, (request, response) =>
-      send(request, response, answer(request)),
+    const server = http.createServer({ requireHostHeader: false }, async (request, response) =>
+      send(request, response, await answer(request)),
     )
     // A TCP connect is a check, too: whoever hangs up at once, or resets, is no error.
     server.on('clientError', (_error, socket) => socket.destroy())
