@@ -15,6 +15,19 @@ export type ListenerState = z.output<typeof listenerState>
 const keyPair = z.strictObject({ certificate: z.string(), key: z.string() })
 export type KeyPair = z.output<typeof keyPair>
 
+/** The upper bounds of the latency histogram, in milliseconds; a last bucket holds whatever took longer. */
+export const latencyBoundsMs = [0.5, 1, 2, 3, 5, 7.5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000]
+
+/** What a port has answered since its worker began. */
+const trafficTotals = z.strictObject({
+  /** By class of status, `2xx` to `5xx`, and `aborted` where the client went away. */
+  responses: z.record(z.string(), count),
+  /** How many took so long, by the buckets of `latencyBoundsMs`. */
+  latency: z.array(count),
+  latencySumMs: count,
+})
+export type TrafficTotals = z.output<typeof trafficTotals>
+
 const portReport = z.strictObject({ state: listenerState, connections: count, inFlight: count })
 export type PortReport = z.output<typeof portReport>
 
@@ -22,8 +35,15 @@ const beat = z.strictObject({
   type: z.literal('beat'),
   /** By label; empty until the worker listens. */
   ports: z.record(z.string(), portReport),
+  /** By label, too. */
+  traffic: z.record(z.string(), trafficTotals),
   /** The longest that the event loop kept anyone waiting since the last beat. */
   lagMs: count,
+  lagP99Ms: count,
+  /** Of the cache of includes, since the worker began. */
+  cache: z.strictObject({ hits: count, misses: count }),
+  /** The database's connections; `waiting` are requests for one, `max` how many there can be. */
+  pool: z.strictObject({ used: count, free: count, waiting: count, max: count }),
   rssBytes: count,
   /** As `Date.now()`; missing while the database answers. */
   databaseDownSinceMs: count.optional(),

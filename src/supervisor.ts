@@ -12,9 +12,11 @@ import { createCheckers } from './supervisor/checkers.ts'
 import { createCluster } from './supervisor/cluster.ts'
 import { createCommands } from './supervisor/commands.ts'
 import { createControl } from './supervisor/control.ts'
+import { createDocuments } from './supervisor/documents.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2.ts'
 import { createStatus } from './supervisor/status.ts'
+import { createClusterTraffic } from './supervisor/traffic.ts'
 
 /** Beyond the drain deadline, for a worker to end by itself. */
 const LAST_GRACE_MS = 2000
@@ -57,6 +59,7 @@ async function supervise(): Promise<void> {
     keyPairs: certificates.pairs(),
     ticketKeys,
   })
+  const traffic = createClusterTraffic(maintenance.labels)
   const cluster = createCluster({
     limits: {
       workers: config.workers === 'auto' ? availableParallelism() : config.workers,
@@ -69,6 +72,7 @@ async function supervise(): Promise<void> {
     exec: workerFile(),
     log,
     wanted,
+    beat: traffic.beat,
     listening: () => process.send?.('ready'),
     end(exitCode, reason) {
       log.info({ reason }, 'the supervisor ends')
@@ -80,7 +84,11 @@ async function supervise(): Promise<void> {
     config,
     checkers,
     health: status.health,
-    status: status.now,
+    documents: createDocuments(maintenance.labels, {
+      status: status.now,
+      totals: traffic.totals,
+      workers: cluster.workers,
+    }),
     isOpen: label => maintenance.of(label).mode !== 'refuse',
   })
   const commands = createCommands({

@@ -8,7 +8,7 @@ import { createApp } from './http/app.ts'
 import { createDataPort, type DataPort } from './http/data-port.ts'
 import { createLog } from './log.ts'
 import { type Fact, readWanted, type Wanted } from './messages.ts'
-import { createCache } from './store/cache.ts'
+import { type Cache, createCache } from './store/cache.ts'
 import { createDatabase, type Database } from './store/database.ts'
 import { UnmigratedError } from './store/migrate.ts'
 
@@ -25,17 +25,24 @@ function say(fact: Fact): Promise<void> {
 /** Tells the supervisor how this worker is, again and again; gives the function that says it at once. */
 function startBeats(
   everyMs: number,
-  downSinceMs: Database['downSinceMs'],
+  database: Pick<Database, 'downSinceMs' | 'pool'>,
+  cache: Cache,
   ports: readonly DataPort[],
 ): () => void {
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
+  // What was measured is the time between two ticks of its own.
+  const lagMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - LAG_RESOLUTION_MS)
   const beat = (): void => {
-    const databaseDownSinceMs = downSinceMs()
+    const databaseDownSinceMs = database.downSinceMs()
     void say({
       type: 'beat',
       ports: Object.fromEntries(ports.map(port => [port.label, port.report()])),
-      lagMs: Math.max(0, Math.round(lag.max / 1e6) - LAG_RESOLUTION_MS),
+      traffic: Object.fromEntries(ports.map(port => [port.label, port.traffic()])),
+      lagMs: lagMs(lag.max),
+      lagP99Ms: lagMs(lag.percentile(99)),
+      cache: cache.counts(),
+      pool: database.pool(),
       rssBytes: process.memoryUsage.rss(),
       ...(databaseDownSinceMs !== undefined && { databaseDownSinceMs }),
     })
@@ -90,7 +97,8 @@ async function serve(): Promise<void> {
   const bornMs = Date.now()
   let hasDatabase = false
   const downSinceMs = () => (hasDatabase ? database.downSinceMs() : bornMs)
-  const beat = startBeats(config.fleet.beatMs, downSinceMs, ports)
+  const cache = createCache(config.cache, log)
+  const beat = startBeats(config.fleet.beatMs, { ...database, downSinceMs }, cache, ports)
 
   let wanted: Wanted | undefined
   const obey = (): void => {
@@ -119,7 +127,6 @@ async function serve(): Promise<void> {
   await database.ready()
   hasDatabase = true
   startProbes(config.fleet.beatMs, database)
-  const cache = createCache(config.cache, log)
   ports.push(...createPorts(config, first, createApp({ limits: config.limits, database, cache, log })))
   obey()
   await Promise.all(ports.map(port => port.listen()))

@@ -12,6 +12,7 @@ import { users } from '../resources/users.ts'
 import type { Cache } from '../store/cache.ts'
 import type { Database } from '../store/database.ts'
 import { createIncludes } from '../store/includes.ts'
+import { createLookups } from '../store/lookups.ts'
 import { createMemberships } from '../store/memberships.ts'
 import { createRecords } from '../store/records.ts'
 import { createReadBody } from './body.ts'
@@ -29,9 +30,10 @@ function addRoutes(router: Router, resource: Resource, { limits, database, cache
   const { plural, relation } = resource
   const records = createRecords(database, resource)
   const includes = relation && createIncludes(database, cache, resource, relation)
+  const lookups = createLookups(records, includes)
   const readBody = createReadBody(limits.bodyBytes)
 
-  const own = createHandlers({ resource, database, records, includes, readBody, limits })
+  const own = createHandlers({ resource, database, records, lookups, includes, readBody, limits })
   router.get(`/v1/${plural}`, own.list)
   router.post(`/v1/${plural}`, own.create)
   router.get(`/v1/${plural}/:id`, own.get)
@@ -39,17 +41,9 @@ function addRoutes(router: Router, resource: Resource, { limits, database, cache
   router.patch(`/v1/${plural}/:id`, own.patch)
   router.delete(`/v1/${plural}/:id`, own.remove)
 
-  if (relation === undefined || includes === undefined) return
+  if (relation === undefined) return
   const memberships = createMemberships(database, resource, relation, limits.membershipsPerUser)
-  const related = createRelationHandlers({
-    resource,
-    relation,
-    records,
-    includes,
-    memberships,
-    readBody,
-    limits,
-  })
+  const related = createRelationHandlers({ resource, relation, lookups, memberships, readBody, limits })
   router.get(`/v1/${plural}/:id/${relation.name}`, related.list)
   router.post(`/v1/${plural}/:id/${relation.name}`, related.create)
   router.delete(`/v1/${plural}/:id/${relation.name}/:related`, related.remove)

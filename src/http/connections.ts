@@ -20,8 +20,11 @@ export interface LettingGo {
 
 export type Connections = ReturnType<typeof createConnections>
 
-/** Times are those of `performance.now()`. */
-export function createConnections() {
+/**
+ * Times are those of `performance.now()`.
+ * @param answered is told of each request that is over; the status is undefined where no answer was sent
+ */
+export function createConnections(answered: (status: number | undefined, durationMs: number) => void) {
   const open = new Map<Socket, Connection>()
   let closeAfterAnswer = false
 
@@ -44,9 +47,14 @@ export function createConnections() {
       connection.inFlight++
       connection.latest = response
       if (closeAfterAnswer) response.shouldKeepAlive = false
+      const beganMs = performance.now()
       response.on('close', () => {
         connection.inFlight--
         connection.quietSinceMs = performance.now()
+        answered(
+          response.writableFinished ? response.statusCode : undefined,
+          connection.quietSinceMs - beganMs,
+        )
         connection.bytesAtRest = socket.bytesRead
       })
     },

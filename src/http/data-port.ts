@@ -5,10 +5,11 @@ import net, { Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config, DataPortConfig } from '../config.ts'
 import { listen } from '../listen.ts'
-import type { KeyPair, ListenerState, PortReport } from '../messages.ts'
+import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../messages.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { ApiError } from './errors.ts'
 import { answerRaw, type ParserError, parserError } from './parser-errors.ts'
+import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
 const TIMEOUT_CHECK_MS = 500
@@ -34,6 +35,8 @@ export interface DataPort {
   /** New connections get this certificate; it has been checked before. */
   useKeyPair(keyPair: KeyPair): void
   report(): PortReport
+  /** What it has answered since the beginning. */
+  traffic(): TrafficTotals
   /** Resolves once the port is closing and its last connection is gone. */
   readonly closed: Promise<void>
 }
@@ -83,7 +86,8 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
 export function createDataPort(options: DataPortOptions): DataPort {
   const { port, config, listener } = options
   const server = createServer(options)
-  const connections = createConnections()
+  const traffic = createTraffic()
+  const connections = createConnections(traffic.answered)
   let state: ListenerState = 'serving'
   let sinceMs = performance.now()
   let { keyPair } = options
@@ -111,9 +115,11 @@ export function createDataPort(options: DataPortOptions): DataPort {
   // Whoever reads the body says `100 Continue`, once nothing speaks against it.
   server.on('checkContinue', serve)
   server.on('clientError', (error: ParserError, socket) => {
-    if (socket instanceof Socket && connections.awaitsAnswer(socket))
-      answerRaw(socket, parserError(error, config.limits))
-    else if (!socket.writableEnded) socket.destroy()
+    if (socket instanceof Socket && connections.awaitsAnswer(socket)) {
+      const refusal = parserError(error, config.limits)
+      traffic.refused(refusal.status)
+      answerRaw(socket, refusal)
+    } else if (!socket.writableEnded) socket.destroy()
   })
   server.on('connect', (_request, socket) =>
     answerRaw(socket, new ApiError('method_not_allowed', 'this is no proxy: CONNECT is not offered')),
@@ -144,6 +150,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
       server.setSecureContext({ ...secureContext(wanted), ticketKeys: options.ticketKeys })
     },
     report: () => ({ state, connections: connections.count(), inFlight: connections.inFlight() }),
+    traffic: traffic.totals,
     closed,
   }
 }

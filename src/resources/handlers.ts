@@ -6,6 +6,7 @@ import type { ReadBody } from '../http/body.ts'
 import { ApiError, refuse } from '../http/errors.ts'
 import type { Database } from '../store/database.ts'
 import type { Includes } from '../store/includes.ts'
+import type { Lookups } from '../store/lookups.ts'
 import type { PageQuery, Records } from '../store/records.ts'
 import { batchText, entriesOf, failed, notAnObject, type Outcome } from './batch.ts'
 import { parseId, type Resource, type Row, type Values } from './definition.ts'
@@ -18,6 +19,7 @@ export interface HandlerDependencies {
   readonly resource: Resource
   readonly database: Database
   readonly records: Records
+  readonly lookups: Lookups
   /** Of the resource's relation, if it has one. */
   readonly includes?: Includes | undefined
   readonly readBody: ReadBody
@@ -45,7 +47,7 @@ export async function objectBody(ctx: Context, readBody: ReadBody): Promise<Json
 }
 
 export function createHandlers(dependencies: HandlerDependencies) {
-  const { resource, database, records, includes, readBody, limits } = dependencies
+  const { resource, database, records, lookups, includes, readBody, limits } = dependencies
   const { singular, plural } = resource
   const exists = () => new ApiError(`${singular}_exists`, `${singular} already exists`)
 
@@ -53,7 +55,7 @@ export function createHandlers(dependencies: HandlerDependencies) {
   async function pageWithIncludes(query: PageQuery, from: Includes) {
     const page = await records.page(query)
     const included = await from.of(page.rows)
-    if (included !== undefined) return { ...page, included }
+    if (!included.includes(undefined)) return { ...page, included }
     // Somebody changed one of the rows in between.
     return database.snapshot(async trx => {
       const still = await records.page(query, trx)
@@ -66,18 +68,12 @@ export function createHandlers(dependencies: HandlerDependencies) {
     return { ...(await records.page(query)), included: [] }
   }
 
-  async function findWithIncludes(id: number, from: Includes): Promise<string | undefined> {
-    for (;;) {
-      const row = await records.find(id)
-      if (row === undefined) return undefined
-      const included = await from.of([row])
-      if (included !== undefined) return recordText(resource, row, included[0])
-    }
-  }
-
   async function find(id: number, include: boolean): Promise<string | undefined> {
-    if (include && includes !== undefined) return findWithIncludes(id, includes)
-    const row = await records.find(id)
+    if (include && includes !== undefined) {
+      const complete = await lookups.findComplete(id)
+      return complete && recordText(resource, complete.row, complete.included)
+    }
+    const row = await lookups.find(id)
     return row && recordText(resource, row)
   }
 
@@ -98,7 +94,7 @@ export function createHandlers(dependencies: HandlerDependencies) {
 
   async function store(id: number, values: Values): Promise<Row> {
     const changed =
-      Object.keys(values).length === 0 ? await records.find(id) : await records.update(id, values)
+      Object.keys(values).length === 0 ? await lookups.find(id) : await records.update(id, values)
     if (changed === undefined) throw notFound(resource, id)
     if (changed === 'exists') throw exists()
     return changed

@@ -2,9 +2,8 @@
 import { answer, assertAcceptsJson } from '../http/answer.ts'
 import type { ReadBody } from '../http/body.ts'
 import { ApiError, refuse } from '../http/errors.ts'
-import type { Includes } from '../store/includes.ts'
+import type { Lookups } from '../store/lookups.ts'
 import type { Added, Memberships } from '../store/memberships.ts'
-import type { Records } from '../store/records.ts'
 import { batchText, entriesOf, failed, notAnObject, type Outcome } from './batch.ts'
 import { parseId, type Relation, type Resource } from './definition.ts'
 import { type Handler, notFound, objectBody, pathId } from './handlers.ts'
@@ -16,27 +15,22 @@ import { checkReference, isObject } from './validation.ts'
 export interface RelationDependencies {
   readonly resource: Resource
   readonly relation: Relation
-  readonly records: Records
-  readonly includes: Includes
+  readonly lookups: Lookups
   readonly memberships: Memberships
   readonly readBody: ReadBody
   readonly limits: QueryLimits & { readonly batchEntries: number; readonly membershipsPerUser: number }
 }
 
 export function createRelationHandlers(dependencies: RelationDependencies) {
-  const { resource, relation, records, includes, memberships, readBody, limits } = dependencies
+  const { resource, relation, lookups, memberships, readBody, limits } = dependencies
   const { to, name } = relation
   const most = limits.membershipsPerUser
   const full = () => new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${most} ${name}`)
 
   /** The related records of one moment, or undefined where there is no such id. */
   async function relatedOf(id: number): Promise<Record<string, unknown>[] | undefined> {
-    for (;;) {
-      const row = await records.find(id)
-      if (row === undefined) return undefined
-      const [text] = (await includes.of([row])) ?? []
-      if (text !== undefined) return JSON.parse(text)
-    }
+    const complete = await lookups.findComplete(id)
+    return complete && JSON.parse(complete.included)
   }
 
   const list: Handler = async ctx => {

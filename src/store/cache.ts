@@ -8,12 +8,15 @@ export interface Cache {
   read(keys: readonly string[]): Promise<(string | undefined)[]>
   /** Stores values in the background. */
   write(entries: readonly (readonly [key: string, value: string])[]): void
+  /** How many values were there, and how many were not, since the beginning. */
+  counts(): { hits: number; misses: number }
   close(): void
 }
 
 const uncached: Cache = {
   read: keys => Promise.resolve(keys.map(() => undefined)),
   write: () => {},
+  counts: () => ({ hits: 0, misses: 0 }),
   close: () => {},
 }
 
@@ -42,6 +45,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   if (url === null) return uncached
   const redis = connect({ ...settings, url })
   let available = false
+  const counts = { hits: 0, misses: 0 }
   const became = (now: boolean, reason: string) => {
     if (available !== now)
       log.info({ reason }, now ? 'the cache is there' : 'the cache is away: reads go to the database')
@@ -55,19 +59,28 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   const readMany = async (keys: readonly string[]) =>
     redis instanceof Cluster ? Promise.all(keys.map(key => redis.get(key))) : redis.mget([...keys])
 
+  async function readAvailable(keys: readonly string[]): Promise<(string | undefined)[]> {
+    try {
+      if (available) return (await readMany(keys)).map(value => value ?? undefined)
+    } catch (error) {
+      log.debug({ reason: String(error) }, 'the cache did not answer')
+    }
+    return keys.map(() => undefined)
+  }
+
   return {
     async read(keys) {
-      try {
-        if (available) return (await readMany(keys)).map(value => value ?? undefined)
-      } catch (error) {
-        log.debug({ reason: String(error) }, 'the cache did not answer')
-      }
-      return keys.map(() => undefined)
+      const values = await readAvailable(keys)
+      const misses = values.filter(value => value === undefined).length
+      counts.misses += misses
+      counts.hits += values.length - misses
+      return values
     },
     write(entries) {
       if (!available) return
       for (const [key, value] of entries) redis.set(key, value, 'EX', ttlSeconds).catch(() => {})
     },
+    counts: () => ({ ...counts }),
     close: () => redis.disconnect(),
   }
 }

@@ -26,6 +26,8 @@ export interface Database {
   probe(): Promise<void>
   /** Waits, with backoff, for a database that answers. @throws UnmigratedError if its schema is older than the code */
   ready(): Promise<void>
+  /** The pool's connections, how many requests wait for one, and how many there can be. */
+  pool(): { used: number; free: number; waiting: number; max: number }
   close(): Promise<void>
 }
 
@@ -95,6 +97,10 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
           await delay(waitMs)
         }
       }
+    },
+    pool() {
+      const { pool } = knex.client
+      return { used: pool.numUsed(), free: pool.numFree(), waiting: pool.numPendingAcquires(), max: pool.max }
     },
     close: () => knex.destroy(),
   }

@@ -5,16 +5,13 @@ import type { Relation, Resource, Row } from '../resources/definition.ts'
 import { embeddedText } from '../resources/representation.ts'
 import type { Cache } from './cache.ts'
 import type { Database } from './database.ts'
-import { createLoader } from './loader.ts'
-
-const LANES = 2
 
 export interface Includes {
   /**
-   * What each of `rows` embeds, in their order, as JSON text of an array.
-   * Undefined where one of the rows is no longer as it was read: whoever needs both has to read again.
+   * What each of `rows` embeds, in their order, as JSON text of an array; undefined where a row is no longer as it was
+   * read: whoever needs both has to read again.
    */
-  of(rows: readonly Row[]): Promise<string[] | undefined>
+  of(rows: readonly Row[]): Promise<(string | undefined)[]>
   /** The same from the moment that the transaction sees, past the cache. */
   within(trx: Knex, rows: readonly Row[]): Promise<string[]>
 }
@@ -41,14 +38,17 @@ export function createIncludes(
   /** One row for each related record, and one without a related id for a record that has none. */
   function statement(on: Knex, ids: readonly number[]): Knex.QueryBuilder {
     const own = resource.plural
-    return on(own)
-      .leftJoin(table, `${table}.${ownKey}`, `${own}.id`)
-      .leftJoin(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
-      .whereIn(`${own}.id`, [...ids])
-      .orderBy([`${own}.id`, `${to.plural}.id`])
-      .select({ own_id: `${own}.id`, own_version: `${own}.version` })
-      .select(['id', ...fields].map(field => `${to.plural}.${field}`))
-      .select(to.generation === undefined ? [] : on(to.generation).select('token').as('generation'))
+    return (
+      on(own)
+        .leftJoin(table, `${table}.${ownKey}`, `${own}.id`)
+        .leftJoin(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
+        .whereIn(`${own}.id`, [...ids])
+        // Not by the related table's own id: MariaDB would begin there, and sort in a temporary table.
+        .orderBy([`${own}.id`, `${table}.${otherKey}`])
+        .select({ own_id: `${own}.id`, own_version: `${own}.version` })
+        .select(['id', ...fields].map(field => `${to.plural}.${field}`))
+        .select(to.generation === undefined ? [] : on(to.generation).select('token').as('generation'))
+    )
   }
 
   const selectByIds = statement(database.knex, [0]).toSQL().sql
@@ -67,27 +67,22 @@ export function createIncludes(
     return new Map([...gathered].map(([id, { key, texts }]) => [id, { key, text: `[${texts.join(',')}]` }]))
   }
 
-  const cached = createLoader<string, string>(async keys => {
-    const values = await cache.read(keys)
-    return new Map(keys.flatMap((key, at) => (values[at] === undefined ? [] : [[key, values[at]]])))
-  }, LANES)
-
-  const stored = createLoader<number, Related>(async ids => {
-    const related = relatedFrom(await database.read(selectByIds, [ids]))
-    cache.write([...related.values()].map(({ key, text }) => [key, text]))
-    return related
-  }, LANES)
+  /** Reads from the database what the cache did not have, and stores it there under the version that was read. */
+  async function readMissing(rows: readonly Row[]): Promise<ReadonlyMap<string, string>> {
+    const related = relatedFrom(await database.read(selectByIds, [rows.map(row => row.id)]))
+    const entries = [...related.values()].map(({ key, text }) => [key, text] as const)
+    cache.write(entries)
+    return new Map(entries)
+  }
 
   return {
     async of(rows) {
       const keys = rows.map(keyOfRow)
-      const texts = await cached.load(keys)
+      const texts = await cache.read(keys)
       const missing = rows.filter((_, at) => texts[at] === undefined)
-      if (missing.length === 0) return texts.filter(text => text !== undefined)
-      const related = await stored.load(missing.map(row => row.id))
-      const fresh = new Map(related.flatMap(one => (one === undefined ? [] : [[one.key, one.text]])))
-      const complete = keys.map((key, at) => texts[at] ?? fresh.get(key)).filter(text => text !== undefined)
-      return complete.length === rows.length ? complete : undefined
+      if (missing.length === 0) return texts
+      const fresh = await readMissing(missing)
+      return keys.map((key, at) => texts[at] ?? fresh.get(key))
     },
 
     async within(trx, rows) {

@@ -1,13 +1,10 @@
-// The SQL of a resource, from its definition: reads that gather, and writes in which the unique index decides.
+// The SQL of a resource, from its definition: reads, and writes in which the unique index decides.
 import type { Knex } from 'knex'
 import { type Resource, type Row, readRow, type Values } from '../resources/definition.ts'
 import type { Database } from './database.ts'
 import { isDuplicate } from './failures.ts'
-import { createLoader } from './loader.ts'
 import { applyFilters, applySort, type Filter, type SortKey } from './predicates.ts'
 import { newVersion } from './version.ts'
-
-const LANES = 2
 
 export interface PageQuery {
   readonly filters: readonly Filter[]
@@ -25,7 +22,8 @@ interface Page {
 }
 
 export interface Records {
-  find(id: number): Promise<Row | undefined>
+  /** Those that there are, in no order. */
+  read(ids: readonly number[]): Promise<Row[]>
   /** @param knex the transaction to read in, if it is not to be the moment of the call */
   page(query: PageQuery, knex?: Knex): Promise<Page>
   /** Stores every entry that the unique index lets in, the first of equals; the others are undefined, in their place. */
@@ -53,14 +51,7 @@ export function createRecords(database: Database, resource: Resource): Records {
     return generation === undefined ? own : [...own, knex(generation).select('token').as('generation')]
   }
 
-  const byId = createLoader<number, Row>(async ids => {
-    const rows: unknown[] = await database.run(() =>
-      knex(table)
-        .select(columns())
-        .whereIn('id', [...ids]),
-    )
-    return new Map(rows.map(readRow).map(row => [row.id, row]))
-  }, LANES)
+  const selectByIds = knex(table).select(columns()).whereIn('id', [0]).toSQL().sql
 
   function pageStatement(query: PageQuery, on: Knex): Knex.QueryBuilder {
     const page = on(table).select(columns()).limit(query.recordsPerPage).offset(query.startIndex)
@@ -93,9 +84,8 @@ export function createRecords(database: Database, resource: Resource): Records {
   }
 
   return {
-    async find(id) {
-      const [row] = await byId.load([id])
-      return row
+    async read(ids) {
+      return (await database.read(selectByIds, [ids])).map(readRow)
     },
 
     async page(query, on) {

@@ -22,6 +22,8 @@ export interface ClusterOptions {
   readonly log: Log
   /** What every worker that is not retiring should do now. */
   wanted(): Wanted
+  /** A worker has said how it is. @param before what it said last */
+  beat(now: Beat, before: Beat | undefined): void
   /** A worker listens on every data port. */
   listening(): void
   /** The supervisor should end: nobody is left, or nobody comes up. */
@@ -97,9 +99,7 @@ export function createCluster(options: ClusterOptions) {
         if (wakeAtMs < Infinity) timer = setTimeout(wake, Math.ceil(wakeAtMs - nowMs))
         break
       }
-      for (const step of steps) {
-        perform(step)
-      }
+      for (const step of steps) perform(step)
     }
     awake = false
   }
@@ -153,8 +153,10 @@ export function createCluster(options: ClusterOptions) {
     else if (fact.type === 'listening') {
       record({ type: 'listening', id })
       options.listening()
-    } else if (fact.type === 'beat') handle.beat = fact
-    else handle.fatal = fact
+    } else if (fact.type === 'beat') {
+      options.beat(fact, handle.beat)
+      handle.beat = fact
+    } else handle.fatal = fact
   }
 
   function exited(id: number, code: number, signal: string | null): void {

@@ -1,0 +1,78 @@
+// What a control port shows beside the health checks: metrics and history that agree with the traffic.
+import test from 'ava'
+import { startService } from '../support/service.ts'
+
+const service = await startService({ workers: 2 })
+test.after.always(() => service.stop())
+
+const get = async (path: string) => {
+  const response = await fetch(`${service.controlUrl}${path}`)
+  return { response, text: await response.text() }
+}
+
+/** Every sample of the metrics, by name and labels as they stand there. */
+async function samples(): Promise<Map<string, number>> {
+  const { text } = await get('/metrics')
+  const lines = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+  return new Map(
+    lines.map(line => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]),
+  )
+}
+
+/** Looks again with every beat until `reached`. */
+async function untilSamples(reached: (now: Map<string, number>) => boolean): Promise<Map<string, number>> {
+  for (;;) {
+    const now = await samples()
+    if (reached(now)) return now
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+}
+
+test('the metrics count what was answered, over all workers', async t => {
+  const good = '/v1/users'
+  const bad = '/v1/users?nonsense=1'
+  for (const path of [...Array(20).fill(good), ...Array(7).fill(bad)]) await fetch(`${service.url}${path}`)
+  const workersOf = (all: Map<string, number>) =>
+    [...all.keys()].filter(name => name.startsWith('users_api_worker_resident_memory_bytes'))
+  const now = await untilSamples(
+    all => all.get('http_responses_total{port="http",code="4xx"}') === 7 && workersOf(all).length === 2,
+  )
+  t.is(now.get('http_responses_total{port="http",code="2xx"}'), 20)
+  t.is(now.get('http_request_duration_seconds_count{port="http"}'), 27)
+  t.is(now.get('http_request_duration_seconds_bucket{le="+Inf",port="http"}'), 27)
+  t.is(now.get('users_api_port_state{port="http",state="serving"}'), 1)
+})
+
+test('the metrics are in the text format, each with help and type', async t => {
+  const { response, text } = await get('/metrics')
+  t.regex(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
+  const described = new Set(
+    [...text.matchAll(/^# TYPE (\S+) (counter|gauge|histogram|summary)$/gm)].map(([, name]) => name),
+  )
+  t.true(described.size > 15)
+  for (const line of text.split('\n').filter(one => one !== '' && !one.startsWith('#'))) {
+    t.regex(line, /^[a-z_]+[a-z0-9_]*(\{[^}]*\})? (-?[0-9.e+-]+|NaN)$/i)
+    const name = line.split(/[{ ]/)[0] ?? ''
+    t.true(described.has(name) || described.has(name.replace(/_(bucket|sum|count)$/, '')), name)
+  }
+})
+
+test('the history has a series for each port, all of one length', async t => {
+  const { text } = await get('/history')
+  const { interval_ms, ports, cache, pool, memory_bytes } = JSON.parse(text)
+  t.is(interval_ms, 1000)
+  t.deepEqual(Object.keys(ports), Object.keys(JSON.parse((await get('/status')).text).ports))
+  const { length } = cache.hit_ratio
+  for (const series of Object.values(ports.http)) t.is(Array.isArray(series) ? series.length : -1, length)
+  t.true(pool.max > 0)
+  t.is(Object.keys(memory_bytes.workers).length, 2)
+})
+
+test('a control port changes nothing: every other method is refused', async t => {
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+    for (const path of ['/', '/status', '/metrics', '/healthcheck/http']) {
+      const response = await fetch(`${service.controlUrl}${path}`, { method })
+      t.is(response.status, 405)
+      t.is(response.headers.get('allow'), 'GET, HEAD')
+    }
+})
