@@ -1,17 +1,10 @@
 // The workers' processes: does what the plan says, and records what becomes of it.
-import cluster, { type Worker } from 'node:cluster'
+import cluster from 'node:cluster'
 import type { Log } from '../log.ts'
 import { type Beat, type Fact, readFact, type Wanted } from '../messages.ts'
-import {
-  after,
-  type Death,
-  emptyFleet,
-  type Fleet,
-  type FleetEvent,
-  type FleetWorker,
-  type Reload,
-} from './fleet.ts'
+import { after, emptyFleet, type Fleet, type FleetEvent, type Reload } from './fleet.ts'
 import { type Limits, plan, type Step } from './plan.ts'
+import { deathOf, type Handle, type WorkerView } from './worker-handle.ts'
 
 export interface ClusterOptions {
   readonly limits: Limits
@@ -30,31 +23,7 @@ export interface ClusterOptions {
   end(exitCode: number, reason: string): never
 }
 
-/** A worker as it is known, for the status. */
-export interface WorkerView extends FleetWorker {
-  readonly pid: number | undefined
-  /** `Date.now()` at its fork. */
-  readonly startedMs: number
-  /** The last one. */
-  readonly beat: Beat | undefined
-}
-
-interface Handle {
-  readonly worker: Worker
-  readonly startedMs: number
-  beat?: Beat
-  /** What it said why it must end. */
-  fatal?: Extract<Fact, { type: 'fatal' }>
-  killReason?: string
-}
-
 export type Cluster = ReturnType<typeof createCluster>
-
-function deathOf({ fatal, killReason }: Handle, code: number, signal: string | null): Death {
-  if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode, fromOutside: false }
-  if (killReason !== undefined) return { reason: killReason, fromOutside: false }
-  return { reason: `it ended with ${signal ?? `exit code ${code}`}`, fromOutside: signal === 'SIGKILL' }
-}
 
 /** What is wanted of a worker that retires. */
 function closing(wanted: Wanted): Wanted {

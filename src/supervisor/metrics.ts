@@ -1,9 +1,9 @@
 // The metrics for Prometheus, in prom-client's names and conventions: sums of the cluster by port, gauges by worker.
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { latencyBoundsMs } from '../messages.ts'
-import type { WorkerView } from './cluster.ts'
 import type { Status } from './status.ts'
 import type { ClusterTotals } from './traffic.ts'
+import type { WorkerView } from './worker-handle.ts'
 
 export interface MetricsSources {
   status(): Status

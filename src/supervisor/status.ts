@@ -1,10 +1,11 @@
 // What is known at this moment, for operators, pages and health checks: all from memory.
 import type { Config, DataPortConfig } from '../config.ts'
 import type { Checker, Checkers } from './checkers.ts'
-import type { Cluster, WorkerView } from './cluster.ts'
+import type { Cluster } from './cluster.ts'
 import { type Health, healthOf } from './health.ts'
 import type { Maintenance } from './maintenance.ts'
 import { type DrainMode, type PortState, stateOf } from './ports.ts'
+import type { WorkerView } from './worker-handle.ts'
 
 export interface StatusOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'health'>
