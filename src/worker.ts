@@ -117,10 +117,11 @@ async function serve(): Promise<void> {
     })
     void say({ type: 'hello' })
   })
+  let listening = false
   cluster.worker?.on('disconnect', () => {
     // Without this the cluster module ends the process at once, in the middle of its answers.
     if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true
-    if (ports.length === 0) process.exit(exitCodes.stopped)
+    if (!listening) process.exit(exitCodes.stopped)
     for (const port of ports) port.become('closing')
   })
 
@@ -130,6 +131,7 @@ async function serve(): Promise<void> {
   ports.push(...createPorts(config, first, createApp({ limits: config.limits, database, cache, log })))
   obey()
   await Promise.all(ports.map(port => port.listen()))
+  listening = true
   await say({ type: 'listening' })
   log.info('the worker listens')
   await Promise.all(ports.map(port => port.closed))

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { check, createOperator, isAlive } from '../support/operator.ts'
 import { connect } from '../support/raw.ts'
@@ -204,6 +205,30 @@ test.serial('a killed supervisor leaves no orphan and no half answer', async t =
   await slow.closed
   while (workers.some(isAlive)) await new Promise(setImmediate)
   t.pass()
+})
+
+test.serial('a supervisor that is killed while its workers start leaves none behind', async t => {
+  const port = 22_910
+  // Taken, so that the workers are patient with it, and the kill finds them on their way to listen.
+  const taken = net.createServer().listen(port, '127.0.0.1')
+  t.teardown(() => taken.close())
+  const child = spawn(process.execPath, ['dist/supervisor.js'], {
+    env: {
+      ...process.env,
+      NODE_ENV: 'test',
+      DATABASE_URL: database,
+      NODE_CONFIG: JSON.stringify({ workers: 2, ports: [{ label: 'http', port, protocol: 'http' }] }),
+    },
+    stdio: 'ignore',
+  })
+  const operator = createOperator({ supervisor: child, port: () => port })
+  while ((await operator.health('http')) === 'refused') await delay(10)
+  await delay(1500)
+  const { workers } = await operator.status()
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  t.is(workers.length, 2)
+  while (workers.some(({ pid = 0 }) => isAlive(pid))) await delay(20)
 })
 
 test.serial('the end of pm2 is the end of the service, in good order', async t => {
