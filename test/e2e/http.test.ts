@@ -91,7 +91,7 @@ test('OPTIONS answers 204 with Allow', async t => {
   }
 })
 
-test('HEAD mirrors GET, without the body', async t => {
+test.serial('HEAD mirrors GET, without the body', async t => {
   const paths = [
     '/v1/users',
     '/v1/users?first_name=Ada&include=groups',
