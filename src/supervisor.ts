@@ -86,6 +86,7 @@ async function supervise(): Promise<void> {
     health: status.health,
     documents: createDocuments(maintenance.labels, {
       status: status.now,
+      health: status.health,
       totals: traffic.totals,
       workers: cluster.workers,
     }),

@@ -1,4 +1,5 @@
 // What a control port serves beside the health checks, all of it read-only: the page for people, and what it lives on.
+import type { Health } from './health.ts'
 import { createHistory } from './history.ts'
 import { createMetrics, type MetricsSources } from './metrics.ts'
 import { createPage } from './page.ts'
@@ -12,7 +13,12 @@ export interface Document {
 /** By path. */
 export type Documents = Readonly<Record<string, () => Document | Promise<Document>>>
 
-export function createDocuments(labels: readonly string[], sources: MetricsSources): Documents {
+export interface DocumentSources extends MetricsSources {
+  /** What a health check of the label is told. */
+  health(label: string): Health
+}
+
+export function createDocuments(labels: readonly string[], sources: DocumentSources): Documents {
   const { status, totals, workers } = sources
   const page = createPage()
   const metrics = createMetrics(sources)
@@ -30,6 +36,7 @@ export function createDocuments(labels: readonly string[], sources: MetricsSourc
     return {
       now: new Date().toISOString(),
       interval_ms: history.intervalMs,
+      health: Object.fromEntries(labels.map(label => [label, sources.health(label)])),
       ports: history.ports(),
       cache: { hit_ratio: history.cacheHitRatio() },
       pool: {
