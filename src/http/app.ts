@@ -15,6 +15,7 @@ import { createIncludes } from '../store/includes.ts'
 import { createLookups } from '../store/lookups.ts'
 import { createMemberships } from '../store/memberships.ts'
 import { createRecords } from '../store/records.ts'
+import { createWrites } from '../store/writes.ts'
 import { createReadBody } from './body.ts'
 import { createEdge } from './edge.ts'
 import { createUnrouted } from './unrouted.ts'
@@ -31,9 +32,10 @@ function addRoutes(router: Router, resource: Resource, { limits, database, cache
   const records = createRecords(database, resource)
   const includes = relation && createIncludes(database, cache, resource, relation)
   const lookups = createLookups(records, includes)
+  const writes = createWrites(database, resource)
   const readBody = createReadBody(limits.bodyBytes)
 
-  const own = createHandlers({ resource, database, records, lookups, includes, readBody, limits })
+  const own = createHandlers({ resource, database, records, lookups, writes, includes, readBody, limits })
   router.get(`/v1/${plural}`, own.list)
   router.post(`/v1/${plural}`, own.create)
   router.get(`/v1/${plural}/:id`, own.get)

@@ -8,6 +8,7 @@ import type { Database } from '../store/database.ts'
 import type { Includes } from '../store/includes.ts'
 import type { Lookups } from '../store/lookups.ts'
 import type { PageQuery, Records } from '../store/records.ts'
+import type { Writes } from '../store/writes.ts'
 import { batchText, entriesOf, failed, notAnObject, type Outcome } from './batch.ts'
 import { parseId, type Resource, type Row, type Values } from './definition.ts'
 import { listMeta } from './paging.ts'
@@ -20,6 +21,7 @@ export interface HandlerDependencies {
   readonly database: Database
   readonly records: Records
   readonly lookups: Lookups
+  readonly writes: Writes
   /** Of the resource's relation, if it has one. */
   readonly includes?: Includes | undefined
   readonly readBody: ReadBody
@@ -47,7 +49,7 @@ export async function objectBody(ctx: Context, readBody: ReadBody): Promise<Json
 }
 
 export function createHandlers(dependencies: HandlerDependencies) {
-  const { resource, database, records, lookups, includes, readBody, limits } = dependencies
+  const { resource, database, records, lookups, writes, includes, readBody, limits } = dependencies
   const { singular, plural } = resource
   const exists = () => new ApiError(`${singular}_exists`, `${singular} already exists`)
 
@@ -80,7 +82,7 @@ export function createHandlers(dependencies: HandlerDependencies) {
   async function createBatch(entries: readonly unknown[]): Promise<Outcome[]> {
     const checked = entries.map(entry => (isObject(entry) ? checkBody(resource, entry, 'create') : undefined))
     const good = checked.flatMap(entry => (entry?.faults.length === 0 ? [entry.values] : []))
-    const rows = (await records.create(good)).values()
+    const rows = (await writes.createAll(good)).values()
     return checked.map((entry): Outcome => {
       if (entry === undefined) return failed(notAnObject('an entry'))
       const [fault, ...faults] = entry.faults
@@ -94,7 +96,7 @@ export function createHandlers(dependencies: HandlerDependencies) {
 
   async function store(id: number, values: Values): Promise<Row> {
     const changed =
-      Object.keys(values).length === 0 ? await lookups.find(id) : await records.update(id, values)
+      Object.keys(values).length === 0 ? await lookups.find(id) : await writes.update(id, values)
     if (changed === undefined) throw notFound(resource, id)
     if (changed === 'exists') throw exists()
     return changed
@@ -134,7 +136,7 @@ export function createHandlers(dependencies: HandlerDependencies) {
     if (entries !== undefined) return answer(ctx, batchText(plural, await createBatch(entries)))
     const { values, faults } = checkBody(resource, body, 'create')
     refuse(faults)
-    const [row] = await records.create([values])
+    const row = await writes.create(values)
     if (row === undefined) throw exists()
     ctx.set('Location', `/v1/${plural}/${row.id}`)
     answer(ctx, recordText(resource, row))
@@ -144,7 +146,7 @@ export function createHandlers(dependencies: HandlerDependencies) {
     const id = pathId(resource, ctx.params.id)
     parseNoQuery(ctx.querystring)
     assertAcceptsJson(ctx)
-    if (!(await records.remove(id))) throw notFound(resource, id)
+    if (!(await writes.remove(id))) throw notFound(resource, id)
     answer(ctx, JSON.stringify({ meta: { status: 200, message: `${singular} ${id} deleted` } }))
   }
 

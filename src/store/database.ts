@@ -14,8 +14,11 @@ export interface Database {
   readonly knex: Knex
   /** Runs one statement. @throws ApiError `unavailable` where the database cannot be reached */
   run<T>(statement: (knex: Knex) => PromiseLike<T>): Promise<T>
-  /** Runs SQL that Knex has compiled before; an array among `values` is a list. Rejects like `run`. */
-  read(sql: string, values: readonly unknown[]): Promise<Record<string, unknown>[]>
+  /**
+   * Runs SQL that was compiled before; an array among `values` is a list, an array of arrays a list of rows.
+   * Rejects like `run`, or within the transaction `on` as that does.
+   */
+  query(sql: string, values: readonly unknown[], on?: Knex.Transaction): Promise<Record<string, unknown>[]>
   /** Runs a transaction as a whole, again if it loses a deadlock. @throws ApiError `unavailable` as above */
   transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** Runs reads that all see the same moment. */
@@ -65,8 +68,12 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
   }
 
   /** Past Knex's query builder, whose work would be the same each time. */
-  async function read(sql: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> {
-    const connection = await knex.client.acquireConnection()
+  async function query(
+    on: Knex,
+    sql: string,
+    values: readonly unknown[],
+  ): Promise<Record<string, unknown>[]> {
+    const connection = await on.client.acquireConnection()
     try {
       return await new Promise((resolve, reject) => {
         connection.query(sql, values, (error: unknown, rows: Record<string, unknown>[]) =>
@@ -74,13 +81,14 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
         )
       })
     } finally {
-      await knex.client.releaseConnection(connection)
+      await on.client.releaseConnection(connection)
     }
   }
 
   return {
     knex,
-    read: (sql, values) => watched(() => read(sql, values)),
+    query: (sql, values, on) =>
+      on === undefined ? watched(() => query(knex, sql, values)) : query(on, sql, values),
     run: statement => watched(() => statement(knex)),
     transaction: act => watched(() => retryContended(() => knex.transaction(act))),
     snapshot: act =>

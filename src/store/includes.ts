@@ -69,7 +69,7 @@ export function createIncludes(
 
   /** Reads from the database what the cache did not have, and stores it there under the version that was read. */
   async function readMissing(rows: readonly Row[]): Promise<ReadonlyMap<string, string>> {
-    const related = relatedFrom(await database.read(selectByIds, [rows.map(row => row.id)]))
+    const related = relatedFrom(await database.query(selectByIds, [rows.map(row => row.id)]))
     const entries = [...related.values()].map(({ key, text }) => [key, text] as const)
     cache.write(entries)
     return new Map(entries)

@@ -1,11 +1,11 @@
 // Looking single records up, alone or with what they include: whoever asks in one turn of the event loop shares the reads.
 import type { Row } from '../resources/definition.ts'
+import { createGatherer } from './gather.ts'
 import type { Includes } from './includes.ts'
-import { createLoader } from './loader.ts'
 import type { Records } from './records.ts'
 
 // A second read may begin while one is under way: more would only be smaller.
-const LANES = 2
+const limits = { lanes: 2, most: 1000 }
 
 export interface Complete {
   readonly row: Row
@@ -21,17 +21,16 @@ export interface Lookups {
 
 /** @param includes of the resource's relation; without one nothing is ever complete */
 export function createLookups(records: Records, includes?: Includes): Lookups {
-  const rows = createLoader<number, Row>(
-    async ids => new Map((await records.read(ids)).map(row => [row.id, row])),
-    LANES,
-  )
+  async function read(ids: readonly number[]): Promise<ReadonlyMap<number, Row>> {
+    return new Map((await records.read(ids)).map(row => [row.id, row]))
+  }
 
-  async function readComplete(ids: readonly number[]): Promise<Map<number, Complete>> {
-    const read = await records.read(ids)
-    const included = (await includes?.of(read)) ?? []
+  async function readComplete(ids: readonly number[]): Promise<ReadonlyMap<number, Complete>> {
+    const rows = await records.read(ids)
+    const included = (await includes?.of(rows)) ?? []
     const complete = new Map<number, Complete>()
     const changed: number[] = []
-    for (const [at, row] of read.entries()) {
+    for (const [at, row] of rows.entries()) {
       const text = included[at]
       if (text === undefined) changed.push(row.id)
       else complete.set(row.id, { row, included: text })
@@ -40,10 +39,12 @@ export function createLookups(records: Records, includes?: Includes): Lookups {
     // Somebody wrote to these in between.
     return new Map([...complete, ...(await readComplete(changed))])
   }
-  const completes = createLoader<number, Complete>(readComplete, LANES)
 
-  return {
-    find: async id => (await rows.load([id]))[0],
-    findComplete: async id => (await completes.load([id]))[0],
-  }
+  const gathered = <V>(readMany: (ids: readonly number[]) => Promise<ReadonlyMap<number, V>>) =>
+    createGatherer(async (ids: readonly number[]) => {
+      const found = await readMany([...new Set(ids)])
+      return ids.map(id => found.get(id))
+    }, limits)
+
+  return { find: gathered(read), findComplete: gathered(readComplete) }
 }

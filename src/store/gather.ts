@@ -1,0 +1,61 @@
+// Gathers the calls of one turn of the event loop into one, so that many small reads or writes cost what a larger one does.
+
+interface Waiting<T, R> {
+  readonly item: T
+  readonly resolve: (result: R) => void
+  readonly reject: (error: unknown) => void
+}
+
+export interface GatherLimits {
+  /** How many gathered calls may be under way; who finds no lane free gathers further. */
+  readonly lanes: number
+  /** How many items one gathered call takes. */
+  readonly most: number
+}
+
+/**
+ * An item is never answered by a call that began before it, so everyone reads what they wrote.
+ * @param act gives one result for each item, in their order; if it fails, all its items fail with it
+ */
+export function createGatherer<T, R>(
+  act: (items: readonly T[]) => Promise<readonly R[]>,
+  { lanes, most }: GatherLimits,
+): (item: T) => Promise<R> {
+  let waiting: Waiting<T, R>[] = []
+  let scheduled = false
+  let busy = 0
+
+  function schedule(): void {
+    if (scheduled || busy === lanes || waiting.length === 0) return
+    scheduled = true
+    // Not a microtask: those run between the callbacks of two sockets, and would gather one request each.
+    setImmediate(dispatch)
+  }
+
+  async function dispatch(): Promise<void> {
+    const gathered = waiting.length > most ? waiting.splice(0, most) : waiting
+    if (gathered === waiting) waiting = []
+    scheduled = false
+    busy++
+    schedule()
+    try {
+      const results = (await act(gathered.map(({ item }) => item))).values()
+      for (const { resolve, reject } of gathered) {
+        const { done, value } = results.next()
+        if (done === true) reject(new Error('a gathered call gave too few results'))
+        else resolve(value)
+      }
+    } catch (error) {
+      for (const { reject } of gathered) reject(error)
+    } finally {
+      busy--
+      schedule()
+    }
+  }
+
+  return item =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject })
+      schedule()
+    })
+}
