@@ -1,0 +1,156 @@
+// The status page in a real browser: what operators see of a drain, of an outage, and of themselves.
+import { randomUUID } from 'node:crypto'
+import test, { type ExecutionContext } from 'ava'
+import { startBrowser } from '../support/browser.ts'
+import { startLoad } from '../support/load.ts'
+import { check, createOperator } from '../support/operator.ts'
+import { connect } from '../support/raw.ts'
+import { type Service, type ServiceOptions, startService } from '../support/service.ts'
+
+const browser = await startBrowser()
+test.after.always(() => browser.close())
+
+async function start(t: ExecutionContext, options: ServiceOptions = {}): Promise<Service> {
+  const service = await startService({ workers: 2, ...options })
+  t.teardown(() => service.stop())
+  return service
+}
+
+async function openPage(t: ExecutionContext, service: Service) {
+  const opened = await browser.open(service.controlUrl)
+  const { page } = opened
+  t.teardown(() => page.close())
+  return {
+    ...opened,
+    heading: (name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor(),
+    /** Waits until this port's card has all of these texts. */
+    card(label: string, ...texts: (string | RegExp)[]) {
+      const card = page.getByRole('region', { name: `Port ${label}`, exact: true })
+      return Promise.all(texts.map(text => card.filter({ hasText: text }).waitFor()))
+    },
+  }
+}
+
+test.serial('a drain is seen as it happens, and the resume', async t => {
+  const service = await start(t)
+  const operator = createOperator(service)
+  const { page, problems, loads, heading, card } = await openPage(t, service)
+  await heading('All ports are serving')
+  await card(
+    'http',
+    'serving',
+    '200',
+    `checks on ${operator.controlPort('http')}`,
+    'by start',
+    'Checked by 1 proxy',
+  )
+  t.is(await page.title(), 'serving · users-api')
+
+  const body = JSON.stringify({ name: randomUUID() })
+  const slow = await connect(service.port('http'))
+  slow.write(`POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`)
+  slow.write(`Content-Length: ${body.length}\r\n\r\n`)
+  await card('http', '1 in flight')
+  await operator.run('drain', 'http by=<img/src=x>')
+  await heading('http is draining')
+  await card('http', 'draining', '404', 'mode 404', 'by <img/src=x>', '1 in flight')
+  await card('https', 'serving', '200', '0 in flight')
+  t.is(await page.title(), 'draining http · users-api')
+
+  await card('http', '0 of 1 proxy noticed', '127.0.0.1', 'not yet')
+  await operator.health('http')
+  await card('http', '1 of 1 proxy noticed', '✓ has noticed')
+  slow.write(body)
+  await heading('http is drained')
+  t.is(await page.title(), 'drained http · users-api')
+  await operator.run('drain', 'https:refuse')
+  await card('https', 'drained', 'refused', 'elsewhere 404')
+
+  await operator.run('resume', 'https')
+  await operator.run('resume', 'http')
+  await heading('All ports are serving')
+  t.is(loads(), 1)
+  t.deepEqual(problems, [])
+})
+
+test.serial('traffic, workers, memory and pool are shown, on a wall and on a phone', async t => {
+  const service = await start(t)
+  const { page, problems, card } = await openPage(t, service)
+  const load = await startLoad({ url: service.url, clients: 4, pauseMs: 20 })
+  t.teardown(load.stop)
+  await card('http', /Requests a second[1-9]/, /p50 [\d.]+ m?s/, /p99 [\d.]+ m?s/, /Connections4/)
+  for (const pid of await service.workers())
+    await page.getByRole('row', { name: new RegExp(`^${pid} ready .* \\d+$`) }).waitFor()
+  await page
+    .getByRole('region', { name: 'Database connections' })
+    .filter({ hasText: 'nobody waits' })
+    .waitFor()
+  t.true((await page.locator('.plot path:not(.area)[d*=L]').count()) > 0)
+
+  await page.setViewportSize({ width: 360, height: 740 })
+  t.is(await page.evaluate('document.documentElement.scrollWidth'), 360)
+  t.deepEqual(problems, [])
+})
+
+test.serial('the supervisor is away: the page says since when, and lives on when it is back', async t => {
+  const first = await start(t)
+  const { page, problems, loads, heading } = await openPage(t, first)
+  await heading('All ports are serving')
+  first.supervisor.kill('SIGKILL')
+  await page.getByRole('heading', { level: 1, name: /^No answer since \d\d:\d\d:\d\d$/ }).waitFor()
+  t.is(await page.title(), 'no answer · users-api')
+  await page.getByRole('link', { name: String(first.port('https') + 1) }).waitFor()
+
+  const ports = (['http', 'https'] as const).map(label => ({
+    label,
+    port: first.port(label),
+    protocol: label,
+  }))
+  await start(t, { database: first.database, config: { ports } })
+  await heading('All ports are serving')
+  t.is(loads(), 1)
+  t.deepEqual(
+    problems.filter(problem => !/net::ERR_(CONNECTION|EMPTY)/.test(problem)),
+    [],
+  )
+})
+
+/** What somebody would try who could put something into the page. */
+const attacks = `new Promise(resolve => {
+  const blocked = new Set()
+  addEventListener('securitypolicyviolation', event => {
+    if (blocked.add(event.effectiveDirective).size === 5) resolve([...blocked].sort())
+  })
+  new Image().src = 'http://127.0.0.1:9/'
+  fetch('http://127.0.0.1:9/').catch(() => {})
+  document.body.append(Object.assign(document.createElement('iframe'), { src: 'http://127.0.0.1:9/' }))
+  document.body.append(Object.assign(document.createElement('style'), { textContent: '* { display: none }' }))
+  try { document.body.innerHTML = '<p>' } catch {}
+})`
+
+test.serial('its policy lets nothing else in: no markup, no style, no other host', async t => {
+  const service = await start(t, { workers: 1 })
+  const { page, heading } = await openPage(t, service)
+  await heading('All ports are serving')
+  t.deepEqual(await page.evaluate(attacks), [
+    'connect-src',
+    'frame-src',
+    'img-src',
+    'require-trusted-types-for',
+    'style-src-elem',
+  ])
+  const answer = await check(service.port('http') + 1, '/', { method: 'HEAD' })
+  if (answer === 'refused') return t.fail()
+  t.is(answer.text, '')
+  t.like(answer.headers, {
+    'content-type': 'text/html; charset=utf-8',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+  })
+  const policy = `${answer.headers['content-security-policy']}`
+  t.regex(
+    policy,
+    /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; /,
+  )
+})
