@@ -22,6 +22,7 @@ const escapeBytes = (text: string) =>
   text.replaceAll(/[\x80-\xff]/g, character => `%${character.charCodeAt(0).toString(16)}`)
 
 function decode(text: string): string {
+  if (!/[%+\x80-\xff]/.test(text)) return text
   return decodeURIComponent(escapeBytes(text.replaceAll('+', ' ')))
 }
 
