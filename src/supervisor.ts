@@ -108,14 +108,23 @@ async function supervise(): Promise<void> {
 
   /** The first time it stops the service; again, it skips the wait that is on. */
   const stop = (by: string): void => {
-    log.info({ by }, cluster.isStopping() ? 'no more waiting' : 'the service stops')
-    if (cluster.isStopping()) cluster.hurry()
+    const again = cluster.isStopping()
+    if (again) cluster.hurry()
     else cluster.stop(maintenance.drainAll(by))
+    log.info({ by }, again ? 'no more waiting' : 'the service stops')
+  }
+  /** Who started this process is gone: as an orphan it would hold the ports against its successor. */
+  const abandoned = (by: string): void => {
+    if (!cluster.isStopping()) stop(by)
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
   process.on('SIGUSR2', () => commands.run('reload', null, 'SIGUSR2'))
-  // Who started this process is gone: as an orphan it would hold the ports against its successor.
-  process.on('disconnect', () => stop('the end of pm2'))
+  process.on('disconnect', () => abandoned('the end of pm2'))
+  process.stdout.on('error', error => {
+    // Not for a full disk.
+    if ('code' in error && (error.code === 'EPIPE' || error.code === 'ECONNRESET'))
+      abandoned('the end of its output')
+  })
 
   await control.follow()
   cluster.start()

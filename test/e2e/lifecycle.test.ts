@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
+import { openDoor } from '../support/door.ts'
 import { check, createOperator, isAlive } from '../support/operator.ts'
 import { connect } from '../support/raw.ts'
 import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
@@ -241,32 +242,29 @@ test.serial('the end of pm2 is the end of the service, in good order', async t =
   t.is(await service.exited, 0)
 })
 
-test.serial(
-  'a database that is away for long fails the checks of every port, and its return mends them',
-  async t => {
-    // The address of a database that can be taken away: connections through a door of our own.
-    const server = new URL(process.env.TEST_DATABASE_URL ?? '')
-    const sockets = new Set<net.Socket>()
-    const door = net.createServer(client => {
-      const socketPath = server.searchParams.get('socketPath')
-      const upstream =
-        socketPath === null ? net.connect(Number(server.port), server.hostname) : net.connect(socketPath)
-      for (const socket of [client, upstream]) {
-        sockets.add(socket)
-        socket.on('error', () => {}).on('close', () => sockets.delete(socket))
-      }
-      client.pipe(upstream).pipe(client)
-    })
-    const listening = () => new Promise<void>(resolve => door.listen(doorPort, '127.0.0.1', resolve))
-    const doorPort = 22_900
-    await listening()
-    t.teardown(() => door.close())
+test.serial('the end of whoever reads its output is the end of the service, too', async t => {
+  const { service, operator, open } = await start(t, { env: { LOG_LEVEL: 'info' } })
+  const slow = await open()
+  slow.write(post)
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  service.supervisor.stdout?.destroy()
+  // It notices when it has something to say.
+  await operator.run('status')
+  await operator.until(({ ports }) => ports.http?.by === 'the end of its output')
+  slow.write(body())
+  t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  t.is(await service.exited, 0)
+})
 
-    const { service: migrated } = await start(t)
-    const url = new URL(migrated.database)
+test.serial(
+  'a database that is away for long fails the checks of every port; its return mends them',
+  async t => {
+    const door = await openDoor(database)
+    t.teardown(() => door.close())
+    const url = new URL(database)
     url.searchParams.delete('socketPath')
     url.hostname = '127.0.0.1'
-    url.port = String(doorPort)
+    url.port = String(door.port)
     const { operator } = await start(t, {
       database: url.href,
       workers: 2,
@@ -276,14 +274,17 @@ test.serial(
       const answer = await check(operator.controlPort('http'), '/healthcheck/https')
       return answer === 'refused' ? answer : answer.code
     }
-    door.close()
-    for (const socket of sockets) socket.destroy()
+    const codes = new Set<string | undefined>()
+    const until = async (wanted: string) => {
+      for (let now = await code(); now !== wanted; now = await code()) codes.add(now)
+    }
+    door.slam()
     const lostMs = performance.now()
-    while ((await code()) !== 'no_database')
-      t.is(await code().then(now => (now === 'no_database' ? 'serving' : now)), 'serving')
+    await until('no_database')
     t.true(performance.now() - lostMs >= 500)
-    await listening()
-    while ((await code()) !== 'serving') await new Promise(setImmediate)
+    t.deepEqual([...codes], ['serving'])
+    door.open()
+    await until('serving')
   },
 )
 

@@ -17,7 +17,7 @@ const startMs = 30_000
 const stopMs = 40_000
 
 export interface Settings {
-  ports?: { label: string; port: number; protocol: 'http' | 'https' }[]
+  ports?: { label: string; port: number; protocol: 'http' | 'https'; certificate?: string; key?: string }[]
   [key: string]: unknown
 }
 
@@ -69,7 +69,8 @@ export function ask(url: string): Promise<{ status: number; text: string } | und
 
 async function untilHealthy(supervisor: ChildProcess, check: string, log: () => string): Promise<void> {
   const deadline = Date.now() + startMs
-  while ((await ask(check))?.status !== 200) {
+  // Maintenance that outlived a restart is healthy, too.
+  while (![200, 404].includes((await ask(check))?.status ?? 0)) {
     if (supervisor.exitCode !== null || supervisor.signalCode !== null)
       throw new Error(`the supervisor ended with ${supervisor.exitCode ?? supervisor.signalCode}:\n${log()}`)
     if (Date.now() > deadline) {

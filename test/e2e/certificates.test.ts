@@ -1,0 +1,161 @@
+// Certificates of a real service: rotated under load, bad ones refused, self-signed ones kept.
+import { spawn } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import tls from 'node:tls'
+import test, { type ExecutionContext } from 'ava'
+import { generate } from 'selfsigned'
+import { startLoad } from '../support/load.ts'
+import { createOperator } from '../support/operator.ts'
+import { connect } from '../support/raw.ts'
+import { createDatabase, startService } from '../support/service.ts'
+
+const dayMs = 86_400_000
+const ports = [
+  { label: 'http', port: 22_300, protocol: 'http' as const },
+  { label: 'https', port: 22_302, protocol: 'https' as const },
+]
+const database = await createDatabase()
+
+async function makePair(name: string, expires = new Date(Date.now() + dayMs)) {
+  const {
+    cert,
+    private: key,
+    fingerprint,
+  } = await generate([{ name: 'commonName', value: name }], {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    notBeforeDate: new Date(Date.now() - 2 * dayMs),
+    notAfterDate: expires,
+  })
+  return { cert, key, fingerprint: new X509Certificate(cert).fingerprint256 }
+}
+
+function folder(t: ExecutionContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'users-api-certificates-'))
+  t.teardown(() => rmSync(path, { recursive: true }))
+  return path
+}
+
+async function fingerprint(port = 22_302): Promise<string> {
+  const { socket } = await connect(port, { tls: true })
+  const seen = socket instanceof tls.TLSSocket ? socket.getPeerCertificate().fingerprint256 : ''
+  socket.destroy()
+  return seen
+}
+
+/** A service whose certificate stands in two files, which `write` replaces. */
+async function start(t: ExecutionContext) {
+  const path = folder(t)
+  const [certificate, key] = [join(path, 'cert.pem'), join(path, 'key.pem')]
+  const write = (cert: string, privateKey: string) => {
+    writeFileSync(certificate, cert)
+    writeFileSync(key, privateKey)
+  }
+  const first = await makePair('first.test')
+  write(first.cert, first.key)
+  const service = await startService({
+    database,
+    workers: 2,
+    config: { ports: ports.map(port => (port.protocol === 'https' ? { ...port, certificate, key } : port)) },
+  })
+  t.teardown(() => service.stop())
+  return { service, operator: createOperator(service), first, write, certificate }
+}
+
+test.serial('a rotation under load fails no handshake; open connections stay', async t => {
+  const { service, operator, first, write } = await start(t)
+  const open = await connect(22_302, { tls: true })
+  const load = await startLoad({ url: service.httpsUrl, clients: 4, connection: 'one a request' })
+  t.teardown(load.stop)
+  t.is(await fingerprint(), first.fingerprint)
+  for (let round = 0; round < 5; round++) {
+    const next = await makePair(`round-${round}.test`)
+    write(next.cert, next.key)
+    const reply = await operator.run('reload-certificates')
+    t.like(reply, { https: { subject: `CN=round-${round}.test`, fingerprint: next.fingerprint } })
+    while ((await fingerprint()) !== next.fingerprint) await load.requests(1)
+    await load.requests(20)
+  }
+  open.write('GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n')
+  t.regex(await open.answer(), /200 OK/)
+  const { failures, requests } = await load.stop()
+  t.deepEqual(failures, {})
+  t.log(`${requests} handshakes`)
+})
+
+test.serial(
+  'a bad certificate is refused with the reason, and the old one stays, also in new workers',
+  async t => {
+    const { service, operator, first, write, certificate } = await start(t)
+    const other = await makePair('other.test')
+    const expired = await makePair('expired.test', new Date(Date.now() - dayMs))
+    const bad: [string, string, RegExp][] = [
+      [other.cert, first.key, /the key is not the certificate’s/],
+      [expired.cert, expired.key, /expired/],
+      ['rubbish', other.key, /https cannot be used/],
+      [other.cert, 'rubbish', /https cannot be used/],
+    ]
+    for (const [cert, key, reason] of bad) {
+      write(cert, key)
+      t.regex((await operator.run('reload-certificates')).error ?? '', reason)
+      t.is(await fingerprint(), first.fingerprint)
+    }
+    rmSync(certificate)
+    t.regex((await operator.run('reload-certificates')).error ?? '', /ENOENT/)
+    const [victim = 0] = await service.workers()
+    process.kill(victim, 'SIGKILL')
+    await operator.until(
+      ({ workers }) =>
+        workers.length === 2 && workers.every(({ pid, state }) => pid !== victim && state === 'ready'),
+    )
+    for (let connection = 0; connection < 4; connection++) t.is(await fingerprint(), first.fingerprint)
+  },
+)
+
+test.serial('a service does not start with a bad certificate', async t => {
+  const path = folder(t)
+  const file = join(path, 'bad.pem')
+  writeFileSync(file, 'rubbish')
+  const child = spawn(process.execPath, ['dist/supervisor.js'], {
+    env: {
+      ...process.env,
+      NODE_ENV: 'test',
+      DATABASE_URL: database,
+      NODE_CONFIG: JSON.stringify({
+        ports: [{ label: 'https', port: 22_310, protocol: 'https', certificate: file, key: file }],
+      }),
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let text = ''
+  child.stderr.setEncoding('utf8').on('data', chunk => (text += chunk))
+  t.deepEqual(await once(child, 'close'), [78, null])
+  t.regex(text, /^users-api: .*the certificate of https cannot be used: .*\n$/)
+})
+
+test.serial(
+  'a self-signed certificate is private, kept between starts, and renewed when it has expired',
+  async t => {
+    const path = folder(t)
+    const file = join(path, 'self-signed.pem')
+    const options = { database, config: { ports, stateFile: join(path, 'state.json') } }
+    const seen: string[] = []
+    const run = async () => {
+      const service = await startService(options)
+      seen.push(await fingerprint())
+      await service.stop()
+    }
+    await run()
+    t.is(statSync(file).mode & 0o777, 0o600)
+    await run()
+    const expired = await makePair('old.test', new Date(Date.now() - dayMs))
+    writeFileSync(file, expired.key + expired.cert)
+    await run()
+    t.is(seen[0], seen[1])
+    t.false([seen[0], expired.fingerprint].includes(seen[2] ?? ''))
+  },
+)

@@ -1,0 +1,79 @@
+// A real HAProxy with config/haproxy.cfg before two services, A and B.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { claimPorts } from './ports.ts'
+
+const file = fileURLToPath(new URL('../../config/haproxy.cfg', import.meta.url))
+
+export type Haproxy = Awaited<ReturnType<typeof startHaproxy>>
+export type ServerName = 'A' | 'B'
+type Backend = 'http' | 'https'
+
+/** @param port of the services' data ports; their control ports are the next ones */
+export async function startHaproxy(port: (server: ServerName, label: Backend) => number, checkEvery: string) {
+  const claim = await claimPorts()
+  const folder = await mkdtemp(join(tmpdir(), 'users-api-haproxy-'))
+  const socket = join(folder, 'stats.sock')
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    LISTEN_HTTP: `127.0.0.1:${claim.first}`,
+    LISTEN_HTTPS: `127.0.0.1:${claim.first + 1}`,
+    CHECK_EVERY: checkEvery,
+    STATS_SOCKET: socket,
+  }
+  for (const server of ['A', 'B'] as const) {
+    env[`${server}_ADDRESS`] = '127.0.0.1'
+    for (const label of ['http', 'https'] as const) {
+      env[`${server}_${label.toUpperCase()}`] = String(port(server, label))
+      env[`${server}_${label.toUpperCase()}_CHECK`] = String(port(server, label) + 1)
+    }
+  }
+  const child = spawn('haproxy', ['-db', '-f', file], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+  const exited = once(child, 'exit')
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', text => (errors += text))
+
+  /** What HAProxy thinks of each server: `http/A` → `UP`, `NOLB`, `DOWN`, `UP 1/3` on its way down. */
+  async function states(): Promise<Map<string, string>> {
+    const stats = net.connect(socket)
+    let text = ''
+    stats.setEncoding('utf8').on('data', chunk => (text += chunk))
+    stats.end('show stat\n')
+    await once(stats, 'close')
+    const [header = '', ...rows] = text.trim().split('\n')
+    const columns = header.split(',')
+    return new Map(
+      rows.map(row => {
+        const cells = row.split(',')
+        return [`${cells[0]}/${cells[1]}`, cells[columns.indexOf('status')] ?? '']
+      }),
+    )
+  }
+
+  return {
+    url: `http://127.0.0.1:${claim.first}`,
+    httpsUrl: `https://127.0.0.1:${claim.first + 1}`,
+    states,
+    /** Waits until HAProxy thinks so of a server. */
+    async until(backend: Backend, server: ServerName, state: string): Promise<void> {
+      for (;;) {
+        const seen = await states().catch(() => undefined)
+        if (seen?.get(`${backend}/${server}`) === state) return
+        if (child.exitCode !== null) throw new Error(`HAProxy ended: ${errors}`)
+        await delay(20)
+      }
+    },
+    async stop(): Promise<void> {
+      child.kill('SIGTERM')
+      await exited
+      await claim.release()
+      await rm(folder, { recursive: true })
+    },
+  }
+}

@@ -1,0 +1,80 @@
+// Two services behind a real HAProxy, and the deploy that takes one after the other out of service and restarts it.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ServerName, startHaproxy } from './haproxy.ts'
+import { createOperator } from './operator.ts'
+import { claimPorts } from './ports.ts'
+import { createDatabase, type Service, startService } from './service.ts'
+
+const names = ['A', 'B'] as const
+
+export type Pair = Awaited<ReturnType<typeof startPair>>
+
+export interface PairOptions {
+  database?: string
+  env?: NodeJS.ProcessEnv
+  /** Between the checks of HAProxy, as it writes times. Three of them are to fit into `delayMs`. */
+  checkEvery: string
+  delayMs: number
+}
+
+export async function startPair({ checkEvery, delayMs, env = {}, ...given }: PairOptions) {
+  const database = given.database ?? (await createDatabase())
+  const claim = await claimPorts()
+  const folder = await mkdtemp(join(tmpdir(), 'users-api-pair-'))
+  const port = (server: ServerName, label: 'http' | 'https') =>
+    claim.first + 4 * names.indexOf(server) + (label === 'http' ? 0 : 2)
+
+  function start(name: ServerName): Promise<Service> {
+    return startService({
+      database,
+      env,
+      workers: 2,
+      config: {
+        ports: (['http', 'https'] as const).map(label => ({
+          label,
+          port: port(name, label),
+          protocol: label,
+        })),
+        stateFile: join(folder, `${name}.json`),
+        drain: { delayMs },
+      },
+    })
+  }
+  const services = { A: await start('A'), B: await start('B') }
+  const haproxy = await startHaproxy(port, checkEvery)
+
+  const untilUp = async (name: ServerName): Promise<void> => {
+    for (const label of ['http', 'https'] as const) await haproxy.until(label, name, 'UP')
+  }
+  for (const name of names) await untilUp(name)
+
+  return {
+    haproxy,
+    operator: (name: ServerName) => createOperator(services[name]),
+
+    /** drain, wait, stop, start, resume: the http port by its check, the https port by refusing connections. */
+    async restart(name: ServerName): Promise<void> {
+      const before = createOperator(services[name])
+      await before.run('drain', 'http:404')
+      await before.run('drain', 'https:refuse')
+      for (const label of ['http', 'https']) {
+        const { ended } = await before.run('wait', label)
+        if (ended !== 'drained') throw new Error(`${label} of ${name} is not drained`)
+      }
+      await services[name].stop()
+      services[name] = await start(name)
+      const after = createOperator(services[name])
+      for (const label of ['http', 'https']) await after.run('resume', label)
+      await untilUp(name)
+    },
+
+    async stop(): Promise<void> {
+      await Promise.all(names.map(name => services[name].stop()))
+      await haproxy.stop()
+      await claim.release()
+      await rm(folder, { recursive: true })
+    },
+  }
+}
