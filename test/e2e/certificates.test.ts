@@ -21,11 +21,7 @@ const ports = [
 const database = await createDatabase()
 
 async function makePair(name: string, expires = new Date(Date.now() + dayMs)) {
-  const {
-    cert,
-    private: key,
-    fingerprint,
-  } = await generate([{ name: 'commonName', value: name }], {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: name }], {
     keyType: 'ec',
     algorithm: 'sha256',
     notBeforeDate: new Date(Date.now() - 2 * dayMs),
