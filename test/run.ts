@@ -7,12 +7,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { prepareMysql } from '../src/private-servers/mysql.ts'
-import { installMissing, mysqlProgram, redisProgram } from '../src/private-servers/programs.ts'
+import { installMissing, mysqlProgram, type Program, redisProgram } from '../src/private-servers/programs.ts'
 import { prepareRedis } from '../src/private-servers/redis.ts'
 import type { PrivateServer } from '../src/private-servers/server.ts'
+import { haproxyProgram } from './support/haproxy.ts'
 import { runServer } from './support/private-servers.ts'
 
 const withRedis = process.env.TEST_WITHOUT_REDIS !== '1'
+/** Tests of their own need these; the others do without. */
+const tools: Program[] = ['haproxy', 'chromium'].map(name => ({
+  title: name,
+  names: [name],
+  debianPackage: name,
+  brewFormula: name,
+}))
 const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', import.meta.url))
 
 const interrupted = new AbortController()
@@ -28,7 +36,9 @@ async function runAva(env: NodeJS.ProcessEnv): Promise<number> {
 }
 
 async function main(): Promise<number> {
-  await installMissing(withRedis ? [mysqlProgram, redisProgram] : [mysqlProgram], console.log)
+  const programs = [mysqlProgram, haproxyProgram, ...(withRedis ? [redisProgram] : [])]
+  await installMissing(programs, console.log)
+  await installMissing(tools, console.log).catch((error: Error) => console.log(error.message))
   const base = await mkdtemp(join(tmpdir(), 'users-api-test-'))
   const running: Awaited<ReturnType<typeof runServer>>[] = []
   const start = async (server: PrivateServer): Promise<string> => {

@@ -1,4 +1,4 @@
-// Finds the programs of MySQL and Redis on this machine and, where it is Debian's and ours, installs them.
+// Finds programs such as MySQL's and Redis's on this machine and, where it is Debian's and ours, installs them.
 import { runProgram } from './run-program.ts'
 
 export interface Program {
@@ -8,8 +8,8 @@ export interface Program {
   readonly names: readonly string[]
   readonly debianPackage: string
   readonly brewFormula: string
-  /** What names a server that runs elsewhere. */
-  readonly variable: string
+  /** What names one that runs elsewhere. */
+  readonly variable?: string
 }
 
 export const mysqlProgram: Program = {
@@ -17,7 +17,7 @@ export const mysqlProgram: Program = {
   names: ['mysqld', 'mariadbd'],
   debianPackage: 'mariadb-server-core',
   brewFormula: 'mariadb',
-  variable: 'DATABASE_URL',
+  instead: 'set DATABASE_URL',
 }
 
 export const redisProgram: Program = {
@@ -25,7 +25,7 @@ export const redisProgram: Program = {
   names: ['redis-server'],
   debianPackage: 'redis-server',
   brewFormula: 'redis',
-  variable: 'REDIS_URL',
+  instead: 'set REDIS_URL',
 }
 
 // Servers often stand outside an ordinary user's PATH.
@@ -55,12 +55,13 @@ export async function installMissing(
   if (missing.length === 0) return
   const packages = missing.map(program => program.debianPackage)
   const isRoot = process.getuid?.() === 0
+  const variables = missing.flatMap(({ variable }) => variable ?? [])
   if (!isRoot || (await findProgram(['apt-get'])) === undefined)
     throw new Error(
       `${missing.map(program => program.title).join(' and ')} cannot be found:` +
         ` sudo apt-get install --no-install-recommends ${packages.join(' ')}` +
-        ` (or brew install ${missing.map(program => program.brewFormula).join(' ')}),` +
-        ` or set ${missing.map(program => program.variable).join(' and ')}`,
+        ` (or brew install ${missing.map(program => program.brewFormula).join(' ')})` +
+        (variables.length > 0 ? `, or set ${variables.join(' and ')}` : ''),
     )
   say(`installing ${packages.join(' and ')} with apt: this takes up to a minute`)
   await runProgram('/bin/sh', ['-c', aptScript, 'sh', ...packages])
@@ -82,7 +83,9 @@ fi
 apt='apt-get -qq -o DPkg::Lock::Timeout=120'
 $apt update
 $apt install --yes --no-install-recommends "$@"
-case " $* " in *' redis-server '*)
-  systemctl disable redis-server.service || :
-  update-rc.d redis-server disable || :
-esac`
+for service in redis-server haproxy; do
+  case " $* " in *" $service "*)
+    systemctl disable $service.service || :
+    update-rc.d $service disable || :
+  esac
+done`

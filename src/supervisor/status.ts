@@ -27,7 +27,7 @@ export interface PortStatus {
   readonly checkers: readonly Checker[]
 }
 
-export interface WorkerStatus {
+interface WorkerStatus {
   readonly pid: number | undefined
   readonly state: WorkerView['state'] | 'killed'
   readonly started: string

@@ -7,11 +7,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { findProgram, type Program } from '../../src/private-servers/programs.ts'
 import { claimPorts } from './ports.ts'
 
 const file = fileURLToPath(new URL('../../config/haproxy.cfg', import.meta.url))
 
-export type Haproxy = Awaited<ReturnType<typeof startHaproxy>>
+export const haproxyProgram: Program = {
+  title: 'HAProxy',
+  names: ['haproxy'],
+  debianPackage: 'haproxy',
+  brewFormula: 'haproxy',
+}
+
 export type ServerName = 'A' | 'B'
 type Backend = 'http' | 'https'
 
@@ -34,7 +41,9 @@ export async function startHaproxy(port: (server: ServerName, label: Backend) =>
       env[`${server}_${label.toUpperCase()}_CHECK`] = String(port(server, label) + 1)
     }
   }
-  const child = spawn('haproxy', ['-db', '-f', file], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+  const program = await findProgram(haproxyProgram.names)
+  if (program === undefined) throw new Error('HAProxy is missing: npm test installs it')
+  const child = spawn(program, ['-db', '-f', file], { env, stdio: ['ignore', 'ignore', 'pipe'] })
   const exited = once(child, 'exit')
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', text => (errors += text))
