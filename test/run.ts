@@ -15,12 +15,10 @@ import { runServer } from './support/private-servers.ts'
 
 const withRedis = process.env.TEST_WITHOUT_REDIS !== '1'
 /** Tests of their own need these; the others do without. */
-const tools: Program[] = ['haproxy', 'chromium'].map(name => ({
-  title: name,
-  names: [name],
-  debianPackage: name,
-  brewFormula: name,
-}))
+const tools: Program[] = [
+  haproxyProgram,
+  { title: 'Chromium', names: ['chromium'], debianPackage: 'chromium', brewFormula: 'chromium' },
+]
 const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', import.meta.url))
 
 const interrupted = new AbortController()
@@ -36,8 +34,7 @@ async function runAva(env: NodeJS.ProcessEnv): Promise<number> {
 }
 
 async function main(): Promise<number> {
-  const programs = [mysqlProgram, haproxyProgram, ...(withRedis ? [redisProgram] : [])]
-  await installMissing(programs, console.log)
+  await installMissing(withRedis ? [mysqlProgram, redisProgram] : [mysqlProgram], console.log)
   await installMissing(tools, console.log).catch((error: Error) => console.log(error.message))
   const base = await mkdtemp(join(tmpdir(), 'users-api-test-'))
   const running: Awaited<ReturnType<typeof runServer>>[] = []

@@ -8,7 +8,7 @@ export interface Program {
   readonly names: readonly string[]
   readonly debianPackage: string
   readonly brewFormula: string
-  /** What names one that runs elsewhere. */
+  /** What names one that runs elsewhere, if one may. */
   readonly variable?: string
 }
 
@@ -17,7 +17,7 @@ export const mysqlProgram: Program = {
   names: ['mysqld', 'mariadbd'],
   debianPackage: 'mariadb-server-core',
   brewFormula: 'mariadb',
-  instead: 'set DATABASE_URL',
+  variable: 'DATABASE_URL',
 }
 
 export const redisProgram: Program = {
@@ -25,7 +25,7 @@ export const redisProgram: Program = {
   names: ['redis-server'],
   debianPackage: 'redis-server',
   brewFormula: 'redis',
-  instead: 'set REDIS_URL',
+  variable: 'REDIS_URL',
 }
 
 // Servers often stand outside an ordinary user's PATH.
