@@ -9,12 +9,10 @@ const STABLE_MS = 30_000
 export interface FleetWorker {
   readonly id: number
   readonly state: 'booting' | 'ready' | 'retiring'
-  /** When it came into its state. */
+  /** When it came into its state; while it boots and waits for the database, when it said so last. */
   readonly sinceMs: number
   /** When it last said something; undefined before its first word. */
   readonly heardMs: number | undefined
-  /** It cannot reach the database. */
-  readonly withoutDatabase: boolean
   /** To be replaced: its code is old, or it takes too much memory. */
   readonly stale: boolean
   /** SIGKILL is on its way. */
@@ -122,18 +120,18 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
         state: 'booting',
         sinceMs: nowMs,
         heardMs: undefined,
-        withoutDatabase: false,
         stale: false,
         killed: false,
       }
       return { ...fleet, workers: [...fleet.workers, worker] }
     }
     case 'heard':
-      return change(fleet, event.id, ({ state, sinceMs, stale }) => ({
-        heardMs: nowMs,
-        withoutDatabase: event.withoutDatabase,
-        stale: stale || (event.overweight && state === 'ready' && nowMs - sinceMs >= STABLE_MS),
-      }))
+      return change(fleet, event.id, ({ state, sinceMs, stale }) => {
+        // Without a database nobody comes up: no reason to kill, but one to give up a reload.
+        const waits = event.withoutDatabase && state === 'booting' && fleet.reload.state !== 'running'
+        const grown = event.overweight && state === 'ready' && nowMs - sinceMs >= STABLE_MS
+        return { heardMs: nowMs, sinceMs: waits ? nowMs : sinceMs, stale: stale || grown }
+      })
     case 'listening':
       return {
         ...change(fleet, event.id, () => ({ state: 'ready', sinceMs: nowMs, heardMs: nowMs })),

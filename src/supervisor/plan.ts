@@ -34,19 +34,16 @@ interface Deadline {
 }
 
 /** When a worker is killed, unless it does what it should before. */
-function deadlineOf(worker: FleetWorker, fleet: Fleet, limits: Limits): Deadline {
-  const { state, sinceMs, heardMs } = worker
+function deadlineOf({ state, sinceMs, heardMs }: FleetWorker, limits: Limits): Deadline {
   const silent: Deadline = {
     atMs: heardMs === undefined ? Infinity : heardMs + limits.silentMs,
     reason: `it said nothing for ${limits.silentMs} ms`,
   }
-  const late: Deadline = {
-    atMs: sinceMs + (state === 'booting' ? limits.bootMs : limits.retireMs),
-    reason: state === 'booting' ? `it did not listen within ${limits.bootMs} ms` : 'it did not end in time',
-  }
-  // Without a database nobody comes up: no reason to kill, but one to give up a reload.
-  const waits = state === 'booting' && worker.withoutDatabase && fleet.reload.state !== 'running'
-  if (state === 'ready' || waits) return silent
+  if (state === 'ready') return silent
+  const late: Deadline =
+    state === 'booting'
+      ? { atMs: sinceMs + limits.bootMs, reason: `it did not listen within ${limits.bootMs} ms` }
+      : { atMs: sinceMs + limits.retireMs, reason: 'it did not end in time' }
   return late.atMs < silent.atMs ? late : silent
 }
 
@@ -93,7 +90,7 @@ function planService(fleet: Fleet, limits: Limits, nowMs: number): Plan {
 export function plan(fleet: Fleet, limits: Limits, nowMs: number): Plan {
   const deadlines = fleet.workers
     .filter(worker => !worker.killed)
-    .map(worker => ({ id: worker.id, ...deadlineOf(worker, fleet, limits) }))
+    .map(worker => ({ id: worker.id, ...deadlineOf(worker, limits) }))
   const overdue = deadlines.filter(({ atMs }) => atMs <= nowMs)
   if (overdue.length > 0)
     return { steps: overdue.map(({ id, reason }) => ({ do: 'kill', id, reason })), wakeAtMs: nowMs }

@@ -256,17 +256,38 @@ test.serial('the end of whoever reads its output is the end of the service, too'
   t.is(await service.exited, 0)
 })
 
+/** The test database behind a door that can be shut. */
+async function databaseBehindDoor(t: ExecutionContext) {
+  const door = await openDoor(database)
+  t.teardown(() => door.close())
+  const url = new URL(database)
+  url.searchParams.delete('socketPath')
+  url.hostname = '127.0.0.1'
+  url.port = String(door.port)
+  return { door, url: url.href }
+}
+
+test.serial('a database that is not up yet is waited for, longer than a worker may boot', async t => {
+  const { door, url } = await databaseBehindDoor(t)
+  door.slam()
+  const starting = start(t, {
+    database: url,
+    env: { LOG_LEVEL: 'info' },
+    config: { fleet: { bootMs: 1500, beatMs: 100 } },
+  })
+  await delay(4000)
+  door.open()
+  const { service } = await starting
+  t.regex(service.log(), /waiting for the database/)
+  t.notRegex(service.log(), /a worker is killed/)
+})
+
 test.serial(
   'a database that is away for long fails the checks of every port; its return mends them',
   async t => {
-    const door = await openDoor(database)
-    t.teardown(() => door.close())
-    const url = new URL(database)
-    url.searchParams.delete('socketPath')
-    url.hostname = '127.0.0.1'
-    url.port = String(door.port)
+    const { door, url } = await databaseBehindDoor(t)
     const { operator } = await start(t, {
-      database: url.href,
+      database: url,
       workers: 2,
       config: { fleet: { beatMs: 50 }, health: { databaseGraceMs: 500 } },
     })
