@@ -74,5 +74,6 @@ test('the types are strict: no any, no non-null assertion, no silenced check', t
 })
 
 test('no file is about more than one thing: 220 lines at the most', t => {
-  for (const file of files) t.true(textOf(file).trimEnd().split('\n').length <= 220, relative(src, join(src, file)))
+  for (const file of files)
+    t.true(textOf(file).trimEnd().split('\n').length <= 220, relative(src, join(src, file)))
 })
