@@ -7,7 +7,7 @@ import type { Records } from './records.ts'
 // A second read may begin while one is under way: more would only be smaller.
 const limits = { lanes: 2, most: 1000 }
 
-export interface Complete {
+interface Complete {
   readonly row: Row
   /** What it embeds, as JSON text of an array. */
   readonly included: string

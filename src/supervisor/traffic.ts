@@ -25,8 +25,6 @@ function advance(sum: TrafficTotals, now: TrafficTotals, before: TrafficTotals =
   }
 }
 
-export type ClusterTraffic = ReturnType<typeof createClusterTraffic>
-
 export function createClusterTraffic(labels: readonly string[]) {
   let totals: ClusterTotals = {
     ports: Object.fromEntries(labels.map(label => [label, noTraffic])),
