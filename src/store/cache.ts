@@ -29,7 +29,6 @@ function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis
     // While Redis is away a command fails at once: the database answers.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    enableAutoPipelining: true,
     retryStrategy: (attempt: number) => Math.min(LONGEST_RECONNECT_MS, 50 * 2 ** attempt),
   }
   const [first = '', ...others] = url
@@ -55,9 +54,16 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   redis.on('error', error => became(false, String(error)))
   redis.on('close', () => became(false, 'the connection ended'))
 
-  // The keys of one MGET would have to live on one node of a cluster.
+  // The keys of one MGET, or of one pipeline, would have to live on one node of a cluster, which sorts single commands
+  // into a pipeline for each node by itself.
   const readMany = async (keys: readonly string[]) =>
     redis instanceof Cluster ? Promise.all(keys.map(key => redis.get(key))) : redis.mget([...keys])
+
+  async function writeMany(entries: readonly (readonly [string, string])[]): Promise<void> {
+    const target = redis instanceof Cluster ? redis : redis.pipeline()
+    const written = entries.map(([key, value]) => target.set(key, value, 'EX', ttlSeconds))
+    await (target instanceof Cluster ? Promise.all(written) : target.exec())
+  }
 
   async function readAvailable(keys: readonly string[]): Promise<(string | undefined)[]> {
     try {
@@ -78,7 +84,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     },
     write(entries) {
       if (!available) return
-      for (const [key, value] of entries) redis.set(key, value, 'EX', ttlSeconds).catch(() => {})
+      writeMany(entries).catch(error => log.debug({ reason: String(error) }, 'the cache did not store'))
     },
     counts: () => ({ ...counts }),
     close: () => redis.disconnect(),
