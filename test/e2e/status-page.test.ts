@@ -85,7 +85,7 @@ test.serial('traffic, workers, memory and pool are shown, on a wall and on a pho
     .getByRole('region', { name: 'Database connections' })
     .filter({ hasText: 'nobody waits' })
     .waitFor()
-  t.true((await page.locator('.plot path:not(.area)[d*=L]').count()) > 0)
+  await page.locator('.plot path:not(.area)[d*=L]').first().waitFor({ state: 'attached' })
 
   await page.setViewportSize({ width: 360, height: 740 })
   t.is(await page.evaluate('document.documentElement.scrollWidth'), 360)
@@ -118,9 +118,11 @@ test.serial('the supervisor is away: the page says since when, and lives on when
 /** What somebody would try who could put something into the page. */
 const attacks = `new Promise(resolve => {
   const blocked = new Set()
+  const end = () => resolve([...blocked].sort())
   addEventListener('securitypolicyviolation', event => {
-    if (blocked.add(event.effectiveDirective).size === 5) resolve([...blocked].sort())
+    if (blocked.add(event.effectiveDirective).size === 5) end()
   })
+  setTimeout(end, 5000)
   new Image().src = 'http://127.0.0.1:9/'
   fetch('http://127.0.0.1:9/').catch(() => {})
   document.body.append(Object.assign(document.createElement('iframe'), { src: 'http://127.0.0.1:9/' }))
