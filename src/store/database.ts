@@ -19,6 +19,12 @@ export interface Database {
    * Rejects like `run`, or within the transaction `on` as that does.
    */
   query(sql: string, values: readonly unknown[], on?: Knex.Transaction): Promise<Record<string, unknown>[]>
+  /** The same for what changes rows. */
+  execute(
+    sql: string,
+    values: readonly unknown[],
+    on: Knex.Transaction,
+  ): Promise<{ readonly insertId: number }>
   /** Runs a transaction as a whole, again if it loses a deadlock. @throws ApiError `unavailable` as above */
   transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** Runs reads that all see the same moment. */
@@ -68,16 +74,12 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
   }
 
   /** Past Knex's query builder, whose work would be the same each time. */
-  async function query(
-    on: Knex,
-    sql: string,
-    values: readonly unknown[],
-  ): Promise<Record<string, unknown>[]> {
+  async function send<T>(on: Knex, sql: string, values: readonly unknown[]): Promise<T> {
     const connection = await on.client.acquireConnection()
     try {
       return await new Promise((resolve, reject) => {
-        connection.query(sql, values, (error: unknown, rows: Record<string, unknown>[]) =>
-          error ? reject(error) : resolve(rows),
+        connection.query(sql, values, (error: unknown, result: T) =>
+          error ? reject(error) : resolve(result),
         )
       })
     } finally {
@@ -87,9 +89,10 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
 
   return {
     knex,
-    query: (sql, values, on) =>
-      on === undefined ? watched(() => query(knex, sql, values)) : query(on, sql, values),
     run: statement => watched(() => statement(knex)),
+    query: (sql, values, on) =>
+      on === undefined ? watched(() => send(knex, sql, values)) : send(on, sql, values),
+    execute: (sql, values, on) => send(on, sql, values),
     transaction: act => watched(() => retryContended(() => knex.transaction(act))),
     snapshot: act =>
       watched(() => knex.transaction(act, { isolationLevel: 'repeatable read', readOnly: true })),
