@@ -1,0 +1,91 @@
+// Gathered writes against a real database: whatever arrives together, each write has an outcome that the table confirms.
+import test from 'ava'
+import fc from 'fast-check'
+import { loadConfig } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import type { Row } from '../../src/resources/definition.ts'
+import { users } from '../../src/resources/users.ts'
+import { createDatabase } from '../../src/store/database.ts'
+import { createRecords } from '../../src/store/records.ts'
+import { createWrites } from '../../src/store/writes.ts'
+import { createDatabase as createTestDatabase } from '../support/service.ts'
+
+const config = await loadConfig()
+const url = await createTestDatabase()
+const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const writes = createWrites(database, users)
+const records = createRecords(database, users)
+test.after.always(() => database.close())
+
+const namesOf = ({ first_name, last_name }: Record<string, unknown>) =>
+  JSON.stringify([first_name, last_name])
+
+// Few names, so that they collide.
+const name = fc.constantFrom('a', 'A', 'b', 'b ', 'é')
+
+test.serial(
+  'creates that arrive together: one row for each distinct pair, and its own id for who made it',
+  async t => {
+    const entries = fc.array(fc.record({ first_name: name, last_name: name }), { maxLength: 30 })
+    const property = fc.asyncProperty(entries, async pairs => {
+      await database.knex('users').delete()
+      const created = await Promise.all(pairs.map(writes.create))
+      const made = created.filter(row => row !== undefined)
+      t.deepEqual(made.map(namesOf).sort(), [...new Set(pairs.map(namesOf))].sort())
+      const stored = await records.read(made.map(({ id }) => id).concat(0))
+      t.deepEqual(
+        new Map(stored.map(row => [row.id, namesOf(row)])),
+        new Map(made.map(row => [row.id, namesOf(row)])),
+      )
+    })
+    await fc.assert(property, { numRuns: 60 })
+  },
+)
+
+test.serial(
+  'changes that arrive together: the table has what the last success of each record says',
+  async t => {
+    const value = fc.oneof(name, fc.constant(null))
+    const values = fc.record({ first_name: value, last_name: value }, { requiredKeys: [] })
+    const plan = fc.array(fc.record({ which: fc.nat(6), values }), { minLength: 1, maxLength: 25 })
+    const property = fc.asyncProperty(plan, async changes => {
+      await database.knex('users').delete()
+      const rows = await writes.createAll(
+        ['1', '2', '3', '4', '5'].map(last_name => ({ first_name: 'x', last_name })),
+      )
+      // Two of the seven are nobody's ids.
+      const ids = [...rows.map(row => row?.id ?? 0), 2 ** 53 - 1, 2 ** 53 - 2]
+      const outcomes = await Promise.all(
+        changes.map(({ which, values }) => writes.update(ids[which] ?? 0, values)),
+      )
+      const expected = new Map<number, Row>(rows.flatMap(row => (row === undefined ? [] : [[row.id, row]])))
+      for (const [at, { which, values }] of changes.entries()) {
+        const outcome = outcomes[at]
+        t.is(outcome === undefined, which > 4)
+        if (outcome === undefined || outcome === 'exists') continue
+        t.like(outcome, { ...values, id: ids[which] ?? 0 })
+        expected.set(outcome.id, outcome)
+      }
+      const stored = await records.read(ids)
+      for (const row of stored) t.like(row, { version: expected.get(row.id)?.version ?? 0 }, namesOf(row))
+      const complete = stored.filter(row => row.first_name !== null && row.last_name !== null).map(namesOf)
+      t.is(new Set(complete).size, complete.length)
+    })
+    await fc.assert(property, { numRuns: 100 })
+  },
+)
+
+test.serial('a change that the unique index refuses changes nothing, and fails nobody beside it', async t => {
+  await database.knex('users').delete()
+  const [one, two, three] = await writes.createAll(
+    ['1', '2', '3'].map(last_name => ({ first_name: 'x', last_name })),
+  )
+  const outcomes = await Promise.all([
+    writes.update(one?.id ?? 0, { first_name: 'y' }),
+    writes.update(two?.id ?? 0, { last_name: '3' }),
+    writes.update(three?.id ?? 0, { first_name: 'z', last_name: null }),
+  ])
+  t.like(outcomes[0], { first_name: 'y', last_name: '1' })
+  t.true(outcomes[1] === 'exists')
+  t.like(outcomes[2], { first_name: 'z', last_name: null })
+})
