@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import type { Log } from '../log.ts'
 import { type Beat, type Fact, readFact, type Wanted } from '../messages.ts'
 import { after, emptyFleet, type Fleet, type FleetEvent, type Reload } from './fleet.ts'
+import { reclaimConnections } from './handover.ts'
 import { type Limits, plan, type Step } from './plan.ts'
 import { deathOf, type Handle, type WorkerView } from './worker-handle.ts'
 
@@ -104,6 +105,9 @@ export function createCluster(options: ClusterOptions) {
   function fork(): void {
     const worker = cluster.fork()
     handles.set(worker.id, { worker, startedMs: Date.now() })
+    reclaimConnections(worker, () =>
+      fleet.workers.some(({ id, state }) => state === 'ready' && isConnected(id)),
+    )
     // Without a process there is no exit to wait for.
     worker.on('error', error => {
       log.error({ reason: error.message }, 'a worker is in trouble')
@@ -141,6 +145,7 @@ export function createCluster(options: ClusterOptions) {
     record({ type: 'exited', id, death })
   }
 
+  const isConnected = (id: number) => handles.get(id)?.worker.isConnected() === true
   const stateOf = (id: number) => fleet.workers.find(worker => worker.id === id)?.state
 
   /** Says to a worker what is wanted of it; a worker that dies meanwhile needs not know. */

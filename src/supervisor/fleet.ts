@@ -22,7 +22,7 @@ export interface FleetWorker {
 /** Why a worker ended. */
 export interface Death {
   readonly reason: string
-  /** Somebody else killed it: that says nothing about the code. */
+  /** Somebody else killed it: that says nothing about code which is known to come up. */
   readonly fromOutside: boolean
   /** With this the supervisor should end, if the worker never came up: trying again would not help. */
   readonly exitCode?: number
@@ -82,7 +82,8 @@ function change(fleet: Fleet, id: number, to: (worker: FleetWorker) => Partial<F
 /** What a death that was not asked for makes of the next forks. */
 function blame(fleet: Fleet, worker: FleetWorker, death: Death, nowMs: number): Fleet {
   const booted = worker.state === 'ready'
-  if (booted && death.fromOutside) return fleet
+  const proven = booted || fleet.workers.some(({ state }) => state === 'ready')
+  if (death.fromOutside && proven) return fleet
   const stable = booted && nowMs - worker.sinceMs >= STABLE_MS
   const before = stable ? 0 : fleet.deaths
   const counted = stable || fleet.lastDeath === undefined || worker.sinceMs >= fleet.lastDeath.atMs

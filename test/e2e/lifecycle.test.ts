@@ -104,6 +104,25 @@ test.serial('a worker that dies is replaced, and a worker that hangs too', async
   }
 })
 
+test.serial('a connection on its way to a worker that dies goes to another one, or is closed', async t => {
+  const { service, operator, open } = await start(t, { workers: 2 })
+  await operator.until(({ workers }) => workers.every(({ state }) => state === 'ready'))
+  const [victim = 0] = await service.workers()
+  process.kill(victim, 'SIGSTOP')
+  const clients = await Promise.all(Array.from({ length: 4 }, open))
+  for (const client of clients) client.write(get)
+  process.kill(victim, 'SIGKILL')
+  for (const client of clients) t.regex(await client.answer(), /^HTTP\/1.1 200/)
+
+  await operator.until(({ workers }) => workers.filter(({ state }) => state === 'ready').length === 2)
+  const pids = await service.workers()
+  for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  const untaken = await Promise.all(Array.from({ length: 4 }, open))
+  for (const client of untaken) client.write(get)
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  await Promise.all(untaken.map(client => client.closed))
+})
+
 test.serial('workers leave signals to the supervisor', async t => {
   const { service, open } = await start(t)
   const [worker = 0] = await service.workers()

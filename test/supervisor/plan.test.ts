@@ -124,6 +124,24 @@ test('who is killed from outside is replaced at once, however often', t => {
   }
 })
 
+test('who is killed from outside before it ever came up counts as a failure, unless others are ready', t => {
+  const world = createWorld()
+  for (let round = 0; round < 5; round++) {
+    world.pass(500, world.everybody)
+    for (const id of world.everybody()) world.die(id, 'it ended with SIGKILL', true)
+    world.pass(14_500, world.everybody)
+  }
+  t.like(world.done.at(-1), { do: 'end', exitCode: 70 })
+
+  const running = runningWorld()
+  running.die(1)
+  for (let kills = 0; kills < 10; kills++) {
+    running.pass(500, running.everybody)
+    running.die(running.everybody().at(-1) ?? 0, 'it ended with SIGKILL', true)
+    t.is(running.everybody().length, 3)
+  }
+})
+
 test('workers that never come up end the supervisor, with the reason', t => {
   const world = createWorld()
   for (let round = 0; round < 10 && !world.ended(); round++) {
