@@ -7,6 +7,8 @@ import { z } from 'zod'
 
 /** pm2's daemon says goodbye a moment before it ends. */
 const GOODBYE_MS = 100
+/** Longer than pm2 takes from noticing an end to a restart: our apps' exp_backoff_restart_delay at first. */
+const RESTART_MS = 400
 
 const description = z.object({
   pid: z.number(),
@@ -78,11 +80,15 @@ async function connect() {
 
   /** Stops an app, as gently as its kill_timeout allows, and makes pm2 forget it. @returns whether it was there */
   async function remove(name: string): Promise<boolean> {
-    if ((await find(name)) === undefined) return false
-    // pm2 plans to restart an app that is stopped before it is ready: the second command cancels the plan.
-    await promisify(pm2.stop.bind(pm2))(name)
-    await promisify(pm2.delete.bind(pm2))(name)
-    return true
+    const wasThere = (await find(name)) !== undefined
+    while ((await find(name)) !== undefined) {
+      // pm2 plans to restart an app that is stopped before it is ready: the second command cancels the plan.
+      await promisify(pm2.stop.bind(pm2))(name)
+      await promisify(pm2.delete.bind(pm2))(name)
+      // But not one that it is just carrying out: then the app is back.
+      await delay(RESTART_MS)
+    }
+    return wasThere
   }
 
   return {

@@ -174,6 +174,10 @@ test.serial(
 test.serial('bad commands say what is possible, and change nothing', async t => {
   const stateFile = join(folder(t), 'state.json')
   const { operator } = await start(t, { config: { stateFile } })
+  // A worker that comes up meanwhile may still have to hear of the drain.
+  await operator.until(
+    ({ workers }) => workers.length === 2 && workers.every(({ state }) => state === 'ready'),
+  )
   await operator.run('drain', 'https')
   await operator.until(({ ports }) => ports.https?.state === 'drained')
   const before = { status: await operator.status(), file: readFileSync(stateFile, 'utf8') }

@@ -64,10 +64,14 @@ export async function createInstallation() {
     ops: (...args: string[]) => run('dist/ops.js', args),
     pm2: (args: readonly string[], more?: NodeJS.ProcessEnv) => run('node_modules/pm2/bin/pm2', args, more),
 
-    /** Every process that this installation runs, as `ps` shows it: each has the folder in its command line. */
+    /** Every process that this installation runs, as `ps` shows it: each has the folder in its environment. */
     async processes(): Promise<string[]> {
-      const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,args='])
-      return stdout.split('\n').filter(line => line.includes(folder))
+      const list = async (...options: string[]) =>
+        (await promisify(execFile)('ps', options)).stdout.split('\n')
+      const pidOf = (line: string) => Number.parseInt(line, 10)
+      // Not in its command line: the title that pm2's daemon gives itself is cut to the length of that.
+      const ours = (await list('axeww', '-o', 'pid=,args=')).filter(line => line.includes(folder)).map(pidOf)
+      return (await list('axww', '-o', 'pid=,args=')).filter(line => ours.includes(pidOf(line)))
     },
 
     /** Ends what is left and removes the folder. */
