@@ -1,18 +1,18 @@
 // Entry of a worker process: serves the API on every data port, and obeys the supervisor's messages alone.
 import cluster from 'node:cluster'
 import type { RequestListener } from 'node:http'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { exitCodes, FatalError } from './exit-codes.ts'
 import { createApp } from './http/app.ts'
+import { startBeats } from './http/beats.ts'
 import { createDataPort, type DataPort } from './http/data-port.ts'
 import { createLog } from './log.ts'
 import { type Fact, readWanted, type Wanted } from './messages.ts'
-import { type Cache, createCache } from './store/cache.ts'
+import { createCache } from './store/cache.ts'
 import { createDatabase, type Database } from './store/database.ts'
 import { UnmigratedError } from './store/migrate.ts'
 
-const LAG_RESOLUTION_MS = 20
+const LAST_GRACE_MS = 2000
 
 /** Resolves when the message is on its way, or can never be: the supervisor is gone. */
 function say(fact: Fact): Promise<void> {
@@ -20,36 +20,6 @@ function say(fact: Fact): Promise<void> {
     if (process.send === undefined) resolve()
     else process.send(fact, undefined, undefined, () => resolve())
   })
-}
-
-/** Tells the supervisor how this worker is, again and again; gives the function that says it at once. */
-function startBeats(
-  everyMs: number,
-  database: Pick<Database, 'downSinceMs' | 'pool'>,
-  cache: Cache,
-  ports: readonly DataPort[],
-): () => void {
-  const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
-  lag.enable()
-  // What was measured is the time between two ticks of its own.
-  const lagMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - LAG_RESOLUTION_MS)
-  const beat = (): void => {
-    const databaseDownSinceMs = database.downSinceMs()
-    void say({
-      type: 'beat',
-      ports: Object.fromEntries(ports.map(port => [port.label, port.report()])),
-      traffic: Object.fromEntries(ports.map(port => [port.label, port.traffic()])),
-      lagMs: lagMs(lag.max),
-      lagP99Ms: lagMs(lag.percentile(99)),
-      cache: cache.counts(),
-      pool: database.pool(),
-      rssBytes: process.memoryUsage.rss(),
-      ...(databaseDownSinceMs !== undefined && { databaseDownSinceMs }),
-    })
-    lag.reset()
-  }
-  setInterval(beat, everyMs).unref()
-  return beat
 }
 
 /** Asks the database again and again, so that its loss is known without traffic, too. */
@@ -96,9 +66,15 @@ async function serve(): Promise<void> {
   const ports: DataPort[] = []
   const bornMs = Date.now()
   let hasDatabase = false
-  const downSinceMs = () => (hasDatabase ? database.downSinceMs() : bornMs)
   const cache = createCache(config.cache, log)
-  const beat = startBeats(config.fleet.beatMs, { ...database, downSinceMs }, cache, ports)
+  const beat = startBeats({
+    everyMs: config.fleet.beatMs,
+    pool: database.pool,
+    downSinceMs: () => (hasDatabase ? database.downSinceMs() : bornMs),
+    cache,
+    ports,
+    say,
+  })
 
   let wanted: Wanted | undefined
   const obey = (): void => {
@@ -123,6 +99,8 @@ async function serve(): Promise<void> {
     if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true
     if (!listening) process.exit(exitCodes.stopped)
     for (const port of ports) port.become('closing')
+    // Nobody is left to kill it, should it not come to its end.
+    setTimeout(() => process.exit(exitCodes.stopped), config.drain.deadlineMs + LAST_GRACE_MS).unref()
   })
 
   await database.ready()

@@ -16,7 +16,8 @@ const YEAR_MS = 365 * 86_400_000
 /** @throws Error that says why this pair cannot serve */
 function checkKeyPair({ certificate, key }: KeyPair): void {
   const parsed = new X509Certificate(certificate)
-  if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key is not the certificate’s')
+  if (!parsed.checkPrivateKey(createPrivateKey(key)))
+    throw new Error('the key belongs to another certificate')
   if (Date.parse(parsed.validTo) <= Date.now())
     throw new Error(`the certificate expired on ${parsed.validTo}`)
   createSecureContext({ cert: certificate, key })

@@ -52,7 +52,7 @@ export function createControl(options: ControlOptions) {
       address: addressOf(request),
       seen: new Date().toISOString(),
       status,
-      server_state: typeof state === 'string' ? state : null,
+      server_state: typeof state === 'string' ? state.slice(0, 256) : null,
     })
     return { status, body: { meta: { status, message, code } } }
   }

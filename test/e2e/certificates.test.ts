@@ -90,7 +90,7 @@ test.serial(
     const other = await makePair('other.test')
     const expired = await makePair('expired.test', new Date(Date.now() - dayMs))
     const bad: [string, string, RegExp][] = [
-      [other.cert, first.key, /the key is not the certificate’s/],
+      [other.cert, first.key, /the key belongs to another certificate/],
       [expired.cert, expired.key, /expired/],
       ['rubbish', other.key, /https cannot be used/],
       [other.cert, 'rubbish', /https cannot be used/],
