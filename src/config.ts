@@ -140,6 +140,8 @@ function faultsBetween(config: z.output<typeof schema>, production: boolean): st
     else if (port.certificate === null && production)
       faults.push(`ports: ${port.label} needs a certificate and a key in production`)
   }
+  if (config.timeouts.headersMs > config.timeouts.requestMs)
+    faults.push('timeouts.headersMs: must not be over timeouts.requestMs, which counts the headers, too')
   if (config.fleet.silentMs <= 2 * config.fleet.beatMs)
     faults.push(
       'fleet.silentMs: must be more than twice fleet.beatMs, or a late beat would kill a healthy worker',

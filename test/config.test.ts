@@ -47,6 +47,8 @@ test('every fault is named at once', async t => {
     'ports: the label a is used twice',
     'ports: 8001 would be both control port of a and data port a',
   ])
+  const timeouts = { ...raw.timeouts, headersMs: 2, requestMs: 1 }
+  t.regex(faultsOf({ timeouts }).join(), /^timeouts.headersMs/)
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
   t.regex(faultsOf({ control: { host: '127.0.0.1', offset: 2 } }).join(), /control.offset/)
 })
