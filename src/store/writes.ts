@@ -104,12 +104,13 @@ export function createWrites(database: Database, resource: Resource): Writes {
   }
 
   async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<Outcome[]> {
-    await renewGeneration(trx)
     // Locked in the order of their ids, so that two transactions never wait for each other's rows.
     const locked = await database.query(lockSql, [[...new Set(changes.map(({ id }) => id))]], trx)
     const rows = new Map(locked.map(readRow).map(row => [row.id, row]))
     const outcomes = new Map<Change, Outcome>()
     for (const round of roundsOf(changes)) await applyRound(trx, rows, round, outcomes)
+    // What changed nothing takes nothing from the cache.
+    if ([...outcomes.values()].some(outcome => outcome !== 'exists')) await renewGeneration(trx)
     return changes.map(change => outcomes.get(change))
   }
 
@@ -165,8 +166,9 @@ export function createWrites(database: Database, resource: Resource): Writes {
     update: (id, values) => update({ id, values }),
     remove: id =>
       database.transaction(async trx => {
-        await renewGeneration(trx)
-        return (await trx(table).where({ id }).delete()) > 0
+        const removed = await trx(table).where({ id }).delete()
+        if (removed > 0) await renewGeneration(trx)
+        return removed > 0
       }),
   }
 }

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { loadConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import type { Row } from '../../src/resources/definition.ts'
+import { groups } from '../../src/resources/groups.ts'
 import { users } from '../../src/resources/users.ts'
 import { createDatabase } from '../../src/store/database.ts'
 import { createRecords } from '../../src/store/records.ts'
@@ -88,4 +89,20 @@ test.serial('a change that the unique index refuses changes nothing, and fails n
   t.like(outcomes[0], { first_name: 'y', last_name: '1' })
   t.true(outcomes[1] === 'exists')
   t.like(outcomes[2], { first_name: 'z', last_name: null })
+})
+
+test.serial('only what changes a group takes the includes out of the cache', async t => {
+  const groupWrites = createWrites(database, groups)
+  const token = async () => (await database.knex('group_generation').first('token')).token
+  const [one] = await groupWrites.createAll([{ name: 'one' }, { name: 'two' }])
+  const before = await token()
+  t.is(await groupWrites.update(2 ** 53 - 1, { name: 'x' }), undefined)
+  t.true((await groupWrites.update(one?.id ?? 0, { name: 'two' })) === 'exists')
+  t.false(await groupWrites.remove(2 ** 53 - 1))
+  t.is(await token(), before)
+  await groupWrites.update(one?.id ?? 0, { name: 'uno' })
+  const renamed = await token()
+  t.not(renamed, before)
+  t.true(await groupWrites.remove(one?.id ?? 0))
+  t.not(await token(), renamed)
 })
