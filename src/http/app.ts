@@ -10,6 +10,7 @@ import { createHandlers } from '../resources/handlers.ts'
 import { createRelationHandlers } from '../resources/relations.ts'
 import { users } from '../resources/users.ts'
 import type { Cache } from '../store/cache.ts'
+import { createCounts } from '../store/counts.ts'
 import type { Database } from '../store/database.ts'
 import { createIncludes } from '../store/includes.ts'
 import { createLookups } from '../store/lookups.ts'
@@ -32,7 +33,8 @@ function addRoutes(router: Router, resource: Resource, { limits, database, cache
   const records = createRecords(database, resource)
   const includes = relation && createIncludes(database, cache, resource, relation)
   const lookups = createLookups(records, includes)
-  const writes = createWrites(database, resource)
+  const counts = createCounts(database)
+  const writes = createWrites(database, counts, resource)
   const readBody = createReadBody(limits.bodyBytes)
 
   const own = createHandlers({ resource, database, records, lookups, writes, includes, readBody, limits })
@@ -44,7 +46,7 @@ function addRoutes(router: Router, resource: Resource, { limits, database, cache
   router.delete(`/v1/${plural}/:id`, own.remove)
 
   if (relation === undefined) return
-  const memberships = createMemberships(database, resource, relation, limits.membershipsPerUser)
+  const memberships = createMemberships(database, counts, resource, relation, limits.membershipsPerUser)
   const related = createRelationHandlers({ resource, relation, lookups, memberships, readBody, limits })
   router.get(`/v1/${plural}/:id/${relation.name}`, related.list)
   router.post(`/v1/${plural}/:id/${relation.name}`, related.create)

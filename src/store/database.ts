@@ -94,8 +94,7 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
       on === undefined ? watched(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
     transaction: act => watched(() => retryContended(() => knex.transaction(act))),
-    snapshot: act =>
-      watched(() => knex.transaction(act, { isolationLevel: 'repeatable read', readOnly: true })),
+    snapshot: act => watched(() => knex.transaction(act, { isolationLevel: 'repeatable read' })),
     downSinceMs: () => downSinceMs,
     probe: () => watched(() => knex.raw('SELECT 1')).then(noteAnswer, () => {}),
     async ready() {

@@ -1,6 +1,7 @@
 // Who is in what: changes to a relation, each in one transaction that also renews the version of the record it belongs to.
 import type { Knex } from 'knex'
 import { type Relation, type Resource, type Row, readRow } from '../resources/definition.ts'
+import { type Counts, memberChange } from './counts.ts'
 import type { Database } from './database.ts'
 import { newVersion } from './version.ts'
 
@@ -16,6 +17,7 @@ export interface Memberships {
 
 export function createMemberships(
   database: Database,
+  counts: Counts,
   resource: Resource,
   relation: Relation,
   most: number,
@@ -53,6 +55,10 @@ export function createMemberships(
         const added = [...members].slice(had.length)
         if (added.length > 0) {
           await trx(table).insert(added.map(id => ({ [ownKey]: own, [otherKey]: id })))
+          await counts.record(
+            trx,
+            added.map(id => memberChange(to, id, 1)),
+          )
           await renewVersion(trx, own)
         }
         return outcomes
@@ -65,6 +71,7 @@ export function createMemberships(
           .where({ [ownKey]: own, [otherKey]: other })
           .delete()
         if (removed === 0) return 'no member'
+        await counts.record(trx, [memberChange(to, other, -1)])
         await renewVersion(trx, own)
         return 'removed'
       }),

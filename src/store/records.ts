@@ -1,8 +1,9 @@
 // Reading records, by SQL that comes from their definition.
 import type { Knex } from 'knex'
 import { type Resource, type Row, readRow } from '../resources/definition.ts'
+import { SLOT_IDS, seekSql } from './counts.ts'
 import type { Database } from './database.ts'
-import { applyFilters, applySort, type Filter, type SortKey } from './predicates.ts'
+import { applySort, type Filter, matching, type SortKey, totalSql } from './predicates.ts'
 
 export interface PageQuery {
   readonly filters: readonly Filter[]
@@ -15,6 +16,11 @@ interface Page {
   readonly rows: readonly Row[]
   /** How many records there are in all, at the very moment the page was read. */
   readonly total: number
+}
+
+interface Start {
+  readonly id: number
+  readonly skip: number
 }
 
 export interface Records {
@@ -38,18 +44,42 @@ export function createRecords(database: Database, resource: Resource): Records {
 
   const selectByIds = knex(table).select(columns()).whereIn('id', [0]).toSQL().sql
 
-  function pageStatement(query: PageQuery, on: Knex): Knex.QueryBuilder {
-    const page = on(table).select(columns()).limit(query.recordsPerPage).offset(query.startIndex)
-    const count = on(table).count({ total: '*' })
-    for (const builder of [page, count]) applyFilters(builder, resource, query.filters)
+  /** @param from where to begin, if that is known: the first id to look at, and how many records to skip from there */
+  function pageStatement(query: PageQuery, on: Knex, from?: Start): Knex.QueryBuilder {
+    const shown = matching(on, resource, query.filters)
+      .select(`${table}.id`)
+      .limit(query.recordsPerPage)
+      .offset(from?.skip ?? query.startIndex)
+    if (from !== undefined) shown.where(`${table}.id`, '>=', from.id)
+    applySort(shown, table, query.sort)
+    // One statement sees one moment, so the total is that of the page. The rows themselves are read last, those that are
+    // shown alone: what is skipped is skipped in an index.
+    const page = on
+      .select('counted.total', ...columns())
+      .from(on.select(on.raw('? AS total', [totalSql(on, resource, query.filters)])).as('counted'))
+      .leftJoin(shown.as('shown'), on.raw('TRUE'))
+      .leftJoin(table, `${table}.id`, 'shown.id')
     applySort(page, table, query.sort)
-    // One statement sees one moment, so the total is that of the page.
-    const whole = on
-      .select('page.*', 'counted.total')
-      .from(count.as('counted'))
-      .leftJoin(page.as('page'), on.raw('TRUE'))
-    applySort(whole, 'page', query.sort)
-    return whole
+    return page
+  }
+
+  /** Far into all records the counts say where a page begins: skipping them one by one would take longer and longer. */
+  async function deepPage(query: PageQuery, trx: Knex): Promise<Record<string, unknown>[]> {
+    const [at] = await seekSql(trx, resource, query.startIndex)
+    if (at === undefined) return pageStatement({ ...query, startIndex: 0, recordsPerPage: 0 }, trx)
+    const start = { id: Number(at.slot) * SLOT_IDS, skip: query.startIndex - Number(at.skipped) }
+    return pageStatement(query, trx, start)
+  }
+
+  const isById = ({ column, descending }: SortKey) => column === 'id' && !descending
+  const isDeep = ({ filters, sort, startIndex }: PageQuery) =>
+    filters.length === 0 && sort.every(isById) && startIndex >= SLOT_IDS
+
+  function find(query: PageQuery, on: Knex | undefined): Promise<Record<string, unknown>[]> {
+    if (isDeep(query))
+      return on === undefined ? database.snapshot(trx => deepPage(query, trx)) : deepPage(query, on)
+    if (on === undefined) return database.run(knex => pageStatement(query, knex))
+    return pageStatement(query, on)
   }
 
   return {
@@ -58,13 +88,9 @@ export function createRecords(database: Database, resource: Resource): Records {
     },
 
     async page(query, on) {
-      const statement = (within: Knex) => pageStatement(query, within)
-      const found: Record<string, unknown>[] = await (on === undefined
-        ? database.run(statement)
-        : statement(on))
-      const total = Number(found[0]?.total)
+      const found = await find(query, on)
       // A page past the end is one row that has nothing but the total.
-      return { total, rows: found.filter(row => row.id !== null).map(readRow) }
+      return { total: Number(found[0]?.total), rows: found.filter(row => row.id !== null).map(readRow) }
     },
   }
 }

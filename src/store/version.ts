@@ -1,4 +1,6 @@
 // The version of a row: a random token, so that no restored backup and no second database ever repeats one.
+import type { Knex } from 'knex'
+import type { Resource } from '../resources/definition.ts'
 
 /**
  * A token of 53 random bits, exact as a JSON number and as BIGINT.
@@ -7,4 +9,9 @@
 export function newVersion(): number {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2))
   return (high >>> 11) * 2 ** 32 + low
+}
+
+/** Tells every cached include that holds a record of `resource` that it is out of date. */
+export async function renewGeneration(trx: Knex.Transaction, { generation }: Resource): Promise<void> {
+  if (generation !== undefined) await trx(generation).where({ id: 1 }).update({ token: newVersion() })
 }

@@ -6,6 +6,7 @@ import { createLog } from '../../src/log.ts'
 import type { Row } from '../../src/resources/definition.ts'
 import { groups } from '../../src/resources/groups.ts'
 import { users } from '../../src/resources/users.ts'
+import { createCounts } from '../../src/store/counts.ts'
 import { createDatabase } from '../../src/store/database.ts'
 import { createRecords } from '../../src/store/records.ts'
 import { createWrites } from '../../src/store/writes.ts'
@@ -14,7 +15,8 @@ import { createDatabase as createTestDatabase } from '../support/service.ts'
 const config = await loadConfig()
 const url = await createTestDatabase()
 const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
-const writes = createWrites(database, users)
+const counts = createCounts(database)
+const writes = createWrites(database, counts, users)
 const records = createRecords(database, users)
 test.after.always(() => database.close())
 
@@ -92,7 +94,7 @@ test.serial('a change that the unique index refuses changes nothing, and fails n
 })
 
 test.serial('only what changes a group takes the includes out of the cache', async t => {
-  const groupWrites = createWrites(database, groups)
+  const groupWrites = createWrites(database, counts, groups)
   const token = async () => (await database.knex('group_generation').first('token')).token
   const [one] = await groupWrites.createAll([{ name: 'one' }, { name: 'two' }])
   const before = await token()

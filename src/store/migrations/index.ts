@@ -1,13 +1,17 @@
 // The migrations in their order. A name, once released, never changes.
 import type { Knex } from 'knex'
 import * as usersAndGroups from './001-users-and-groups.ts'
+import * as counts from './002-counts.ts'
 
 interface Migration {
   readonly name: string
   readonly up: (knex: Knex) => Promise<void>
 }
 
-export const migrations: readonly Migration[] = [{ name: '001-users-and-groups', up: usersAndGroups.up }]
+export const migrations: readonly Migration[] = [
+  { name: '001-users-and-groups', up: usersAndGroups.up },
+  { name: '002-counts', up: counts.up },
+]
 
 /** Says to Knex where the migrations are: in the code, not in a folder that a build may move. */
 export const migrationSource: Knex.MigrationSource<Migration> = {

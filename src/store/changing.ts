@@ -1,0 +1,102 @@
+// Changing records. Changes that arrive together share a transaction, and so a flush to the disk; each has its own outcome.
+import type { Knex } from 'knex'
+import { type Resource, type Row, readRow, type Values } from '../resources/definition.ts'
+import type { Database } from './database.ts'
+import { isDuplicate } from './failures.ts'
+import { createGatherer, writeLimits } from './gather.ts'
+import { newVersion, renewGeneration } from './version.ts'
+
+export interface Changing {
+  /** Changes some fields, or all. `exists` where the unique index forbids it, undefined where there is no such id. */
+  update(id: number, values: Values): Promise<Row | 'exists' | undefined>
+}
+
+interface Change {
+  readonly id: number
+  readonly values: Values
+}
+
+type Outcome = Row | 'exists' | undefined
+
+/** Each record at most once in a round, its changes in their order. */
+function roundsOf(changes: readonly Change[]): Change[][] {
+  const rounds: Change[][] = []
+  const seen = new Map<number, number>()
+  for (const change of changes) {
+    const round = seen.get(change.id) ?? 0
+    seen.set(change.id, round + 1)
+    rounds[round] = [...(rounds[round] ?? []), change]
+  }
+  return rounds
+}
+
+export function createChanging(database: Database, resource: Resource): Changing {
+  const { plural: table } = resource
+  const fields = Object.keys(resource.fields)
+  const lockSql = `SELECT id, version, ${fields.join(', ')} FROM \`${table}\` WHERE id IN (?) ORDER BY id FOR UPDATE`
+  const written = ['id', ...fields, 'version']
+  const assignments = written.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
+  /** Gives `rows` rows their new values: a statement for each would be a round trip for each. */
+  const updateSql = (rows: number) => {
+    const first = `SELECT ${written.map(column => `? AS ${column}`).join(', ')}`
+    const others = ` UNION ALL SELECT ${written.map(() => '?').join(', ')}`.repeat(rows - 1)
+    return `UPDATE \`${table}\` JOIN (${first}${others}) AS changed ON changed.id = \`${table}\`.id SET ${assignments.join(', ')}`
+  }
+
+  async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<Outcome[]> {
+    // Locked in the order of their ids, so that two transactions never wait for each other's rows.
+    const locked = await database.query(lockSql, [[...new Set(changes.map(({ id }) => id))]], trx)
+    const rows = new Map(locked.map(readRow).map(row => [row.id, row]))
+    const outcomes = new Map<Change, Outcome>()
+    for (const round of roundsOf(changes)) await applyRound(trx, rows, round, outcomes)
+    // What changed nothing takes nothing from the cache.
+    if ([...outcomes.values()].some(outcome => outcome !== 'exists')) await renewGeneration(trx, resource)
+    return changes.map(change => outcomes.get(change))
+  }
+
+  /** Changes of different records, all at once if the unique index lets all of them in, else one after the other. */
+  async function applyRound(
+    trx: Knex.Transaction,
+    rows: Map<number, Row>,
+    round: readonly Change[],
+    outcomes: Map<Change, Outcome>,
+  ): Promise<void> {
+    const changed = round.flatMap(change => {
+      const row = rows.get(change.id)
+      return row === undefined ? [] : [{ change, row: { ...row, ...change.values, version: newVersion() } }]
+    })
+    const storedAll = await storeAll(
+      trx,
+      changed.map(({ row }) => row),
+    )
+    for (const { change, row } of changed) {
+      const stored = storedAll || (changed.length > 1 && (await storeAll(trx, [row])))
+      if (stored) rows.set(row.id, row)
+      outcomes.set(change, stored ? row : 'exists')
+    }
+  }
+
+  /** Stores rows with one statement. @returns false if the unique index is against one of them: then nothing is stored */
+  async function storeAll(trx: Knex.Transaction, rows: readonly Row[]): Promise<boolean> {
+    if (rows.length === 0) return true
+    try {
+      const sql = updateSql(rows.length)
+      await database.execute(
+        sql,
+        rows.flatMap(row => [row.id, ...fields.map(field => row[field] ?? null), row.version]),
+        trx,
+      )
+      return true
+    } catch (error) {
+      // Only this statement is undone.
+      if (isDuplicate(error)) return false
+      throw error
+    }
+  }
+
+  const update = createGatherer(
+    (changes: readonly Change[]) => database.transaction(trx => applyChanges(trx, changes)),
+    writeLimits,
+  )
+  return { update: (id, values) => update({ id, values }) }
+}

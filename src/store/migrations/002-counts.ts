@@ -1,0 +1,43 @@
+// Counts of users and groups by ranges of their ids, and of the members of each group; and the order by first name.
+import type { Knex } from 'knex'
+
+/** How many ids a slot of the counts has; released, so it stays. */
+const SLOT_IDS = 2048
+
+/** Fills the counts with what there is. */
+async function count(trx: Knex.Transaction): Promise<void> {
+  await trx('count_changes').delete()
+  await trx('counts').delete()
+  for (const kind of ['users', 'groups'])
+    await trx.raw(
+      `INSERT INTO counts (kind, slot, amount)
+       SELECT ?, id DIV ${SLOT_IDS} AS slot, COUNT(*) FROM ?? GROUP BY id DIV ${SLOT_IDS}`,
+      [kind, kind],
+    )
+  await trx.raw(
+    `INSERT INTO counts (kind, slot, amount)
+     SELECT 'groups.members', group_id, COUNT(*) FROM memberships GROUP BY group_id`,
+  )
+}
+
+async function hasIndex(knex: Knex, table: string, name: string): Promise<boolean> {
+  const [rows] = await knex.raw('SHOW INDEX FROM ?? WHERE Key_name = ?', [table, name])
+  return rows.length > 0
+}
+
+// A service of the version before does not count: it must not write any more when this runs.
+export async function up(knex: Knex): Promise<void> {
+  const columns = `
+    kind VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    slot BIGINT UNSIGNED NOT NULL,
+    amount BIGINT NOT NULL`
+  await knex.raw(`CREATE TABLE IF NOT EXISTS counts (${columns}, PRIMARY KEY (kind, slot)) ENGINE = InnoDB`)
+  await knex.raw(`
+    CREATE TABLE IF NOT EXISTS count_changes (
+      id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, ${columns},
+      KEY count_changes_kind_slot (kind, slot, amount)
+    ) ENGINE = InnoDB`)
+  if (!(await hasIndex(knex, 'users', 'users_first_name')))
+    await knex.raw('ALTER TABLE users ADD KEY users_first_name (first_name)')
+  await knex.transaction(count)
+}
