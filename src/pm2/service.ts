@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
+import { healthUrl } from '../addresses.ts'
 import { serviceName } from '../command-line.ts'
-import { type Config, root } from '../config.ts'
+import { type Config, type DataPortConfig, root } from '../config.ts'
 import type { ProcessManager } from './process-manager.ts'
 import { stopServers } from './servers.ts'
 
@@ -32,23 +33,6 @@ export async function stopEverything(manager: ProcessManager): Promise<boolean> 
   return (await stopServers(manager, base)) > 0 || wasThere
 }
 
-/** A host to connect to, for one that is listened on. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
-  return host.includes(':') ? `[${host}]` : host
-}
-
-type Port = Config['ports'][number]
-
-export function dataUrl(config: Config, { protocol, port }: Port): string {
-  return `${protocol}://${reachable(config.host)}:${port}`
-}
-
-/** @param control the data port whose control port is asked; any answers for every label */
-export function healthUrl(config: Config, { label }: Port, control: Port): string {
-  return `http://${reachable(config.control.host)}:${control.port + config.control.offset}/healthcheck/${label}`
-}
-
 /** Asks for a health check; gives its status, or undefined where nobody answers. */
 async function check(url: string): Promise<number | undefined> {
   try {
@@ -61,7 +45,7 @@ async function check(url: string): Promise<number | undefined> {
 }
 
 /** A port in maintenance answers 404 or, its control port closed, lets another control port answer so. */
-async function checkPort(config: Config, port: Port): Promise<number | undefined> {
+async function checkPort(config: Config, port: DataPortConfig): Promise<number | undefined> {
   const own = await check(healthUrl(config, port, port))
   if (own !== undefined) return own
   const others = config.ports.filter(other => other !== port)

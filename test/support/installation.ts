@@ -1,19 +1,14 @@
 // A copy of the built project in a folder of its own, with its own pm2: what `npm start` does there disturbs nobody.
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { claimPorts } from './ports.ts'
+import { type Outcome, runNode } from './run-node.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-
-export interface Outcome {
-  code: number | null
-  stdout: string
-  stderr: string
-}
 
 export type Installation = Awaited<ReturnType<typeof createInstallation>>
 
@@ -44,16 +39,11 @@ export async function createInstallation() {
   }
 
   /** Runs a program of Node here, to its end. */
-  function run(script: string, args: readonly string[] = [], more: NodeJS.ProcessEnv = {}): Promise<Outcome> {
-    const child = spawn(process.execPath, [script, ...args], { cwd: folder, env: { ...env, ...more } })
-    const outcome: Outcome = { code: null, stdout: '', stderr: '' }
-    child.stdout.setEncoding('utf8').on('data', text => (outcome.stdout += text))
-    child.stderr.setEncoding('utf8').on('data', text => (outcome.stderr += text))
-    return new Promise((resolve, reject) => {
-      child.on('error', reject)
-      child.on('close', code => resolve({ ...outcome, code }))
-    })
-  }
+  const run = (
+    script: string,
+    args: readonly string[] = [],
+    more: NodeJS.ProcessEnv = {},
+  ): Promise<Outcome> => runNode(script, args, { ...env, ...more }, folder)
 
   return {
     folder,

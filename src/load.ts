@@ -1,0 +1,85 @@
+// Entry of `npm run load`: people and groups of a file come in through the API. It says what failed and why, and can be
+// run again: what is there already stays as it is.
+import { parseArgs } from 'node:util'
+import { dataUrl } from './addresses.ts'
+import { runCommand, say } from './command-line.ts'
+import { loadConfig } from './config.ts'
+import { AwayError, createApi } from './load/api.ts'
+import { openSource, type Source } from './load/file.ts'
+import { load, type Tallies } from './load/loader.ts'
+import { createProgress } from './load/progress.ts'
+
+const exitCodes = { done: 0, someFailed: 1, usage: 2, badFile: 65, away: 69 } as const
+
+const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience SECONDS]
+
+  FILE.json    {"groups": ["Poets"], "users": [{"first_name": "Ada", "last_name": "Lovelace", "groups": ["Poets"]}]}
+  FILE.csv     first_name,last_name,groups in the first line; several groups are separated by ;
+  --url        of the service; the first port of this folder's settings unless given
+  --patience   how long to wait for a service that is away: 60 unless given
+
+exit codes: 0 all is there, 1 some failed, 2 usage, 65 a fault in the file, 69 the service is away`
+
+function readCommandLine() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: { url: { type: 'string' }, patience: { type: 'string', default: '60' } },
+    })
+    const [file, ...more] = positionals
+    const { url, patience } = values
+    if (file === undefined || more.length > 0 || !/^[0-9]{1,6}$/.test(patience)) return undefined
+    if (url !== undefined && !(URL.canParse(url) && /^https?:\/\//.test(url))) return undefined
+    return { file, url, patienceMs: Number(patience) * 1000 }
+  } catch {
+    return undefined
+  }
+}
+
+async function defaultUrl(): Promise<string> {
+  const config = await loadConfig()
+  const [first] = config.ports
+  if (first === undefined) throw new Error('the settings have no port: name one with --url')
+  return dataUrl(config, first)
+}
+
+function describe(tallies: Tallies): string {
+  const lines = Object.entries(tallies).map(
+    ([what, { created, unchanged, failed }]) =>
+      `  ${what.padEnd(12)}${created} created, ${unchanged} unchanged, ${failed} failed`,
+  )
+  return lines.join('\n')
+}
+
+async function main(): Promise<number> {
+  const asked = readCommandLine()
+  if (asked === undefined) {
+    console.error(usage)
+    return exitCodes.usage
+  }
+  const url = asked.url ?? (await defaultUrl())
+  const progress = createProgress(process.stderr)
+  try {
+    const source: Source = await openSource(asked.file)
+    const api = createApi(url, asked.patienceMs, progress.waiting)
+    await api.assertThere()
+    const tallies = await load(source, api, progress)
+    progress.end()
+    const failed = Object.values(tallies).some(tally => tally.failed > 0)
+    say(
+      `${asked.file} is loaded into ${url}${failed ? ', save for the failures above' : ''}\n${describe(tallies)}`,
+    )
+    return failed ? exitCodes.someFailed : exitCodes.done
+  } catch (error) {
+    progress.end()
+    const message = error instanceof Error ? error.message : String(error)
+    if (error instanceof AwayError) {
+      console.error(`users-api: ${message}: start it (npm start) or name another with --url, and load again`)
+      return exitCodes.away
+    }
+    console.error(`users-api: ${message}`)
+    return exitCodes.badFile
+  }
+}
+
+process.exit(await runCommand(main))

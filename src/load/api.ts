@@ -1,0 +1,124 @@
+// The API as `npm run load` uses it: batches of any size, look-ups by name, and patience while the service is away.
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 10_000
+const REQUEST_TIMEOUT_MS = 90_000
+
+const meta = z.object({
+  status: z.number(),
+  code: z.string().optional(),
+  message: z.string().optional(),
+  created: z.number().optional(),
+})
+const entry = z.object({ id: z.number().optional(), meta })
+const body = z.object({ meta, users: z.array(entry).optional(), groups: z.array(entry).optional() })
+
+/** What became of one entry of a batch. */
+export type Entry = z.output<typeof entry>
+/** Of a batch. */
+export interface Outcome {
+  readonly entries: readonly Entry[]
+  /** How many are new; the others that did not fail were there already. */
+  readonly created: number
+}
+type Answer = z.output<typeof body>
+type Kind = 'users' | 'groups'
+
+/** The service does not answer, or is not this service. */
+export class AwayError extends Error {}
+
+export type Api = ReturnType<typeof createApi>
+
+/** A value that a filter takes as it is: a leading `!` would negate, a leading `\` escape. */
+function literal(value: string): string {
+  return value.replace(/^[!\\]/, '\\$&')
+}
+
+function pauseMs(attempt: number, retryAfter: string | null): number {
+  const asked = Number(retryAfter ?? 0) * 1000
+  return Math.max(asked || 0, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
+}
+
+/**
+ * @param patienceMs how long the service may be away
+ * @param waiting is told why, before each pause
+ */
+export function createApi(url: string, patienceMs: number, waiting: (reason: string) => void) {
+  const base = url.replace(/\/+$/, '')
+
+  /** One attempt; a string says why another may do better. */
+  async function attempt(path: string, sent?: object): Promise<Response | string> {
+    try {
+      return await fetch(base + path, {
+        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+        ...(sent !== undefined && {
+          method: 'POST',
+          headers: { 'Content-Type': 'application/json' },
+          body: JSON.stringify(sent),
+        }),
+      })
+    } catch (error) {
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+      return cause instanceof Error ? cause.message || cause.name : String(cause)
+    }
+  }
+
+  async function read(response: Response): Promise<Answer | string> {
+    const text = await response.text().catch(String)
+    try {
+      return body.parse(JSON.parse(text))
+    } catch {
+      return `it answers ${response.status}, and not as users-api does`
+    }
+  }
+
+  /** A request that was lost may have been carried out: repeating it then finds that all is there already. */
+  async function ask(path: string, sent?: object, patientMs = patienceMs): Promise<Answer> {
+    const giveUpMs = performance.now() + patientMs
+    for (let tries = 0; ; tries++) {
+      const response = await attempt(path, sent)
+      const answer = typeof response === 'string' ? response : await read(response)
+      if (typeof answer !== 'string' && answer.meta.status !== 503) return answer
+      const reason = `${base}: ${typeof answer === 'string' ? answer : answer.meta.message}`
+      const pause = pauseMs(tries, typeof response === 'string' ? null : response.headers.get('retry-after'))
+      if (performance.now() + pause > giveUpMs) throw new AwayError(reason)
+      waiting(reason)
+      await delay(pause)
+    }
+  }
+
+  /** Creates in order, with as many requests as the limits of the service ask for. */
+  async function create(path: string, kind: Kind, entries: readonly object[]): Promise<Outcome> {
+    const answer = await ask(path, { [kind]: entries })
+    const made = answer[kind]
+    if (answer.meta.status === 200 && made?.length === entries.length)
+      return { entries: made, created: answer.meta.created ?? 0 }
+    const tooMuch = answer.meta.status === 413 || answer.meta.code === 'limit_exceeded'
+    if (!tooMuch || entries.length === 1)
+      return { entries: entries.map(() => ({ meta: answer.meta })), created: 0 }
+    const half = entries.length >> 1
+    const first = await create(path, kind, entries.slice(0, half))
+    const second = await create(path, kind, entries.slice(half))
+    return { entries: [...first.entries, ...second.entries], created: first.created + second.created }
+  }
+
+  return {
+    create,
+
+    /** The id of the one with these fields. */
+    async find(kind: Kind, fields: Readonly<Record<string, string>>): Promise<number | undefined> {
+      const filters = new URLSearchParams()
+      for (const [name, value] of Object.entries(fields)) filters.set(name, literal(value))
+      const answer = await ask(`/v1/${kind}?${filters}`)
+      return answer[kind]?.[0]?.id
+    },
+
+    /** @throws AwayError at once where there is no such service: an address may be mistyped */
+    async assertThere(): Promise<void> {
+      const { meta } = await ask('/v1/groups?records_per_page=1', undefined, 0)
+      if (meta.status !== 200) throw new AwayError(`${base}: it answers ${meta.status} (${meta.message})`)
+    },
+  }
+}

@@ -1,0 +1,33 @@
+// A file of people and the groups they are in, whatever its format.
+import { extname } from 'node:path'
+import { readCsv } from './csv.ts'
+import { readJson } from './json.ts'
+
+export interface Person {
+  /** Where it ends in the file, counted from 1. */
+  readonly line: number
+  readonly first_name: string
+  readonly last_name: string
+  /** By name. */
+  readonly groups: readonly string[]
+  /** How much of the file is read with it, 0 to 1. */
+  readonly share: number
+}
+
+export interface Source {
+  /** Groups that the file names beside those of its people. */
+  readonly groups: readonly string[]
+  readonly people: Iterable<Person> | AsyncIterable<Person>
+}
+
+/** @throws Error that names the file, the line and what is wrong there, now or while the people are read */
+export function openSource(file: string): Source | Promise<Source> {
+  switch (extname(file).toLowerCase()) {
+    case '.json':
+      return readJson(file)
+    case '.csv':
+      return { groups: [], people: readCsv(file) }
+    default:
+      throw new Error(`${file} must be named .json or .csv`)
+  }
+}

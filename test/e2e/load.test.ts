@@ -1,0 +1,177 @@
+// npm run load: files of people and groups, good and bad, and a service that goes away in the middle.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { type ExecutionContext } from 'ava'
+import { createClient } from '../support/http.ts'
+import { runNode } from '../support/run-node.ts'
+import { startService } from '../support/service.ts'
+
+// Batches have to be cut to fit.
+const limits = { batchEntries: 7, bodyBytes: 600, membershipsPerUser: 3 }
+const service = await startService({ config: { limits } })
+const api = createClient(service.url)
+const folder = await mkdtemp(join(tmpdir(), 'users-api-load-'))
+
+test.after.always(async t => {
+  api.close()
+  await rm(folder, { recursive: true })
+  t.is(await service.stop(), 0)
+})
+
+let files = 0
+
+/** Loads a file with this text. */
+async function load(type: 'csv' | 'json', text: string | Buffer, ...args: string[]) {
+  const file = join(folder, `${++files}.${type}`)
+  await writeFile(file, text)
+  const outcome = await runNode('dist/load.js', [file, '--url', service.url, ...args])
+  const counts = [...outcome.stdout.matchAll(/^ {2}(\w+) +(\d+) created, (\d+) unchanged, (\d+) failed$/gm)]
+  return {
+    ...outcome,
+    file,
+    counts: Object.fromEntries(counts.map(([, what = '', ...numbers]) => [what, numbers.map(Number)])),
+  }
+}
+
+/** The groups of the only user with this last name. */
+async function groupsOf(t: ExecutionContext, lastName: string): Promise<(string | undefined)[] | undefined> {
+  const { users = [] } = (
+    await api.get(`/v1/users?include=groups&${new URLSearchParams({ last_name: lastName })}`)
+  ).body
+  t.is(users.length, 1, lastName)
+  return users[0]?.groups?.map(({ name }) => name)
+}
+
+test.serial('CSV: quotes, line ends within them, several groups; again, it adds what is new', async t => {
+  const text = [
+    '\ufefflast_name,groups,first_name',
+    '"O""Neil, junior",Chess; Choir,Ada',
+    '"Zoë\n茶","",',
+    'Watson 🕷,Chess,!Mary',
+    'Watson 🕷,Choir,!Mary',
+    ...Array.from({ length: 30 }, (_, index) => `Many ${index},,\\x`),
+    '',
+  ].join('\r\n')
+  const first = await load('csv', text)
+  t.is(first.code, 1)
+  t.deepEqual(first.counts, { people: [32, 1, 1], groups: [2, 0, 0], memberships: [4, 0, 0] })
+  t.regex(first.stderr, /^line 4: "" "Zoë\\n茶": first_name: must have 1 to 255 characters; last_name: .*$/m)
+  t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir'])
+  t.deepEqual(await groupsOf(t, 'Watson 🕷'), ['Chess', 'Choir'])
+
+  const again = await load('csv', text.replace('Chess; Choir', 'Choir;Tea 茶'))
+  t.deepEqual(again.counts, { people: [0, 33, 1], groups: [1, 2, 0], memberships: [1, 3, 0] })
+  t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir', 'Tea 茶'])
+})
+
+test.serial('what fails is named with its line and its reason, and the others come in', async t => {
+  const users = [
+    { first_name: 'a', last_name: 'x'.repeat(256) },
+    { first_name: 'a', last_name: 'y'.repeat(1000) },
+    { first_name: 'a', last_name: 'four', groups: ['g1', 'g2', ' ', 'g3', 'g4'] },
+  ]
+  const { code, counts, stderr } = await load(
+    'json',
+    `{"groups": ["alone"], "users": [\n${users.map(user => JSON.stringify(user)).join(',\n')}]}`,
+  )
+  t.is(code, 1)
+  t.deepEqual(counts, { people: [1, 0, 2], groups: [5, 0, 1], memberships: [3, 0, 2] })
+  t.regex(stderr, /^line 2: "a" "x+…": last_name: must have 1 to 255 characters$/m)
+  t.regex(stderr, /^line 3: "a" "y+…": the body is over the limit of 600 bytes$/m)
+  t.regex(stderr, /^group " ": name: must not be only white space$/m)
+  t.regex(stderr, /^line 4: "a" "four": group "g4": a user can have at most 3 groups$/m)
+  t.deepEqual(await groupsOf(t, 'four'), ['g1', 'g2', 'g3'])
+})
+
+test.serial('a bad file is refused with the line of what is wrong', async t => {
+  const before = await api.count('/v1/users')
+  const bad: ['csv' | 'json', string | Buffer, RegExp][] = [
+    ['csv', '', /line 1: the columns must be first_name,last_name,groups, but are missing/],
+    ['csv', 'first_name;last_name\na;b\n', /line 1: the columns must be .* but are first_name;last_name/],
+    ['csv', 'first_name,last_name,age\n', /line 1: the columns must be/],
+    ['csv', 'first_name,last_name\na,b\na,b,c\n', /on line 3/],
+    ['csv', 'first_name,last_name\na,"b\n', /Quote Not Closed.* line 2/],
+    ['csv', Buffer.from('first_name,last_name\na,b\nJürgen,c\n', 'latin1'), /line 3: this is not UTF-8/],
+    ['json', '', /line 1, column 1: this is not JSON/],
+    ['json', '{"users": [\n{"first_name": "a" "last_name": "b"}]}', /line 2, column 20: .*: Comma expected/],
+    [
+      'json',
+      '{"users": [\n{},\n{"first_name": 5, "last_name": "b"}]}',
+      /line 3: users\.1\.first_name: .*string/,
+    ],
+    ['json', '{"users": [], "grous": []}', /the file: .*grous/],
+    ['json', Buffer.from('{"groups": ["\n\xe9"]}', 'latin1'), /line 2: this is not UTF-8/],
+  ]
+  for (const [type, text, reason] of bad) {
+    const { code, file, stderr } = await load(type, text)
+    t.is(code, 65, stderr)
+    t.true(stderr.startsWith(`users-api: ${file}: `), stderr)
+    t.regex(stderr, reason)
+    t.is(stderr.trim().split('\n').length, 1)
+  }
+  t.is(await api.count('/v1/users'), before)
+  const missing = await runNode('dist/load.js', [join(folder, 'none.csv'), '--url', service.url])
+  t.is(missing.code, 65)
+  t.regex(missing.stderr, /none\.csv: ENOENT/)
+})
+
+test.serial('the command line: usage, the default URL, a URL where nobody is', async t => {
+  for (const args of [
+    [],
+    ['a.csv', 'b.csv'],
+    ['a.csv', '--url', 'x'],
+    ['a.csv', '--colour'],
+    ['a', '--patience', 'x'],
+  ])
+    t.like(await runNode('dist/load.js', args), { code: 2, stdout: '' }, args.join())
+  const { file } = await load('json', '{"users": []}')
+  const NODE_CONFIG = JSON.stringify({
+    ports: [{ label: 'a', port: service.port('http'), protocol: 'http' }],
+  })
+  t.is((await runNode('dist/load.js', [file], { ...process.env, NODE_CONFIG })).code, 0)
+  for (const url of [service.controlUrl, 'http://127.0.0.1:9']) {
+    const away = await runNode('dist/load.js', [file, '--url', url])
+    t.is(away.code, 69)
+    t.regex(
+      away.stderr,
+      /^users-api: http:\S+: .*: start it .* or name another with --url, and load again\n$/,
+    )
+  }
+})
+
+test.serial('an answer that is lost, a 503, and a service that is gone', async t => {
+  let requests = 0
+  let goneFrom = Infinity
+  const front = http.createServer((request, response) => {
+    const number = ++requests
+    if (number >= goneFrom) return void request.socket.destroy()
+    if (number % 4 === 2) {
+      response.writeHead(503, { 'Retry-After': '0' }).end('{"meta": {"status": 503, "message": "busy"}}')
+      return
+    }
+    const { method, url, headers } = request
+    const outgoing = http.request(`${service.url}${url}`, { method, headers, agent: false }, answer => {
+      // It has been done, but nobody hears of it.
+      if (number % 4 === 3) return void answer.resume().on('end', () => request.socket.destroy())
+      response.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.pipe(response)
+    })
+    request.pipe(outgoing)
+  })
+  await new Promise<void>(resolve => front.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => front.close())
+  const { port } = front.address() as AddressInfo
+  const text = `first_name,last_name,groups\n${Array.from({ length: 6 }, (_, index) => `Lost ${index},Answer,Lost`).join('\n')}`
+  const through = await load('csv', text, '--url', `http://127.0.0.1:${port}`)
+  t.is(through.code, 0, through.stderr)
+  t.regex(through.stderr, /^waiting for http:.*: busy$/m)
+  t.is(await api.count('/v1/users?last_name=Answer'), 6)
+  t.is(await api.count('/v1/users?groups[*].name=Lost'), 6)
+
+  goneFrom = requests + 2
+  const gone = await load('csv', text, '--url', `http://127.0.0.1:${port}`, '--patience', '1')
+  t.is(gone.code, 69)
+})

@@ -1,0 +1,28 @@
+// A program of Node's as a child process, run to its end.
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface Outcome {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** @param cwd the folder that `script` is in, or below; the project's unless given */
+export function runNode(
+  script: string,
+  args: readonly string[] = [],
+  env: NodeJS.ProcessEnv = process.env,
+  cwd = root,
+): Promise<Outcome> {
+  const child = spawn(process.execPath, [script, ...args], { cwd, env })
+  const outcome: Outcome = { code: null, stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', text => (outcome.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', text => (outcome.stderr += text))
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', code => resolve({ ...outcome, code }))
+  })
+}
