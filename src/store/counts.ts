@@ -124,21 +124,19 @@ export function countSql(on: Knex, kind: string, slot?: Knex.QueryBuilder | numb
   return on.raw('? + ?', [within('counts'), within('count_changes')])
 }
 
-/** SQL: the slot in which the record number `index` of all is, from 0, and how many are before it as `skipped`. */
+/**
+ * SQL: the slot in which the record number `index` of all is, from 0, and how many are before it as `skipped`; no slot
+ * past the end.
+ */
 export function seekSql(on: Knex, { plural: kind }: Resource, index: number): Knex.QueryBuilder {
-  const both = on('counts')
+  const noted = on('counts')
     .where({ kind })
     .select('slot', 'amount')
     .unionAll(on('count_changes').where({ kind }).select('slot', 'amount'))
-  const slots = on(both.as('noted')).groupBy('slot').select('slot', on.raw('SUM(amount) AS amount'))
-  const running = on(slots.as('slots')).select(
-    'slot',
-    'amount',
-    on.raw('SUM(amount) OVER (ORDER BY slot) AS reached'),
+  // The lines of one slot are peers in this order, so each has the sum up to the last of them.
+  const running = on(noted.as('noted')).select('slot', on.raw('SUM(amount) OVER (ORDER BY slot) AS reached'))
+  return on(running.as('running')).select(
+    on.raw('MIN(CASE WHEN reached > ? THEN slot END) AS slot', [index]),
+    on.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), 0) AS skipped', [index]),
   )
-  return on(running.as('running'))
-    .where('reached', '>', index)
-    .orderBy('slot')
-    .limit(1)
-    .select('slot', on.raw('reached - amount AS skipped'))
 }

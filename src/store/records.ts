@@ -66,7 +66,7 @@ export function createRecords(database: Database, resource: Resource): Records {
   /** Far into all records the counts say where a page begins: skipping them one by one would take longer and longer. */
   async function deepPage(query: PageQuery, trx: Knex): Promise<Record<string, unknown>[]> {
     const [at] = await seekSql(trx, resource, query.startIndex)
-    if (at === undefined) return pageStatement({ ...query, startIndex: 0, recordsPerPage: 0 }, trx)
+    if (at?.slot == null) return pageStatement({ ...query, startIndex: 0, recordsPerPage: 0 }, trx)
     const start = { id: Number(at.slot) * SLOT_IDS, skip: query.startIndex - Number(at.skipped) }
     return pageStatement(query, trx, start)
   }

@@ -1,5 +1,6 @@
 // The people and groups that are measured with. The database makes them itself, so a million takes no longer than it must.
 import { createConnection } from 'mysql2/promise'
+import { SLOT_IDS } from '../../src/store/counts.ts'
 
 /** Groups that a tenth of all users are in, however many users there are. */
 const divisions = 10
@@ -62,7 +63,16 @@ export async function populate(databaseUrl: string, users: number): Promise<void
       `(id + 1) % ${teams} + ${divisions + 1}`,
     ]
     for (const group of memberships) await inChunks(users, 'memberships (user_id, group_id)', `id, ${group}`)
-    await connection.query('ANALYZE TABLE users, `groups`, memberships')
+    // The service counts what it writes itself.
+    for (const [kind, slot, table] of [
+      ['users', `id DIV ${SLOT_IDS}`, 'users'],
+      ['groups', `id DIV ${SLOT_IDS}`, '`groups`'],
+      ['groups.members', 'group_id', 'memberships'],
+    ])
+      await connection.query(
+        `INSERT INTO counts (kind, slot, amount) SELECT '${kind}', ${slot} AS slot, COUNT(*) FROM ${table} GROUP BY ${slot}`,
+      )
+    await connection.query('ANALYZE TABLE counts, users, `groups`, memberships')
   } finally {
     await connection.end()
   }
