@@ -1,0 +1,66 @@
+// npm run test:faults [-- --short] [-- name …]: pulls one plug after the other, and prints what came of it.
+// Real servers, real kills, real sockets. Without names, all scenarios; --short is what CI runs.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { prepareMysql } from '../../src/private-servers/mysql.ts'
+import { installMissing, mysqlProgram, redisProgram } from '../../src/private-servers/programs.ts'
+import { prepareRedis } from '../../src/private-servers/redis.ts'
+import { mysqlKilled } from './mysql-killed.ts'
+import { createPlug } from './plug.ts'
+import type { Conditions, Scenario } from './scenario.ts'
+
+const scenarios: Record<string, Scenario> = {
+  'mysql-killed': mysqlKilled,
+}
+
+const { values, positionals } = parseArgs({
+  options: { short: { type: 'boolean', default: false } },
+  allowPositionals: true,
+})
+
+/** @returns whether all promises were kept */
+async function runAll(chosen: readonly Scenario[], conditions: Conditions): Promise<boolean> {
+  let broken = 0
+  for (const { title, run } of chosen) {
+    const beganMs = performance.now()
+    try {
+      const figure = await run(conditions)
+      console.log(`  ✔ ${title} (${((performance.now() - beganMs) / 1000).toFixed(0)} s)\n      ${figure}`)
+    } catch (error) {
+      broken++
+      console.log(`  ✘ ${title}\n${error instanceof Error ? error.stack : error}`)
+    }
+  }
+  if (broken > 0) console.log(`\n${broken} tests failed`)
+  return broken === 0
+}
+
+async function main(): Promise<boolean> {
+  const unknown = positionals.filter(name => !Object.hasOwn(scenarios, name))
+  if (unknown.length > 0)
+    throw new Error(`there is no ${unknown}; the scenarios are ${Object.keys(scenarios).join(', ')}`)
+  const chosen = Object.entries(scenarios).filter(
+    ([name]) => positionals.length === 0 || positionals.includes(name),
+  )
+  await installMissing([mysqlProgram, redisProgram], console.log)
+  const base = await mkdtemp(join(tmpdir(), 'users-api-faults-'))
+  const mysql = await createPlug(await prepareMysql('', { base, durable: true, say: console.log }))
+  const redis = await createPlug(await prepareRedis({ base }))
+  process.env.TEST_DATABASE_URL = mysql.url
+  process.env.TEST_REDIS_URL = redis.url
+  console.log(`on ${mysql.title}, Node ${process.version.slice(1)}`)
+  try {
+    return await runAll(
+      chosen.map(([, scenario]) => scenario),
+      { short: values.short, mysql },
+    )
+  } finally {
+    await Promise.all([mysql.stop(), redis.stop()])
+    await rm(base, { recursive: true, force: true })
+  }
+}
+
+// What a scenario that failed has left behind ends with us.
+process.exit((await main()) ? 0 : 1)
