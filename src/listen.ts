@@ -8,10 +8,13 @@ const PATIENCE_MS = 3000
 // Seldom: inside a cluster each attempt leaves a listener behind.
 const RETRY_MS = 500
 
+/** Each says what to do. */
 const reasons: Record<string, string> = {
-  EADDRINUSE: 'another process listens there',
-  EACCES: 'permission denied (ports below 1024 need root or the capability CAP_NET_BIND_SERVICE)',
-  EADDRNOTAVAIL: 'this machine has no such address',
+  EADDRINUSE:
+    'another process listens there; free that port, or choose others in config/ or with NODE_CONFIG',
+  EACCES:
+    'permission denied; start it as root, give node the capability CAP_NET_BIND_SERVICE, or choose ports from 1024 in config/ or with NODE_CONFIG',
+  EADDRNOTAVAIL: 'this machine has no such address; correct the host in config/ or with NODE_CONFIG',
 }
 
 function codeOf(error: unknown): string {

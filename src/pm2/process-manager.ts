@@ -48,16 +48,6 @@ function read(raw: unknown): App {
   }
 }
 
-/** An app did not come up: it ended. The message has its last words. */
-export class AppEndedError extends Error {
-  readonly exitCode: number | undefined
-  constructor(title: string, exitCode: number | undefined, lastWords: string) {
-    super(`${title} ended with exit code ${exitCode ?? 'unknown'}: ${lastWords}`)
-    this.name = 'AppEndedError'
-    this.exitCode = exitCode
-  }
-}
-
 /** What an app printed last on its standard error: what it calls errors, or else its last line. */
 async function lastWords(name: string, { errorLog }: App): Promise<string> {
   const text = await readFile(errorLog, 'utf8').catch(() => '')
@@ -103,13 +93,15 @@ async function connect() {
 
     /**
      * @param title of the app, for people
-     * @throws AppEndedError if the app has ended since it was started, even if pm2 has started it again
+     * @throws Error with its last words if the app has ended since it was started, even if pm2 has started it again
      */
     async assertUp(name: string, title: string): Promise<void> {
       const app = await find(name)
       if (app === undefined) throw new Error(`${title} was removed from pm2`)
       if (!app.isRunning || app.restarts > 0)
-        throw new AppEndedError(title, app.exitCode, await lastWords(name, app))
+        throw new Error(
+          `${title} ended with exit code ${app.exitCode ?? 'unknown'}: ${await lastWords(name, app)}`,
+        )
     },
 
     async isEmpty(): Promise<boolean> {

@@ -27,7 +27,7 @@ exit $code`
 /**
  * Has pm2 run a server, unless it does already, and waits until it answers.
  * @param base the folder that the server was prepared in
- * @throws AppEndedError with its last words where it does not come up
+ * @throws Error with its last words where it does not come up
  */
 export async function startServer(
   manager: ProcessManager,

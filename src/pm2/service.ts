@@ -56,7 +56,7 @@ async function checkPort(config: Config, port: DataPortConfig): Promise<number |
 /**
  * Waits until every port's health check answers 200, or 404: an operator's maintenance outlives a restart.
  * @returns the labels of the ports in maintenance
- * @throws AppEndedError if the service ends meanwhile, Error if it takes too long
+ * @throws Error if the service ends meanwhile, or takes too long
  */
 export async function untilHealthy(config: Config, manager: ProcessManager): Promise<string[]> {
   const giveUpMs = performance.now() + HEALTHY_TIMEOUT_MS

@@ -56,15 +56,17 @@ export async function installMissing(
   const packages = missing.map(program => program.debianPackage)
   const isRoot = process.getuid?.() === 0
   const variables = missing.flatMap(({ variable }) => variable ?? [])
+  const title = missing.map(program => program.title).join(' and ')
+  const remedy =
+    `sudo apt-get install --no-install-recommends ${packages.join(' ')}` +
+    ` (or brew install ${missing.map(program => program.brewFormula).join(' ')})` +
+    (variables.length > 0 ? `, or set ${variables.join(' and ')}` : '')
   if (!isRoot || (await findProgram(['apt-get'])) === undefined)
-    throw new Error(
-      `${missing.map(program => program.title).join(' and ')} cannot be found:` +
-        ` sudo apt-get install --no-install-recommends ${packages.join(' ')}` +
-        ` (or brew install ${missing.map(program => program.brewFormula).join(' ')})` +
-        (variables.length > 0 ? `, or set ${variables.join(' and ')}` : ''),
-    )
+    throw new Error(`${title} cannot be found: ${remedy}`)
   say(`installing ${packages.join(' and ')} with apt: this takes up to a minute`)
-  await runProgram('/bin/sh', ['-c', aptScript, 'sh', ...packages])
+  await runProgram('/bin/sh', ['-c', aptScript, 'sh', ...packages]).catch((error: Error) => {
+    throw new Error(`${title} cannot be installed (${error.message}): ${remedy}`)
+  })
 }
 
 // A policy file keeps packages from starting services (https://manpages.debian.org/invoke-rc.d); the shell removes it

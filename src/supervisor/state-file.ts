@@ -12,16 +12,28 @@ const schema = z.strictObject({
   ),
 })
 
+/** What the file says; `reason` where it is there, but damaged. */
+export type State =
+  | { readonly is: 'kept'; readonly maintenance: Intents }
+  | { readonly is: 'missing' }
+  | { readonly is: 'damaged'; readonly reason: string }
+
+export function readState(file: string): State {
+  try {
+    return { is: 'kept', ...schema.parse(JSON.parse(readFileSync(file, 'utf8'))) }
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return { is: 'missing' }
+    return { is: 'damaged', reason: String(error) }
+  }
+}
+
 /** @returns the ports in maintenance; none where the file is missing, or damaged, which is logged loudly */
 export function readMaintenance(file: string, log: Log): Intents {
-  try {
-    return schema.parse(JSON.parse(readFileSync(file, 'utf8'))).maintenance
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
-      log.info({ file }, 'there is no state file: no port is in maintenance')
-    else log.error({ file, reason: String(error) }, 'THE STATE FILE IS DAMAGED: every port counts as serving')
-    return {}
-  }
+  const state = readState(file)
+  if (state.is === 'kept') return state.maintenance
+  if (state.is === 'missing') log.info({ file }, 'there is no state file: no port is in maintenance')
+  else log.error({ file, reason: state.reason }, 'THE STATE FILE IS DAMAGED: every port counts as serving')
+  return {}
 }
 
 /** @throws Error where the disk does not take it */

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { type Body, createClient } from '../support/http.ts'
-import { runNode } from '../support/run-node.ts'
+import { runNode } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 
 interface Community {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { createClient } from '../support/http.ts'
-import { runNode } from '../support/run-node.ts'
+import { runNode } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 
 // Batches have to be cut to fit.

@@ -1,9 +1,12 @@
 // npm start, npm stop and npm run ops as a user has them: with pm2's daemon and private servers of their own.
 import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import anyTest, { type TestFn } from 'ava'
 import { createClient } from '../support/http.ts'
 import { createInstallation, type Installation } from '../support/installation.ts'
+import { type Outcome, runToEnd } from '../support/run-to-end.ts'
 import { ask, createDatabase } from '../support/service.ts'
 
 const test = anyTest as TestFn<{ here: Installation }>
@@ -19,6 +22,13 @@ async function processOf(here: Installation, word: string): Promise<number> {
   return Number.parseInt(line ?? '', 10)
 }
 
+/** Whether a process can be made that may not listen on port 80. */
+async function canTakeRights(): Promise<boolean> {
+  const firstForAll = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(() => '0')
+  const setpriv = await runToEnd('setpriv', ['--version']).catch(() => undefined)
+  return Number(firstForAll) > 80 && setpriv?.code === 0
+}
+
 test.serial(
   'start, use, start again, stop, start again: one service, nothing left, the data kept',
   async t => {
@@ -26,7 +36,11 @@ test.serial(
     const first = await here.start()
     t.is(first.code, 0, first.stdout + first.stderr)
     for (const label of ['http', 'https']) t.regex(first.stdout, new RegExp(`/healthcheck/${label}$`, 'm'))
-    t.true(first.stdout.includes(`${here.url}/v1/users`))
+    for (const step of [/making a data folder for M/, /starting M/, /migrating the/, /starting the service/])
+      t.regex(first.stdout, step)
+    for (const url of [`${here.url}/v1/users`, `${here.url}/v1/docs`, `http://127.0.0.1:${here.port + 1}/`])
+      t.regex(first.stdout, new RegExp(` ${url}$`, 'm'))
+    t.regex(first.stdout, /Try:\n {2}curl .*\n {2}npm run load .*\n {2}npm run ops /)
 
     const client = createClient(here.url)
     const id = await client.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
@@ -41,7 +55,10 @@ test.serial(
     t.is(stopped.code, 0, stopped.stderr)
     t.deepEqual(await here.processes(), [])
 
-    t.is((await here.start()).code, 0)
+    await writeFile(join(here.folder, 'var/state.json'), '{"maintenance": ')
+    const damaged = await here.start()
+    t.is(damaged.code, 0)
+    t.regex(damaged.stdout, /state\.json was damaged, so that .*: npm run ops -- drain <label> /)
     t.is((await client.get(`/v1/users/${id}`)).body.id, id)
     t.is((await here.stop()).code, 0)
     t.deepEqual(await here.processes(), [])
@@ -62,19 +79,34 @@ test.serial('when nothing runs, stop and ops say so, and leave nothing behind', 
 
 test.serial('a start that fails says what to do in one sentence, and leaves nothing behind', async t => {
   const { here } = t.context
+  const fails = ({ code, stderr }: Outcome, expected: number, sentence: RegExp): void => {
+    t.is(code, expected, stderr)
+    t.regex(stderr, /^users-api: [^\n]*\n$/)
+    t.regex(stderr, sentence)
+  }
   const other = createServer().listen(here.port + 1, '127.0.0.1')
   await once(other, 'listening')
   const taken = await here.start()
   other.close()
-  t.is(taken.code, 1)
-  t.regex(
-    taken.stderr,
-    new RegExp(`^users-api: .*exit code 71: .*:${here.port + 1}.*free that port[^\n]*\n$`),
+  fails(
+    taken,
+    71,
+    new RegExp(`:${here.port + 1} \\(control port of http\\).*; free that port, or choose others`),
   )
 
-  const faulty = await here.start({ WORKERS: 'many', LOG_LEVEL: 'loud' })
-  t.is(faulty.code, 78)
-  t.regex(faulty.stderr, /2 faults: .*workers.*log\.level/)
+  fails(await here.start({ WORKERS: 'many', LOG_LEVEL: 'loud' }), 78, /2 faults: .*workers.*log\.level/)
+  fails(await here.start({ DATABASE_URL: 'postgres://x/y' }), 78, /database\.url: .* starts with mysql:/)
+
+  const url = new URL(process.env.TEST_DATABASE_URL ?? '')
+  url.username = 'nobody'
+  const servers = { DATABASE_URL: url.href, REDIS_URL: 'redis://127.0.0.1:9' }
+  fails(await here.start(servers), 1, /Access denied.*: correct DATABASE_URL, or /)
+
+  const privileged = { label: 'http', port: 80, protocol: 'http' }
+  if (await canTakeRights()) {
+    const refused = await here.startUnprivileged({ NODE_CONFIG: JSON.stringify({ ports: [privileged] }) })
+    fails(refused, 71, /:80 .*permission denied; start it as root, .* or choose ports from 1024/)
+  } else t.log('ports below 1024 are for everyone here, or setpriv is missing')
   t.deepEqual(await here.processes(), [])
 })
 

@@ -7,6 +7,7 @@ import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
 import mysql from 'mysql2/promise'
 import { prepareMysql } from '../../src/private-servers/mysql.ts'
+import { installMissing } from '../../src/private-servers/programs.ts'
 import { prepareRedis } from '../../src/private-servers/redis.ts'
 import { runServer } from '../support/private-servers.ts'
 
@@ -120,6 +121,34 @@ test.serial('data of the one are never given to the other', async t => {
     )
     t.regex(outcome, new RegExp(`^${name} [0-9.]+$|needs ${name}, which cannot be found`))
   }
+})
+
+test.serial('a program that cannot be had: what to install, or to set', async t => {
+  const { PATH } = process.env
+  t.teardown(() => {
+    process.env.PATH = PATH
+  })
+  const program = {
+    title: 'Some Server',
+    names: ['no-such-server'],
+    debianPackage: 'some-server',
+    brewFormula: 'some',
+    variable: 'SOME_URL',
+  }
+  const remedy = /sudo apt-get install \S+ some-server \(or brew install some\), or set SOME_URL$/
+  // No apt-get.
+  process.env.PATH = ''
+  const none = await t.throwsAsync(installMissing([program], t.log))
+  t.regex(none?.message ?? '', /^Some Server cannot be found: /)
+  t.regex(none?.message ?? '', remedy)
+  if (process.getuid?.() !== 0) return
+  // An apt-get that has no network.
+  const folder = await temporaryFolder(t)
+  await writeFile(join(folder, 'apt-get'), '#!/bin/sh\necho "E: no network" >&2\nexit 100\n', { mode: 0o755 })
+  process.env.PATH = `${folder}:${PATH}`
+  const failed = await t.throwsAsync(installMissing([program], t.log))
+  t.regex(failed?.message ?? '', /^Some Server cannot be installed \(.*E: no network\): /)
+  t.regex(failed?.message ?? '', remedy)
 })
 
 test.serial('a server that cannot run says why', async t => {

@@ -6,11 +6,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { claimPorts } from './ports.ts'
-import { type Outcome, runNode } from './run-node.ts'
+import { type Outcome, runNode, runToEnd } from './run-to-end.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Installation = Awaited<ReturnType<typeof createInstallation>>
+
+/** For setpriv, of util-linux: takes the capability even from root. */
+const unprivileged = ['--inh-caps=-net_bind_service', '--bounding-set=-net_bind_service']
 
 /** The environment of a user who has set nothing. */
 function plainEnvironment(): NodeJS.ProcessEnv {
@@ -50,6 +53,9 @@ export async function createInstallation() {
     port,
     url: `http://127.0.0.1:${port}`,
     start: (more?: NodeJS.ProcessEnv) => run('dist/start.js', [], more),
+    /** As somebody who may not listen on ports below 1024. */
+    startUnprivileged: (more: NodeJS.ProcessEnv) =>
+      runToEnd('setpriv', [...unprivileged, process.execPath, 'dist/start.js'], { ...env, ...more }, folder),
     stop: () => run('dist/stop.js'),
     ops: (...args: string[]) => run('dist/ops.js', args),
     pm2: (args: readonly string[], more?: NodeJS.ProcessEnv) => run('node_modules/pm2/bin/pm2', args, more),

@@ -1,4 +1,4 @@
-// A program of Node's as a child process, run to its end.
+// A program as a child process, run to its end.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -10,14 +10,14 @@ export interface Outcome {
   stderr: string
 }
 
-/** @param cwd the folder that `script` is in, or below; the project's unless given */
-export function runNode(
-  script: string,
-  args: readonly string[] = [],
+/** @param cwd the project's folder unless given */
+export function runToEnd(
+  program: string,
+  args: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
   cwd = root,
 ): Promise<Outcome> {
-  const child = spawn(process.execPath, [script, ...args], { cwd, env })
+  const child = spawn(program, args, { cwd, env })
   const outcome: Outcome = { code: null, stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', text => (outcome.stdout += text))
   child.stderr.setEncoding('utf8').on('data', text => (outcome.stderr += text))
@@ -25,4 +25,14 @@ export function runNode(
     child.on('error', reject)
     child.on('close', code => resolve({ ...outcome, code }))
   })
+}
+
+/** Runs a script of Node's. */
+export function runNode(
+  script: string,
+  args: readonly string[] = [],
+  env?: NodeJS.ProcessEnv,
+  cwd?: string,
+): Promise<Outcome> {
+  return runToEnd(process.execPath, [script, ...args], env, cwd)
 }
