@@ -54,7 +54,7 @@ const schema = z.strictObject({
     url: url('mysql').nullable(),
     poolMax: atLeastOne,
     acquireTimeoutMs: milliseconds,
-    queryTimeoutMs: milliseconds,
+    queryTimeoutMs: atLeastOne,
   }),
   cache: z.strictObject({
     /** One URL a node: several are a Redis Cluster. */
@@ -69,6 +69,7 @@ const schema = z.strictObject({
     ttlSeconds: atLeastOne,
     timeoutMs: atLeastOne,
   }),
+  idempotency: z.strictObject({ keepSeconds: atLeastOne, removeEveryMs: milliseconds.min(1) }),
   stateFile: path,
   limits: z.strictObject({
     bodyBytes: atLeastOne,

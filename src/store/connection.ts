@@ -6,14 +6,23 @@ import type { Connection } from 'mysql2'
 import type { Log } from '../log.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
+const LONGEST_LOCK_WAIT_S = 5
+
+/** The server is to give up waiting, and to say so, before its silence ends the connection. */
+function lockWaitSeconds(silenceTimeoutMs: number): number {
+  if (silenceTimeoutMs === 0) return LONGEST_LOCK_WAIT_S
+  return Math.min(LONGEST_LOCK_WAIT_S, Math.max(1, Math.floor(silenceTimeoutMs / 2000)))
+}
 
 /**
  * Sets what answers depend on, whatever the server's defaults are: strictness, one escaping rule, short lock waits, and
  * READ COMMITTED, which takes fewer gap locks and so deadlocks less.
  */
-async function prepareSession(raw: Connection): Promise<void> {
+async function prepareSession(raw: Connection, silenceTimeoutMs: number): Promise<void> {
   const query = promisify<string, unknown>(raw.query.bind(raw))
-  await query("SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = 5")
+  await query(
+    `SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = ${lockWaitSeconds(silenceTimeoutMs)}`,
+  )
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
 }
 
@@ -47,7 +56,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
       afterCreate: (raw: Connection & { stream: Socket }, done: (error?: unknown) => void) => {
         // An idle connection ends with it as well; the pool opens another one when it needs it.
         raw.stream.setTimeout(settings.silenceTimeoutMs, () => raw.stream.destroy())
-        prepareSession(raw).then(() => done(), done)
+        prepareSession(raw, settings.silenceTimeoutMs).then(() => done(), done)
       },
     },
     // Knex would write to standard error, in no format; failures come back as errors in any case.

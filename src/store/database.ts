@@ -25,7 +25,7 @@ export interface Database {
     values: readonly unknown[],
     on: Knex.Transaction,
   ): Promise<{ readonly insertId: number }>
-  /** Runs a transaction as a whole, again if it loses a deadlock. @throws ApiError `unavailable` as above */
+  /** Runs a transaction as a whole, again if another one is in its way. @throws ApiError `unavailable` as above */
   transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** Runs reads that all see the same moment. */
   snapshot<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
@@ -93,7 +93,7 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     query: (sql, values, on) =>
       on === undefined ? watched(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
-    transaction: act => watched(() => retryContended(() => knex.transaction(act))),
+    transaction: act => watched(() => retryContended(() => knex.transaction(act), settings.queryTimeoutMs)),
     snapshot: act => watched(() => knex.transaction(act, { isolationLevel: 'repeatable read' })),
     downSinceMs: () => downSinceMs,
     probe: () => watched(() => knex.raw('SELECT 1')).then(noteAnswer, () => {}),

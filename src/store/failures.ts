@@ -51,6 +51,12 @@ export function isDuplicate(error: unknown): boolean {
   return isDriverError(error) && error.code === 'ER_DUP_ENTRY'
 }
 
+/** Another transaction holds a row that this one must not wait for, or has waited for too long. */
+export function isLocked(error: unknown): boolean {
+  // MariaDB has one code for both.
+  return isDriverError(error) && ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT'].includes(error.code)
+}
+
 /** The database cannot be reached, as opposed to: it answered with an error. */
 export function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
@@ -74,16 +80,22 @@ export function translate(error: unknown): unknown {
   return error
 }
 
-const ATTEMPTS = 12
+const LONGEST_PAUSE_MS = 200
 
-/** Repeats a whole transaction that lost a deadlock, with jitter so that the same two do not meet again. */
-export async function retryContended<T>(attempt: () => Promise<T>): Promise<T> {
+/**
+ * Repeats a whole transaction that lost a deadlock or waited too long for a lock, with jitter so that the same two do
+ * not meet again.
+ * @param patienceMs after which it is not repeated any more
+ */
+export async function retryContended<T>(attempt: () => Promise<T>, patienceMs: number): Promise<T> {
+  const giveUpMs = performance.now() + patienceMs
   for (let tries = 1; ; tries++) {
     try {
       return await attempt()
     } catch (error) {
-      if (tries === ATTEMPTS || !isDriverError(error) || !contended.has(error.code)) throw error
-      await delay(Math.random() * Math.min(200, 5 * 2 ** tries))
+      const again = isDriverError(error) && contended.has(error.code) && performance.now() < giveUpMs
+      if (!again) throw error
+      await delay(Math.random() * Math.min(LONGEST_PAUSE_MS, 5 * 2 ** tries))
     }
   }
 }

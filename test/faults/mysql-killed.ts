@@ -19,12 +19,12 @@ export const mysqlKilled: Scenario = {
       const ledger = await startLedger({ url: service.url, clients: 16, longestMs })
       let slowestRecoveryMs = 0
       for (let round = 0; round < rounds; round++) {
-        await ledger.until('acknowledged', 500)
+        await ledger.until('acknowledged', 300)
         await mysql.pull()
         await ledger.until('unavailable', 100)
         await mysql.putBack()
         const backMs = performance.now()
-        await ledger.until('acknowledged', 500)
+        await ledger.until('acknowledged', 300)
         slowestRecoveryMs = Math.max(slowestRecoveryMs, ledger.tally.lastRefusedMs - backMs)
       }
       await ledger.stop()

@@ -7,12 +7,18 @@ import { parseArgs } from 'node:util'
 import { prepareMysql } from '../../src/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from '../../src/private-servers/programs.ts'
 import { prepareRedis } from '../../src/private-servers/redis.ts'
+import { fullPool } from './full-pool.ts'
 import { mysqlKilled } from './mysql-killed.ts'
+import { mysqlSilent } from './mysql-silent.ts'
 import { createPlug } from './plug.ts'
 import type { Conditions, Scenario } from './scenario.ts'
+import { storm } from './storm.ts'
 
 const scenarios: Record<string, Scenario> = {
   'mysql-killed': mysqlKilled,
+  'mysql-silent': mysqlSilent,
+  storm,
+  'full-pool': fullPool,
 }
 
 const { values, positionals } = parseArgs({
