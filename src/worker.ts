@@ -9,7 +9,8 @@ import { createDataPort, type DataPort } from './http/data-port.ts'
 import { createLog } from './log.ts'
 import { type Fact, readWanted, type Wanted } from './messages.ts'
 import { createCache } from './store/cache.ts'
-import { createDatabase, type Database } from './store/database.ts'
+import { createDatabase } from './store/database.ts'
+import { createIdempotencyKeys } from './store/idempotency.ts'
 import { UnmigratedError } from './store/migrate.ts'
 
 const LAST_GRACE_MS = 2000
@@ -22,11 +23,11 @@ function say(fact: Fact): Promise<void> {
   })
 }
 
-/** Asks the database again and again, so that its loss is known without traffic, too. */
-function startProbes(everyMs: number, database: Database): void {
+/** Does what never fails again and again, for as long as the worker has something else to do. */
+function repeat(everyMs: number, act: () => Promise<void>): void {
   setTimeout(async () => {
-    await database.probe()
-    startProbes(everyMs, database)
+    await act()
+    repeat(everyMs, act)
   }, everyMs).unref()
 }
 
@@ -105,8 +106,16 @@ async function serve(): Promise<void> {
 
   await database.ready()
   hasDatabase = true
-  startProbes(config.fleet.beatMs, database)
-  ports.push(...createPorts(config, first, createApp({ limits: config.limits, database, cache, log })))
+  // So its loss is known without traffic, too.
+  repeat(config.fleet.beatMs, database.probe)
+  const keys = createIdempotencyKeys(database, config.idempotency.keepSeconds)
+  repeat(config.idempotency.removeEveryMs, () =>
+    keys.removeExpired().catch((error: unknown) => {
+      log.debug({ reason: String(error) }, 'expired idempotency keys stay for now')
+    }),
+  )
+  const app = createApp({ limits: config.limits, database, cache, keys, log })
+  ports.push(...createPorts(config, first, app))
   obey()
   await Promise.all(ports.map(port => port.listen()))
   listening = true

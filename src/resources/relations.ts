@@ -1,11 +1,16 @@
 // The operations on a record's related ones: which there are, one more, one less.
-import { answer, assertAcceptsJson } from '../http/answer.ts'
+import type { Knex } from 'knex'
+import { answer, answerRead, assertAcceptsJson } from '../http/answer.ts'
 import type { ReadBody } from '../http/body.ts'
+import { preconditionFailed } from '../http/conditions.ts'
 import { ApiError, refuse } from '../http/errors.ts'
+import type { Once } from '../http/idempotency.ts'
 import type { Lookups } from '../store/lookups.ts'
 import type { Added, Memberships } from '../store/memberships.ts'
+import type { Precondition } from '../store/version.ts'
 import { batchText, entriesOf, failed, notAnObject, type Outcome } from './batch.ts'
 import { parseId, type Relation, type Resource } from './definition.ts'
+import { completeEtag, preconditionOf } from './etags.ts'
 import { type Handler, notFound, objectBody, pathId } from './handlers.ts'
 import { listMeta } from './paging.ts'
 import { parseNoQuery, parsePagingQuery, type QueryLimits } from './query.ts'
@@ -18,36 +23,50 @@ export interface RelationDependencies {
   readonly lookups: Lookups
   readonly memberships: Memberships
   readonly readBody: ReadBody
+  readonly once: Once
   readonly limits: QueryLimits & { readonly batchEntries: number; readonly membershipsPerUser: number }
 }
 
+/** The record whose related ones are to change. */
+interface Owner {
+  readonly id: number
+  readonly precondition: Precondition | undefined
+}
+
 export function createRelationHandlers(dependencies: RelationDependencies) {
-  const { resource, relation, lookups, memberships, readBody, limits } = dependencies
+  const { resource, relation, lookups, memberships, readBody, once, limits } = dependencies
   const { to, name } = relation
   const most = limits.membershipsPerUser
   const full = () => new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${most} ${name}`)
-
-  /** The related records of one moment, or undefined where there is no such id. */
-  async function relatedOf(id: number): Promise<Record<string, unknown>[] | undefined> {
-    const complete = await lookups.findComplete(id)
-    return complete && JSON.parse(complete.included)
-  }
 
   const list: Handler = async ctx => {
     const id = pathId(resource, ctx.params.id)
     const query = parsePagingQuery(ctx.querystring, most, limits)
     assertAcceptsJson(ctx)
-    const related = await relatedOf(id)
-    if (related === undefined) throw notFound(resource, id)
+    const complete = await lookups.findComplete(id)
+    if (complete === undefined) throw notFound(resource, id)
+    const related: Record<string, unknown>[] = JSON.parse(complete.included)
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
-    answer(ctx, collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length)))
+    const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))
+    answerRead(ctx, completeEtag(complete.row), text)
   }
 
-  async function add(id: number, others: readonly number[]): Promise<Added[]> {
-    const added = await memberships.add(id, others)
+  const changed = (id: number) => preconditionFailed(`the ${resource.singular} with the id ${id}`)
+
+  async function add(owner: Owner, others: readonly number[], trx?: Knex.Transaction): Promise<Added[]> {
+    const { id, precondition } = owner
+    const added = await memberships.add(id, others, precondition, trx)
     if (added === undefined) throw notFound(resource, id)
+    if (added === 'changed') throw changed(id)
     return added
+  }
+
+  async function addOne(owner: Owner, other: number, trx?: Knex.Transaction): Promise<string> {
+    const [added] = await add(owner, [other], trx)
+    if (added === undefined || added === 'unknown') throw notFound(to, other)
+    if (added === 'full') throw full()
+    return recordText(to, added.row)
   }
 
   function outcomeOf(id: number, added: Added): Outcome {
@@ -56,13 +75,17 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
     return { text: recordText(to, added.row), result: added.created ? 'created' : 'unchanged' }
   }
 
-  async function addBatch(id: number, entries: readonly unknown[]): Promise<Outcome[]> {
+  async function addBatch(
+    owner: Owner,
+    entries: readonly unknown[],
+    trx?: Knex.Transaction,
+  ): Promise<string> {
     const checked = entries.map(entry => (isObject(entry) ? checkReference(to, entry) : undefined))
     const good = checked.flatMap(entry =>
       entry?.id !== undefined && entry.faults.length === 0 ? [entry.id] : [],
     )
-    const added = (await add(id, good)).values()
-    return checked.map((entry): Outcome => {
+    const added = (await add(owner, good, trx)).values()
+    const outcomes = checked.map((entry): Outcome => {
       if (entry === undefined) return failed(notAnObject('an entry'))
       const [fault, ...faults] = entry.faults
       const { id: other } = entry
@@ -72,31 +95,31 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
       if (other === undefined || outcome === undefined) throw new Error('an entry without an outcome')
       return outcomeOf(other, outcome)
     })
+    return batchText(name, outcomes)
   }
 
   const create: Handler = async ctx => {
     const id = pathId(resource, ctx.params.id)
     parseNoQuery(ctx.querystring)
+    const owner = { id, precondition: preconditionOf(ctx.req.headers) }
     const body = await objectBody(ctx, readBody)
     const entries = entriesOf(body, name, limits.batchEntries)
-    if (entries !== undefined) return answer(ctx, batchText(name, await addBatch(id, entries)))
+    if (entries !== undefined) return once(ctx, async trx => ({ text: await addBatch(owner, entries, trx) }))
     const { id: other, faults } = checkReference(to, body)
     refuse(faults)
-    if (other === undefined) return
-    const [added] = await add(id, [other])
-    if (added === undefined || added === 'unknown') throw notFound(to, other)
-    if (added === 'full') throw full()
-    answer(ctx, recordText(to, added.row))
+    if (other !== undefined) await once(ctx, async trx => ({ text: await addOne(owner, other, trx) }))
   }
 
   const remove: Handler = async ctx => {
     const id = pathId(resource, ctx.params.id)
     parseNoQuery(ctx.querystring)
+    const precondition = preconditionOf(ctx.req.headers)
     assertAcceptsJson(ctx)
     const text = ctx.params.related ?? ''
     // What cannot be an id is no member of anything; 0 is nobody's id.
-    const outcome = await memberships.remove(id, parseId(text) ?? 0)
+    const outcome = await memberships.remove(id, parseId(text) ?? 0, precondition)
     if (outcome === 'unknown') throw notFound(resource, id)
+    if (outcome === 'changed') throw changed(id)
     const [one, other] = [`${resource.singular} ${id}`, `${to.singular} ${text}`]
     if (outcome === 'no member') throw new ApiError('membership_not_found', `${one} is not in ${other}`)
     answer(ctx, JSON.stringify({ meta: { status: 200, message: `${one} removed from ${other}` } }))

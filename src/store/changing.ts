@@ -4,19 +4,21 @@ import { type Resource, type Row, readRow, type Values } from '../resources/defi
 import type { Database } from './database.ts'
 import { isDuplicate } from './failures.ts'
 import { createGatherer, writeLimits } from './gather.ts'
-import { newVersion, renewGeneration } from './version.ts'
+import { newVersion, type Precondition, renewGeneration } from './version.ts'
 
 export interface Changing {
-  /** Changes some fields, or all. `exists` where the unique index forbids it, undefined where there is no such id. */
-  update(id: number, values: Values): Promise<Row | 'exists' | undefined>
+  /** Changes some fields, or all, where `precondition` holds for the version that it replaces. */
+  update(id: number, values: Values, precondition?: Precondition): Promise<ChangeOutcome>
 }
+
+/** `exists`: the unique index forbids it. `changed`: the precondition does not hold. Undefined: there is no such id. */
+type ChangeOutcome = Row | 'exists' | 'changed' | undefined
 
 interface Change {
   readonly id: number
   readonly values: Values
+  readonly precondition: Precondition | undefined
 }
-
-type Outcome = Row | 'exists' | undefined
 
 /** Each record at most once in a round, its changes in their order. */
 function roundsOf(changes: readonly Change[]): Change[][] {
@@ -43,14 +45,15 @@ export function createChanging(database: Database, resource: Resource): Changing
     return `UPDATE \`${table}\` JOIN (${first}${others}) AS changed ON changed.id = \`${table}\`.id SET ${assignments.join(', ')}`
   }
 
-  async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<Outcome[]> {
+  async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<ChangeOutcome[]> {
     // Locked in the order of their ids, so that two transactions never wait for each other's rows.
     const locked = await database.query(lockSql, [[...new Set(changes.map(({ id }) => id))]], trx)
     const rows = new Map(locked.map(readRow).map(row => [row.id, row]))
-    const outcomes = new Map<Change, Outcome>()
+    const outcomes = new Map<Change, ChangeOutcome>()
     for (const round of roundsOf(changes)) await applyRound(trx, rows, round, outcomes)
     // What changed nothing takes nothing from the cache.
-    if ([...outcomes.values()].some(outcome => outcome !== 'exists')) await renewGeneration(trx, resource)
+    if ([...outcomes.values()].some(outcome => typeof outcome === 'object'))
+      await renewGeneration(trx, resource)
     return changes.map(change => outcomes.get(change))
   }
 
@@ -59,11 +62,16 @@ export function createChanging(database: Database, resource: Resource): Changing
     trx: Knex.Transaction,
     rows: Map<number, Row>,
     round: readonly Change[],
-    outcomes: Map<Change, Outcome>,
+    outcomes: Map<Change, ChangeOutcome>,
   ): Promise<void> {
     const changed = round.flatMap(change => {
       const row = rows.get(change.id)
-      return row === undefined ? [] : [{ change, row: { ...row, ...change.values, version: newVersion() } }]
+      if (row === undefined) return []
+      if (change.precondition?.(row.version) === false) {
+        outcomes.set(change, 'changed')
+        return []
+      }
+      return [{ change, row: { ...row, ...change.values, version: newVersion() } }]
     })
     const storedAll = await storeAll(
       trx,
@@ -98,5 +106,5 @@ export function createChanging(database: Database, resource: Resource): Changing
     (changes: readonly Change[]) => database.transaction(trx => applyChanges(trx, changes)),
     writeLimits,
   )
-  return { update: (id, values) => update({ id, values }) }
+  return { update: (id, values, precondition) => update({ id, values, precondition }) }
 }

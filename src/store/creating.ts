@@ -8,10 +8,10 @@ import { createGatherer, writeLimits } from './gather.ts'
 import { newVersion } from './version.ts'
 
 export interface Creating {
-  /** Undefined where the unique index does not let it in. */
-  create(values: Values): Promise<Row | undefined>
+  /** Undefined where the unique index does not let it in. @param on a transaction that it is to be part of */
+  create(values: Values, on?: Knex.Transaction): Promise<Row | undefined>
   /** All in one transaction: every entry that the unique index lets in, the first of equals; undefined for the others. */
-  createAll(entries: readonly Values[]): Promise<(Row | undefined)[]>
+  createAll(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]>
 }
 
 interface NewRow {
@@ -52,15 +52,19 @@ export function createCreating(database: Database, counts: Counts, resource: Res
     return ids
   }
 
-  async function createAll(entries: readonly Values[]): Promise<(Row | undefined)[]> {
+  async function createAll(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]> {
     if (entries.length === 0) return []
     const rows = entries.map((values): NewRow => ({ values, version: newVersion() }))
-    const ids = await database.transaction(trx => insert(trx, rows))
+    const ids = await (on === undefined ? database.transaction(trx => insert(trx, rows)) : insert(on, rows))
     return rows.map(({ values, version }) => {
       const id = ids.get(version)
       return id === undefined ? undefined : readRow({ ...values, id, version })
     })
   }
 
-  return { createAll, create: createGatherer(createAll, writeLimits) }
+  const gathered = createGatherer((entries: readonly Values[]) => createAll(entries), writeLimits)
+  return {
+    createAll,
+    create: async (values, on) => (on === undefined ? gathered(values) : (await createAll([values], on))[0]),
+  }
 }

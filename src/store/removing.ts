@@ -1,13 +1,13 @@
 // Removing records, and with each its memberships.
 import type { Knex } from 'knex'
-import type { Resource } from '../resources/definition.ts'
+import { type Resource, readRow } from '../resources/definition.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from './counts.ts'
 import type { Database } from './database.ts'
-import { renewGeneration } from './version.ts'
+import { type Precondition, renewGeneration } from './version.ts'
 
 export interface Removing {
-  /** @returns whether there was such an id */
-  remove(id: number): Promise<boolean>
+  /** `changed`: `precondition` does not hold for its version. Undefined: there is no such id. */
+  remove(id: number, precondition?: Precondition): Promise<'removed' | 'changed' | undefined>
 }
 
 export function createRemoving(database: Database, counts: Counts, resource: Resource): Removing {
@@ -21,16 +21,17 @@ export function createRemoving(database: Database, counts: Counts, resource: Res
   }
 
   return {
-    remove: id =>
+    remove: (id, precondition) =>
       database.transaction(async trx => {
-        const found = await trx(table).where({ id }).forUpdate().first('id')
-        if (found === undefined) return false
+        const found = await trx(table).where({ id }).forUpdate().first('id', 'version')
+        if (found === undefined) return undefined
+        if (precondition?.(readRow(found).version) === false) return 'changed'
         const left = await leavings(trx, id)
         await trx(table).where({ id }).delete()
         await counts.record(trx, [recordChange(resource, id, -1), ...left])
         if (resource.generation !== undefined) await counts.forgetMembers(trx, resource, id)
         await renewGeneration(trx, resource)
-        return true
+        return 'removed'
       }),
   }
 }

@@ -11,6 +11,9 @@ export function newVersion(): number {
   return (high >>> 11) * 2 ** 32 + low
 }
 
+/** Whether a record in this version is the one that the client means to change. */
+export type Precondition = (version: number) => boolean
+
 /** Tells every cached include that holds a record of `resource` that it is out of date. */
 export async function renewGeneration(trx: Knex.Transaction, { generation }: Resource): Promise<void> {
   if (generation !== undefined) await trx(generation).where({ id: 1 }).update({ token: newVersion() })

@@ -32,7 +32,7 @@ test.serial(
     const entries = fc.array(fc.record({ first_name: name, last_name: name }), { maxLength: 30 })
     const property = fc.asyncProperty(entries, async pairs => {
       await database.knex('users').delete()
-      const created = await Promise.all(pairs.map(writes.create))
+      const created = await Promise.all(pairs.map(pair => writes.create(pair)))
       const made = created.filter(row => row !== undefined)
       t.deepEqual(made.map(namesOf).sort(), [...new Set(pairs.map(namesOf))].sort())
       const stored = await records.read(made.map(({ id }) => id).concat(0))
@@ -50,7 +50,8 @@ test.serial(
   async t => {
     const value = fc.oneof(name, fc.constant(null))
     const values = fc.record({ first_name: value, last_name: value }, { requiredKeys: [] })
-    const plan = fc.array(fc.record({ which: fc.nat(6), values }), { minLength: 1, maxLength: 25 })
+    const change = fc.record({ which: fc.nat(6), values, onlyFirst: fc.boolean() })
+    const plan = fc.array(change, { minLength: 1, maxLength: 25 })
     const property = fc.asyncProperty(plan, async changes => {
       await database.knex('users').delete()
       const rows = await writes.createAll(
@@ -59,13 +60,19 @@ test.serial(
       // Two of the seven are nobody's ids.
       const ids = [...rows.map(row => row?.id ?? 0), 2 ** 53 - 1, 2 ** 53 - 2]
       const outcomes = await Promise.all(
-        changes.map(({ which, values }) => writes.update(ids[which] ?? 0, values)),
+        changes.map(({ which, values, onlyFirst }) => {
+          const read = rows[which]?.version
+          return writes.update(ids[which] ?? 0, values, onlyFirst ? version => version === read : undefined)
+        }),
       )
       const expected = new Map<number, Row>(rows.flatMap(row => (row === undefined ? [] : [[row.id, row]])))
-      for (const [at, { which, values }] of changes.entries()) {
+      const changed = new Set<number>()
+      for (const [at, { which, values, onlyFirst }] of changes.entries()) {
         const outcome = outcomes[at]
         t.is(outcome === undefined, which > 4)
-        if (outcome === undefined || outcome === 'exists') continue
+        t.is(outcome === 'changed', onlyFirst && changed.has(which))
+        if (typeof outcome !== 'object') continue
+        changed.add(which)
         t.like(outcome, { ...values, id: ids[which] ?? 0 })
         expected.set(outcome.id, outcome)
       }
@@ -100,11 +107,13 @@ test.serial('only what changes a group takes the includes out of the cache', asy
   const before = await token()
   t.is(await groupWrites.update(2 ** 53 - 1, { name: 'x' }), undefined)
   t.true((await groupWrites.update(one?.id ?? 0, { name: 'two' })) === 'exists')
-  t.false(await groupWrites.remove(2 ** 53 - 1))
+  t.is(await groupWrites.update(one?.id ?? 0, { name: 'x' }, () => false), 'changed')
+  t.is(await groupWrites.remove(2 ** 53 - 1), undefined)
+  t.is(await groupWrites.remove(one?.id ?? 0, () => false), 'changed')
   t.is(await token(), before)
   await groupWrites.update(one?.id ?? 0, { name: 'uno' })
   const renamed = await token()
   t.not(renamed, before)
-  t.true(await groupWrites.remove(one?.id ?? 0))
+  t.is(await groupWrites.remove(one?.id ?? 0), 'removed')
   t.not(await token(), renamed)
 })

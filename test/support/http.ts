@@ -87,20 +87,28 @@ export function createClient(url: string) {
   }
 
   /** Sends `body` as JSON; a string is JSON already. */
-  function sendJson(method: string, path: string, body: unknown): Promise<Answer> {
+  function sendJson(
+    method: string,
+    path: string,
+    body: unknown,
+    headers?: http.OutgoingHttpHeaders,
+  ): Promise<Answer> {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
-    return send(method, path, headers, text)
+    const described = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+    return send(method, path, { ...described, ...headers }, text)
   }
 
   return {
     url,
     send,
     get: (path: string, headers?: http.OutgoingHttpHeaders) => send('GET', path, headers),
-    delete: (path: string) => send('DELETE', path),
-    post: (path: string, body: unknown) => sendJson('POST', path, body),
-    put: (path: string, body: unknown) => sendJson('PUT', path, body),
-    patch: (path: string, body: unknown) => sendJson('PATCH', path, body),
+    delete: (path: string, headers?: http.OutgoingHttpHeaders) => send('DELETE', path, headers),
+    post: (path: string, body: unknown, headers?: http.OutgoingHttpHeaders) =>
+      sendJson('POST', path, body, headers),
+    put: (path: string, body: unknown, headers?: http.OutgoingHttpHeaders) =>
+      sendJson('PUT', path, body, headers),
+    patch: (path: string, body: unknown, headers?: http.OutgoingHttpHeaders) =>
+      sendJson('PATCH', path, body, headers),
 
     /** Creates one resource and gives its id; throws where it is refused. */
     async create(collection: string, fields: object): Promise<number> {

@@ -1,0 +1,234 @@
+// ETags, 304 and 412: nobody is sent what they have already, nobody overwrites what they have not seen.
+import test from 'ava'
+import { expectError, expectOk } from '../support/expect.ts'
+import { type Answer, createClient } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService({ workers: 2 })
+// Several clients: their connections end at both workers.
+const clients = Array.from({ length: 8 }, () => createClient(service.url))
+const api = createClient(service.url)
+test.after.always(async t => {
+  for (const client of [api, ...clients]) client.close()
+  t.is(await service.stop(), 0)
+})
+
+let made = 0
+const person = () => ({ first_name: 'Con', last_name: `Ditional ${++made}` })
+const etagOf = ({ headers }: Answer): string => String(headers.etag)
+const etagAt = async (path: string) => etagOf(await api.get(path))
+
+/** A user in a group. */
+async function couple() {
+  const user = await api.create('/v1/users', person())
+  const group = await api.create('/v1/groups', { name: `Con ${++made}` })
+  await api.post(`/v1/users/${user}/groups`, { id: group })
+  return { user, group }
+}
+const readsOf = ({ user, group }: { user: number; group: number }) => [
+  `/v1/users/${user}`,
+  `/v1/users/${user}?include=groups`,
+  `/v1/users/${user}/groups`,
+  `/v1/groups/${group}`,
+  `/v1/users?id=${user}`,
+  `/v1/users?id=${user}&include=groups`,
+  `/v1/groups?id=${group}`,
+]
+
+test.serial('every read has a strong ETag, the same until something changes', async t => {
+  for (const path of readsOf(await couple())) {
+    const answer = await api.get(path)
+    t.regex(etagOf(answer), /^"[!#-~]+"$/, path)
+    t.is(answer.headers['cache-control'], 'no-cache')
+    for (const client of clients) t.is(etagOf(await client.get(path)), etagOf(answer), path)
+    const head = await api.send('HEAD', path)
+    t.is(etagOf(head), etagOf(answer), path)
+  }
+})
+
+test.serial('who has the current version is answered 304, without a body', async t => {
+  for (const path of readsOf(await couple())) {
+    const etag = await etagAt(path)
+    for (const header of [etag, `W/${etag}`, `"other", ${etag}`, '*'])
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await api.send(method, path, { 'if-none-match': header, 'request-id': 'known' })
+        t.is(answer.status, 304, `${method} ${path} ${header}`)
+        t.is(answer.text, '')
+        t.is(etagOf(answer), etag)
+        t.is(answer.headers['request-id'], 'known')
+        t.is(answer.headers['content-type'], undefined)
+      }
+    const whole = await api.get(path, { 'if-none-match': '"other"' })
+    expectOk(t, whole)
+    t.is(etagOf(whole), etag)
+    expectError(t, await api.get(path, { 'if-match': '"other"' }), 412, 'precondition_failed')
+    expectOk(t, await api.get(path, { 'if-match': etag }))
+  }
+})
+
+test.serial('no two answers of a path share an ETag, unless they are the same to the byte', async t => {
+  const both = await couple()
+  const { user, group } = both
+  const texts = new Map<string, string>()
+  const look = async () => {
+    for (const path of readsOf(both)) {
+      const answer = await api.get(path)
+      const key = `${path} ${etagOf(answer)}`
+      t.is(answer.text, texts.get(key) ?? answer.text, key)
+      texts.set(key, answer.text)
+    }
+  }
+  const changes = [
+    () => api.patch(`/v1/users/${user}`, person()),
+    () => api.put(`/v1/users/${user}`, {}),
+    () => api.put(`/v1/groups/${group}`, { name: `Con ${++made}` }),
+    () => api.delete(`/v1/users/${user}/groups/${group}`),
+    () => api.post(`/v1/users/${user}/groups`, { groups: [{ id: group }] }),
+    () => api.delete(`/v1/groups/${group}`),
+  ]
+  for (const change of changes) {
+    await look()
+    expectOk(t, await change())
+    if (change !== changes.at(-1)) await look()
+  }
+})
+
+test.serial('a write gives the new ETag, which lets the next one through', async t => {
+  const pair = person()
+  const created = await api.post('/v1/users', pair)
+  const path = `/v1/users/${created.body.id}`
+  t.is(etagOf(created), await etagAt(path))
+  const patched = await api.patch(path, { first_name: 'Connie' }, { 'if-match': etagOf(created) })
+  expectOk(t, patched)
+  t.not(etagOf(patched), etagOf(created))
+  const nothing = await api.patch(path, {}, { 'if-match': etagOf(patched) })
+  t.is(etagOf(nothing), etagOf(patched))
+  const put = await api.put(path, pair, { 'if-match': etagOf(nothing) })
+  expectOk(t, put)
+  t.is(etagOf(put), await etagAt(path))
+  expectOk(t, await api.delete(path, { 'if-match': etagOf(put) }))
+})
+
+test.serial('a write that has seen another version is answered 412, and changes nothing', async t => {
+  const both = await couple()
+  const { user, group } = both
+  const [path, complete, memberships] = [
+    `/v1/users/${user}`,
+    `/v1/users/${user}?include=groups`,
+    `/v1/users/${user}/groups`,
+  ]
+  const stale = await Promise.all([path, complete, memberships].map(etagAt))
+  expectOk(t, await api.patch(path, person()))
+  const { text } = await api.get(complete)
+  const none = (await etagAt(path)).replaceAll('"', '')
+  for (const refused of [...stale, `W/${await etagAt(path)}`, stale.join(', '), '"x"', `"${none}x"`, ''])
+    for (const send of [
+      () => api.put(path, person(), { 'if-match': refused }),
+      () => api.patch(path, person(), { 'if-match': refused }),
+      () => api.patch(path, {}, { 'if-match': refused }),
+      () => api.delete(path, { 'if-match': refused }),
+      () => api.post(memberships, { id: group }, { 'if-match': refused }),
+      () => api.post(memberships, { groups: [{ id: group }] }, { 'if-match': refused }),
+      () => api.delete(`${memberships}/${group}`, { 'if-match': refused }),
+    ])
+      expectError(t, await send(), 412, 'precondition_failed')
+  expectError(t, await api.put(path, {}, { 'if-none-match': '*' }), 412, 'precondition_failed')
+  expectError(
+    t,
+    await api.delete(path, { 'if-none-match': `W/${await etagAt(path)}` }),
+    412,
+    'precondition_failed',
+  )
+  t.is((await api.get(complete)).text, text)
+  expectOk(t, await api.patch(path, {}, { 'if-none-match': stale.join() }))
+})
+
+test.serial(
+  'an ETag that was read with include, or of the memberships, is good for a write as well',
+  async t => {
+    const { user, group } = await couple()
+    const path = `/v1/users/${user}`
+    for (const read of [path, `${path}?include=groups`, `${path}/groups`]) {
+      expectOk(t, await api.patch(path, person(), { 'if-match': `"x", ${await etagAt(read)}` }))
+      expectOk(t, await api.delete(`${path}/groups/${group}`, { 'if-match': await etagAt(read) }))
+      expectOk(t, await api.post(`${path}/groups`, { id: group }, { 'if-match': await etagAt(read) }))
+    }
+    const groupPath = `/v1/groups/${group}`
+    const before = await etagAt(groupPath)
+    expectOk(t, await api.put(groupPath, { name: `Con ${++made}` }, { 'if-match': before }))
+    expectError(t, await api.delete(groupPath, { 'if-match': before }), 412, 'precondition_failed')
+    expectOk(t, await api.delete(groupPath, { 'if-match': '*' }))
+  },
+)
+
+test.serial(
+  'what is wrong with the request or not there at all comes first, then the condition, then a conflict',
+  async t => {
+    const taken = person()
+    await api.create('/v1/users', taken)
+    const path = `/v1/users/${await api.create('/v1/users', person())}`
+    const stale = { 'if-match': '"x"' }
+    expectError(t, await api.patch(path, { first_name: 1 }, stale), 400, 'invalid_field')
+    expectError(t, await api.patch(path, taken, stale), 412, 'precondition_failed')
+    expectError(t, await api.patch(path, taken, { 'if-match': '*' }), 409, 'user_exists')
+    for (const headers of [stale, { 'if-match': '*' }, { 'if-none-match': '*' }]) {
+      expectError(t, await api.patch('/v1/users/9999999', person(), headers), 404, 'user_not_found')
+      expectError(t, await api.delete('/v1/users/9999999', headers), 404, 'user_not_found')
+      expectError(t, await api.get('/v1/users/9999999', headers), 404, 'user_not_found')
+      expectError(t, await api.post('/v1/users/9999999/groups', { id: 1 }, headers), 404, 'user_not_found')
+    }
+    for (const name of ['if-match', 'if-none-match'])
+      for (const broken of ['x', '"x', '"a" "b"', '*, "a"'])
+        for (const method of ['GET', 'DELETE'])
+          expectError(t, await api.send(method, path, { [name]: broken }), 400, 'malformed_request')
+  },
+)
+
+test.serial('a collection is there, but no ETag is its own', async t => {
+  const before = await api.count('/v1/users')
+  for (const headers of [
+    { 'if-match': '"x"' },
+    { 'if-match': await etagAt('/v1/users') },
+    { 'if-none-match': '*' },
+  ])
+    expectError(t, await api.post('/v1/users', person(), headers), 412, 'precondition_failed')
+  t.is(await api.count('/v1/users'), before)
+  for (const headers of [{ 'if-match': '*' }, { 'if-none-match': '"x"' }])
+    expectOk(t, await api.post('/v1/users', person(), headers))
+})
+
+test.serial('of 60 changes that have seen the same version exactly one is made', async t => {
+  for (const target of ['/v1/users', '/v1/groups']) {
+    const of = (name: string) => (target === '/v1/users' ? { first_name: name } : { name })
+    const fields = target === '/v1/users' ? person() : { name: `Con ${++made}` }
+    const path = `${target}/${await api.create(target, fields)}`
+    const etag = await etagAt(path)
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        (clients[index % clients.length] ?? api).patch(path, of(`racer ${index}`), { 'if-match': etag }),
+      ),
+    )
+    const [winner, ...others] = answers.filter(({ status }) => status === 200)
+    t.deepEqual(others, [])
+    for (const answer of answers) if (answer !== winner) expectError(t, answer, 412, 'precondition_failed')
+    const { text } = await api.get(path)
+    t.true(text === winner?.text)
+  }
+})
+
+test.serial('who reads, adds one and writes with If-Match loses no count', async t => {
+  const path = `/v1/users/${await api.create('/v1/users', { first_name: '0', last_name: 'Counter' })}`
+  const increment = async (client: typeof api): Promise<void> => {
+    const seen = await client.get(path)
+    const first_name = String(Number(seen.body.first_name) + 1)
+    const answer = await client.patch(path, { first_name }, { 'if-match': etagOf(seen) })
+    if (answer.status === 412) return increment(client)
+    expectOk(t, answer)
+  }
+  await Promise.all(
+    clients.map(async client => {
+      for (let round = 0; round < 10; round++) await increment(client)
+    }),
+  )
+  t.is((await api.get(path)).body.first_name, '80')
+})
