@@ -2,6 +2,7 @@
 import { Cluster, Redis } from 'ioredis'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
+import { afterFailure, attempt, type Breaker, closedBreaker, isOpen } from './breaker.ts'
 
 export interface Cache {
   /** One value a key, undefined where there is none or where Redis does not answer in time. */
@@ -21,11 +22,14 @@ const uncached: Cache = {
 }
 
 const LONGEST_RECONNECT_MS = 2000
+const breakerSettings = { failures: 3, pauseMs: 1000 }
 
 function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis | Cluster {
   const options = {
     commandTimeout: timeoutMs,
     connectTimeout: 10 * timeoutMs,
+    // A connection on which nothing comes back any more is made anew.
+    socketTimeout: 2 * timeoutMs,
     // While Redis is away a command fails at once: the database answers.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
@@ -36,6 +40,11 @@ function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis
     return new Cluster(url, { enableAutoPipelining: true, enableOfflineQueue: false, redisOptions: options })
   if (first.startsWith('redis+unix:')) return new Redis(new URL(first).pathname, options)
   return new Redis(first, options)
+}
+
+/** What was stored under `key`; a stored value says whose it is, so that no mixed-up answer passes for another. */
+function belonging(stored: unknown, key: string): string | undefined {
+  return typeof stored === 'string' && stored.startsWith(key) ? stored.slice(key.length) : undefined
 }
 
 /** @param settings.url one URL a node, several are a cluster; null is no cache */
@@ -61,29 +70,53 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
 
   async function writeMany(entries: readonly (readonly [string, string])[]): Promise<void> {
     const target = redis instanceof Cluster ? redis : redis.pipeline()
-    const written = entries.map(([key, value]) => target.set(key, value, 'EX', ttlSeconds))
+    const written = entries.map(([key, value]) => target.set(key, key + value, 'EX', ttlSeconds))
     await (target instanceof Cluster ? Promise.all(written) : target.exec())
+  }
+
+  let breaker: Breaker = closedBreaker
+  function change(to: Breaker, reason: string): void {
+    const [was, is] = [isOpen(breaker, breakerSettings), isOpen(to, breakerSettings)]
+    breaker = to
+    if (was !== is)
+      log.warn(
+        { reason },
+        is ? 'the cache is left alone: reads go to the database' : 'the cache is used again',
+      )
   }
 
   async function readAvailable(keys: readonly string[]): Promise<(string | undefined)[]> {
     try {
-      if (available) return (await readMany(keys)).map(value => value ?? undefined)
+      const found = await readMany(keys)
+      if (!Array.isArray(found) || found.length !== keys.length) throw new Error('this is no answer to MGET')
+      if (breaker.failures > 0) change(closedBreaker, 'it answers')
+      return found.map((value, at) => belonging(value, keys[at] ?? ''))
     } catch (error) {
+      change(afterFailure(breaker, breakerSettings, performance.now()), String(error))
       log.debug({ reason: String(error) }, 'the cache did not answer')
+      return keys.map(() => undefined)
     }
-    return keys.map(() => undefined)
+  }
+
+  async function readIfAllowed(keys: readonly string[]): Promise<(string | undefined)[]> {
+    const allowed = available ? attempt(breaker, breakerSettings, performance.now()) : undefined
+    if (allowed === undefined) return keys.map(() => undefined)
+    breaker = allowed
+    const values = readAvailable(keys)
+    // Nobody waits for an attempt that will hardly succeed.
+    return isOpen(allowed, breakerSettings) ? keys.map(() => undefined) : values
   }
 
   return {
     async read(keys) {
-      const values = await readAvailable(keys)
+      const values = await readIfAllowed(keys)
       const misses = values.filter(value => value === undefined).length
       counts.misses += misses
       counts.hits += values.length - misses
       return values
     },
     write(entries) {
-      if (!available) return
+      if (!available || isOpen(breaker, breakerSettings)) return
       writeMany(entries).catch(error => log.debug({ reason: String(error) }, 'the cache did not store'))
     },
     counts: () => ({ ...counts }),

@@ -11,6 +11,7 @@ import { fullPool } from './full-pool.ts'
 import { mysqlKilled } from './mysql-killed.ts'
 import { mysqlSilent } from './mysql-silent.ts'
 import { createPlug } from './plug.ts'
+import { redisFaults } from './redis-faults.ts'
 import type { Conditions, Scenario } from './scenario.ts'
 import { storm } from './storm.ts'
 
@@ -19,6 +20,7 @@ const scenarios: Record<string, Scenario> = {
   'mysql-silent': mysqlSilent,
   storm,
   'full-pool': fullPool,
+  'redis-faults': redisFaults,
 }
 
 const { values, positionals } = parseArgs({
@@ -60,7 +62,7 @@ async function main(): Promise<boolean> {
   try {
     return await runAll(
       chosen.map(([, scenario]) => scenario),
-      { short: values.short, mysql },
+      { short: values.short, mysql, redis },
     )
   } finally {
     await Promise.all([mysql.stop(), redis.stop()])

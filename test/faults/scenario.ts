@@ -6,6 +6,7 @@ export interface Conditions {
   readonly short: boolean
   /** Durable, as in production. */
   readonly mysql: Plug
+  readonly redis: Plug
 }
 
 export interface Scenario {
