@@ -17,23 +17,36 @@ export function setEtag(ctx: Context, etag: string): void {
 }
 
 /**
- * Answers a read: with 304 and no text where the client has it already.
- * @param etag of the text, without its quotes
+ * Says which version of a read this is, and answers with 304 where the client has it already.
+ * @param etag without its quotes
+ * @returns whether that was the answer
  * @throws ApiError `precondition_failed` or `malformed_request`
  */
-export function answerRead(ctx: Context, etag: string, text: string): void {
+export function answerUnmodified(ctx: Context, etag: string): boolean {
   const unmodified = isUnmodified(ctx.req.headers, etag)
   setEtag(ctx, etag)
   // Caches may keep it, but ask each time: no read is ever stale.
   ctx.set('Cache-Control', 'no-cache')
   if (unmodified) ctx.status = 304
-  else answer(ctx, text)
+  return unmodified
+}
+
+/**
+ * Answers a read: with 304 and no text where the client has it already.
+ * @param etag of the text, without its quotes
+ * @throws ApiError `precondition_failed` or `malformed_request`
+ */
+export function answerRead(ctx: Context, etag: string, text: string): void {
+  if (!answerUnmodified(ctx, etag)) answer(ctx, text)
+}
+
+/** @throws ApiError `not_acceptable` where the Accept header rules this media type out */
+export function assertAccepts(ctx: Context, type: string): void {
+  const accept = ctx.req.headers.accept
+  if (accept === undefined || accept === '*/*' || accept === type) return
+  if (ctx.accepts(type) === false)
+    throw new ApiError('not_acceptable', `the answer is ${type}, which the Accept header rules out`)
 }
 
 /** @throws ApiError `not_acceptable` where the Accept header rules JSON out */
-export function assertAcceptsJson(ctx: Context): void {
-  const accept = ctx.req.headers.accept
-  if (accept === undefined || accept === '*/*' || accept === 'application/json') return
-  if (ctx.accepts('application/json') === false)
-    throw new ApiError('not_acceptable', 'the answer is application/json, which the Accept header rules out')
-}
+export const assertAcceptsJson = (ctx: Context): void => assertAccepts(ctx, 'application/json')

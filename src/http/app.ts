@@ -1,11 +1,13 @@
 // The middleware stack and the route table, on one screen.
 import type { RequestListener } from 'node:http'
-import { Router } from '@koa/router'
 import Koa from 'koa'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Resource } from '../resources/definition.ts'
 import { groups } from '../resources/groups.ts'
+import { describeMemberships } from '../resources/openapi/memberships.ts'
+import { describeReads } from '../resources/openapi/reads.ts'
+import { describeWrites } from '../resources/openapi/writes.ts'
 import { createReadHandlers } from '../resources/reading.ts'
 import { createRelationHandlers } from '../resources/relations.ts'
 import { users } from '../resources/users.ts'
@@ -20,8 +22,10 @@ import { createMemberships } from '../store/memberships.ts'
 import { createRecords } from '../store/records.ts'
 import { createWrites } from '../store/writes.ts'
 import { createReadBody } from './body.ts'
+import { documentRoutes } from './docs.ts'
 import { createEdge } from './edge.ts'
 import { createOnce } from './idempotency.ts'
+import { createRouter, type Route } from './routes.ts'
 import { createUnrouted } from './unrouted.ts'
 
 export interface AppDependencies {
@@ -32,7 +36,7 @@ export interface AppDependencies {
   readonly log: Log
 }
 
-function addRoutes(router: Router, resource: Resource, dependencies: AppDependencies): void {
+function routesOf(resource: Resource, dependencies: AppDependencies): Route[] {
   const { limits, database, cache, keys } = dependencies
   const { plural, relation } = resource
   const records = createRecords(database, resource)
@@ -46,31 +50,43 @@ function addRoutes(router: Router, resource: Resource, dependencies: AppDependen
 
   const reading = createReadHandlers({ resource, database, records, lookups, includes, limits })
   const writing = createWriteHandlers({ resource, lookups, writes, readBody, once, limits })
-  router.get(`/v1/${plural}`, reading.list)
-  router.post(`/v1/${plural}`, writing.create)
-  router.get(`/v1/${plural}/:id`, reading.get)
-  router.put(`/v1/${plural}/:id`, writing.replace)
-  router.patch(`/v1/${plural}/:id`, writing.patch)
-  router.delete(`/v1/${plural}/:id`, writing.remove)
-
-  if (relation === undefined) return
+  const readSays = describeReads(resource, limits)
+  const writeSays = describeWrites(resource, limits)
+  const all = `/v1/${plural}`
+  const one = `${all}/:id`
+  const routes: Route[] = [
+    { method: 'get', path: all, handler: reading.list, operation: readSays.list },
+    { method: 'post', path: all, handler: writing.create, operation: writeSays.create },
+    { method: 'get', path: one, handler: reading.get, operation: readSays.get },
+    { method: 'put', path: one, handler: writing.replace, operation: writeSays.replace },
+    { method: 'patch', path: one, handler: writing.patch, operation: writeSays.patch },
+    { method: 'delete', path: one, handler: writing.remove, operation: writeSays.remove },
+  ]
+  if (relation === undefined) return routes
   const memberships = createMemberships(database, counts, resource, relation, limits.membershipsPerUser)
   const related = createRelationHandlers({ resource, relation, lookups, memberships, readBody, once, limits })
-  router.get(`/v1/${plural}/:id/${relation.name}`, related.list)
-  router.post(`/v1/${plural}/:id/${relation.name}`, related.create)
-  router.delete(`/v1/${plural}/:id/${relation.name}/:related`, related.remove)
+  const said = describeMemberships(resource, relation, limits)
+  const members = `${one}/${relation.name}`
+  return [
+    ...routes,
+    { method: 'get', path: members, handler: related.list, operation: said.list },
+    { method: 'post', path: members, handler: related.create, operation: said.create },
+    { method: 'delete', path: `${members}/:related`, handler: related.remove, operation: said.remove },
+  ]
 }
 
 /** @returns what answers the requests of every data port */
 export function createApp(dependencies: AppDependencies): RequestListener {
   const { limits, log } = dependencies
-  const router = new Router({ sensitive: true, strict: true })
-  for (const resource of [users, groups]) addRoutes(router, resource, dependencies)
+  const resources = [users, groups]
+  const routes = resources.flatMap(resource => routesOf(resource, dependencies))
+  // Two routers: what is asked all the time is not held against what few ask for.
+  const routers = [routes, documentRoutes(resources, routes, limits)].map(createRouter)
 
   const app = new Koa()
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))
   app.use(createEdge(limits, log))
-  app.use(router.routes())
-  app.use(createUnrouted(router))
+  for (const router of routers) app.use(router.routes())
+  app.use(createUnrouted(routers))
   return app.callback()
 }

@@ -7,7 +7,8 @@ import type { Log } from '../log.ts'
 import { answer } from './answer.ts'
 import { ApiError, errorBody } from './errors.ts'
 
-const saneToken = /^[A-Za-z0-9._~+/=-]{1,128}$/
+/** What a client may call its request: other values are not repeated. */
+export const saneToken = /^[A-Za-z0-9._~+/=-]{1,128}$/
 
 function requestIdOf({ headers }: IncomingMessage): string {
   const sent = headers['request-id']

@@ -5,6 +5,8 @@ export interface TextField {
   readonly maxCodePoints: number
   /** `create`: needed by POST, may be removed later. `always`: never missing. */
   readonly required: 'create' | 'always'
+  /** A value that the document shows. */
+  readonly example: string
 }
 
 /** A many-to-many relation, kept in a table of pairs. */
@@ -24,6 +26,8 @@ export interface Resource {
   readonly singular: string
   /** Names the path, the wrapper of a collection and the table: `users`. */
   readonly plural: string
+  /** What one of it is, for people: a sentence of the document. */
+  readonly description: string
   readonly fields: Readonly<Record<string, TextField>>
   /** No two may agree in all of these fields. The database's unique index decides. */
   readonly unique: readonly string[]

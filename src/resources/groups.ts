@@ -4,7 +4,8 @@ import type { Resource } from './definition.ts'
 export const groups: Resource = {
   singular: 'group',
   plural: 'groups',
-  fields: { name: { maxCodePoints: 255, required: 'always' } },
+  description: 'What people can be in together. No two have the same name.',
+  fields: { name: { maxCodePoints: 255, required: 'always', example: 'Analysts' } },
   unique: ['name'],
   generation: 'group_generation',
 }

@@ -7,6 +7,10 @@ import { filterNames, parseFilter } from './filters.ts'
 
 const DEFAULT_RECORDS_PER_PAGE = 100
 
+/** How many records a page has where the request does not say. */
+export const unpagedRecords = (limits: QueryLimits): number =>
+  Math.min(DEFAULT_RECORDS_PER_PAGE, limits.recordsPerPage)
+
 export interface Paging {
   readonly startIndex: number
   readonly recordsPerPage: number
@@ -153,12 +157,7 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
     const message = `${filters.length} filters are given, at most ${limits.filters} are allowed`
     reading.faults.push({ code: 'limit_exceeded', message })
   }
-  const paging = readPaging(
-    reading,
-    pairs,
-    Math.min(DEFAULT_RECORDS_PER_PAGE, limits.recordsPerPage),
-    limits.recordsPerPage,
-  )
+  const paging = readPaging(reading, pairs, unpagedRecords(limits), limits.recordsPerPage)
   refuse(reading.faults)
   return { ...paging, filters, sort, include }
 }

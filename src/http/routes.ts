@@ -1,0 +1,15 @@
+// What a route is, and the router that a table of them makes.
+import { Router } from '@koa/router'
+import type { Handler } from '../resources/handlers.ts'
+import type { DescribedRoute } from '../resources/openapi.ts'
+
+export interface Route extends DescribedRoute {
+  readonly handler: Handler
+}
+
+/** Paths are matched to the letter: case and a trailing slash count. */
+export function createRouter(routes: readonly Route[]): Router {
+  const router = new Router({ sensitive: true, strict: true })
+  for (const { method, path, handler } of routes) router[method](path, handler)
+  return router
+}

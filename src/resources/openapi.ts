@@ -1,0 +1,63 @@
+// The OpenAPI 3.1 document: every route, with what is said of it, and the schemas of every resource.
+import type { Resource } from './definition.ts'
+import { requestIdParameter } from './openapi/parameters.ts'
+import { anyFailure, headerComponents, type Operation } from './openapi/responses.ts'
+import { capital, commonSchemas, type DocumentLimits, schemasOf } from './openapi/schemas.ts'
+
+/** A route of the service, and what the document says of it. */
+export interface DescribedRoute {
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
+  /** With parameters as `:id`. */
+  readonly path: string
+  readonly operation: Operation
+}
+
+const introduction = ({ bodyBytes, urlBytes, headerBytes }: DocumentLimits): string =>
+  `Users and groups, and who is in which.
+
+Bodies are JSON in UTF-8, of ${bodyBytes} bytes at most; a URL has ${urlBytes} bytes at most, all headers together ${headerBytes}.
+Every answer is JSON with a \`meta\`: its \`status\` mirrors the HTTP status, and a failure has a \`code\` to program against, a \`message\` for people, and in \`errors\` every fault of the request.
+An unknown parameter or field is refused, never ignored. All comparison of names is exact, to the last code point.
+
+\`HEAD\` is possible wherever \`GET\` is, and answers the same without the body. \`OPTIONS\` answers 204 with the methods of a path in \`Allow\`, as does 405 for a method that it does not have.`
+
+/** One object for each path, with an operation for each of its methods. */
+function pathsOf(routes: readonly DescribedRoute[]): Record<string, Record<string, unknown>> {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const { method, path, operation } of routes) {
+    const template = path.replaceAll(/:(\w+)/g, '{$1}')
+    paths[template] ??= { parameters: [{ $ref: '#/components/parameters/RequestId' }] }
+    Object.assign(paths[template], { [method]: operation })
+  }
+  return paths
+}
+
+/** The whole document as JSON text. */
+export function openApi(
+  resources: readonly Resource[],
+  routes: readonly DescribedRoute[],
+  limits: DocumentLimits,
+): string {
+  return JSON.stringify({
+    openapi: '3.1.1',
+    info: {
+      title: 'users-api',
+      version: '1',
+      description: introduction(limits),
+      license: { name: 'All rights reserved', identifier: 'LicenseRef-AllRightsReserved' },
+    },
+    servers: [{ url: '/', description: 'The server that this document comes from.' }],
+    security: [],
+    tags: [
+      ...resources.map(({ plural, description }) => ({ name: capital(plural), description })),
+      { name: 'Document', description: 'This document, and the page that shows it.' },
+    ],
+    paths: pathsOf(routes),
+    components: {
+      schemas: Object.assign(commonSchemas(), ...resources.map(resource => schemasOf(resource, limits))),
+      parameters: { RequestId: requestIdParameter },
+      headers: headerComponents,
+      responses: { Failure: anyFailure(limits) },
+    },
+  })
+}

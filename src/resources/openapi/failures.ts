@@ -1,0 +1,77 @@
+// What can go wrong with an operation, as examples: thrown by the code that checks requests, wherever it can be asked.
+import { ApiError, type Fault, refuse } from '../../http/errors.ts'
+import { entriesOf, notAnObject } from '../batch.ts'
+import type { Resource } from '../definition.ts'
+import { checkBody, checkReference, type JsonObject, type Mode } from '../validation.ts'
+import * as examples from './examples.ts'
+import type { DocumentLimits } from './schemas.ts'
+
+/** The error that `work` throws. */
+function thrownBy(work: () => unknown): ApiError {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof ApiError) return error
+    throw error
+  }
+  throw new Error('an example of a failure does not fail')
+}
+
+/** The first of each code. */
+const distinct = (errors: readonly ApiError[]): ApiError[] =>
+  [...new Map(errors.toReversed().map(error => [error.code, error])).values()].toReversed()
+
+/** @param parse reads the parameters. @param wrong query strings that it refuses */
+export function queryFailures(parse: (search: string) => unknown, ...wrong: readonly string[]): ApiError[] {
+  return [
+    new ApiError('malformed_request', 'the path is not percent-encoded UTF-8'),
+    ...['colour=red', ...wrong, 'colour=%ff'].map(search => thrownBy(() => parse(search))),
+  ]
+}
+
+const errorsOf = (faults: readonly Fault[]): ApiError[] =>
+  faults.length === 0 ? [] : [thrownBy(() => refuse(faults))]
+
+/** Those of any body in JSON. */
+const readingFailures = ({ bodyBytes }: DocumentLimits): ApiError[] => [
+  new ApiError('malformed_json', 'the body is not JSON: it is empty'),
+  notAnObject('the body'),
+  new ApiError('content_too_large', `the body is over the limit of ${bodyBytes} bytes`),
+  new ApiError(
+    'unsupported_media_type',
+    'the content type "text/plain" is not supported, allowed is application/json in UTF-8',
+  ),
+]
+
+/** Those of a body that is a record. */
+export function recordFailures(resource: Resource, mode: Mode, limits: DocumentLimits): ApiError[] {
+  const whole = examples.fields(resource)
+  const withAll = (value: unknown) => Object.fromEntries(Object.keys(whole).map(name => [name, value]))
+  const bodies: JsonObject[] = [withAll(null), withAll(''), { ...whole, colour: 'red' }, { ...whole, id: 2 }]
+  const wrong = bodies.flatMap(body => errorsOf(checkBody(resource, body, mode, 1).faults))
+  return [...readingFailures(limits), ...distinct(wrong)]
+}
+
+/** Those of a body that names records of `to`. */
+export function referenceFailures(to: Resource, limits: DocumentLimits): ApiError[] {
+  const bodies: JsonObject[] = [{}, { id: 'one' }, { ...examples.reference, colour: 'red' }]
+  const wrong = bodies.flatMap(body => errorsOf(checkReference(to, body).faults))
+  return [...readingFailures(limits), ...distinct(wrong)]
+}
+
+/** Those of a body that is a batch in the field `name`. */
+export function batchFailures(name: string, { batchEntries }: DocumentLimits): ApiError[] {
+  return [[], new Array(batchEntries + 1)].map(entries =>
+    thrownBy(() => entriesOf({ [name]: entries }, name, batchEntries)),
+  )
+}
+
+/** Those of a request that may have an Idempotency-Key. */
+export const keyFailures: readonly ApiError[] = [
+  new ApiError(
+    'request_in_progress',
+    'a request with this Idempotency-Key is in progress, please try again',
+    { headers: { 'Retry-After': '1' } },
+  ),
+  new ApiError('idempotency_key_reused', 'this Idempotency-Key belongs to another request'),
+]

@@ -1,0 +1,125 @@
+// A service's OpenAPI document, and whether answers are as it says.
+import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { ExecutionContext } from 'ava'
+import type { Answer } from './http.ts'
+
+interface Response {
+  $ref?: string
+  headers?: Record<string, { $ref: string }>
+  content?: Record<string, { schema: AnySchemaObject }>
+}
+
+export interface Operation {
+  operationId: string
+  parameters: { name: string; in: string; description?: string; schema: AnySchemaObject }[]
+  requestBody?: { content: Record<string, { schema: AnySchemaObject }> }
+  responses: Record<string, Response>
+}
+
+/** As much of it as the tests read. */
+export interface Document {
+  openapi: string
+  paths: Record<string, Record<string, Operation>>
+  components: {
+    schemas: Record<string, AnySchemaObject>
+    headers: Record<string, { required?: boolean; schema: AnySchemaObject }>
+    responses: Record<string, Response>
+  }
+}
+
+export interface DocumentedOperation {
+  path: string
+  method: string
+  operation: Operation
+}
+
+const methods = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options', 'trace']
+
+/** Every operation of the document, with its path and its method in capitals. */
+export const operationsOf = ({ paths }: Document): DocumentedOperation[] =>
+  Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => methods.includes(method))
+      .map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  )
+
+/** The same schemas, but what they do not name is not allowed: an answer has nothing that is not documented. */
+function closed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(closed)
+  if (typeof value !== 'object' || value === null) return value
+  const copy = Object.fromEntries(Object.entries(value).map(([key, part]) => [key, closed(part)]))
+  return 'properties' in copy && copy.type === 'object' ? { additionalProperties: false, ...copy } : copy
+}
+
+/** The codes of failures that a response says it can have. */
+export function codesOf(response: Response | undefined): string[] {
+  const { schema } = response?.content?.['application/json'] ?? {}
+  return schema?.properties?.meta?.properties?.code?.enum ?? []
+}
+
+/** What HTTP itself brings, and what stands on every answer for the browser's sake. */
+const undocumented = new Set(['connection', 'content-length', 'content-type', 'date', 'keep-alive'])
+
+export type Contract = ReturnType<typeof createContract>
+
+export function createContract(document: Document) {
+  const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true })
+  addFormats.default(ajv)
+  // The document is no schema itself, but what the references in its schemas start from.
+  ajv.addVocabulary(Object.keys(document))
+  ajv.addSchema({ $id: 'document', ...Object(closed(document)) })
+  const { components } = document
+
+  /** What is wrong with `value`; undefined where it is as the schema at this place of the document. */
+  function faultsAt(place: readonly string[], value: unknown): string | undefined {
+    const pointer = place.map(part => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))
+    const validate = ajv.getSchema(`document#/${pointer.join('/')}`)
+    if (validate === undefined) throw new Error(`the document has no schema at ${pointer.join('/')}`)
+    return validate(value) === true ? undefined : ajv.errorsText(validate.errors)
+  }
+
+  function checkHeaders(t: ExecutionContext, documented: string[], { headers, text }: Answer): void {
+    const named = new Set(documented.map(name => name.toLowerCase()))
+    for (const name of documented) {
+      const header = components.headers[name]
+      const value = headers[name.toLowerCase()]
+      if (header?.required) t.truthy(value, `${name} is missing: ${text}`)
+      if (value === undefined) continue
+      const typed = header?.schema.type === 'integer' ? Number(value) : value
+      t.is(faultsAt(['components', 'headers', name, 'schema'], typed), undefined)
+    }
+    const others = Object.keys(headers).filter(name => !named.has(name) && !undocumented.has(name))
+    t.deepEqual(others, [], text)
+  }
+
+  return {
+    faultsAt,
+
+    /** The answer is one that the document says this operation can give; of `default` unless its status is named. */
+    check(t: ExecutionContext, { path, method, operation }: DocumentedOperation, answer: Answer): void {
+      const status = operation.responses[answer.status] === undefined ? 'default' : String(answer.status)
+      const what = `${method} ${path} ${answer.status}: ${answer.text}`
+      const own = ['paths', path, method.toLowerCase(), 'responses', status]
+      const common = operation.responses[status]?.$ref?.split('/').slice(1)
+      const response =
+        common === undefined ? operation.responses[status] : components.responses[common.at(-1) ?? '']
+      if (response === undefined) {
+        t.fail(what)
+        return
+      }
+      checkHeaders(t, Object.keys(response.headers ?? {}), answer)
+      if (response.content === undefined) {
+        t.is(answer.text, '', what)
+        return
+      }
+      const type = `${answer.headers['content-type']}`.split(';')[0] ?? ''
+      if (response.content[type] === undefined) {
+        t.fail(`${type} is not documented: ${what}`)
+        return
+      }
+      const value = type === 'application/json' ? answer.body : answer.text
+      t.is(faultsAt([...(common ?? own), 'content', type, 'schema'], value), undefined, what)
+    },
+  }
+}
