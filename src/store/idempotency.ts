@@ -26,6 +26,13 @@ export interface IdempotencyKeys {
   removeExpired(): Promise<void>
 }
 
+/** A row, complete. */
+interface Kept extends KeptAnswer {
+  readonly fingerprint: string
+  /** 1 or 0. */
+  readonly expired: number
+}
+
 type Work = (trx: Knex.Transaction) => Promise<KeptAnswer>
 
 const table = 'idempotency_keys'
@@ -47,26 +54,33 @@ const inProgress = (cause: unknown) =>
 export function createIdempotencyKeys(database: Database, keepSeconds: number): IdempotencyKeys {
   const expired = (on: Knex) => on.raw('created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND', [keepSeconds])
 
-  /**
-   * Takes the key for this transaction, which holds its row until the end. Never waits for another one that has it.
-   * @returns the request and the answer that are kept under it
-   */
-  async function claim(trx: Knex.Transaction, key: string, fingerprint: string) {
+  /** Without a lock only what is committed is seen, and so complete. */
+  async function find(trx: Knex.Transaction, key: string, locked: boolean): Promise<Kept | undefined> {
+    const found = trx(table)
+      .where({ idempotency_key: key })
+      .first('fingerprint', 'status', 'location', 'etag', 'body', trx.raw('? AS expired', [expired(trx)]))
+    return locked ? found.forUpdate().noWait() : found
+  }
+
+  /** Takes the key for this transaction, which holds its row until the end, if it can be had without waiting. */
+  async function claim(trx: Knex.Transaction, key: string, fingerprint: string): Promise<Kept | undefined> {
+    const kept = await find(trx, key, true)
+    if (kept?.expired === 0) return kept
+    if (kept !== undefined) await trx(table).where({ idempotency_key: key }).delete()
+    await trx(table).insert({ idempotency_key: key, fingerprint, created_at: trx.raw('UTC_TIMESTAMP()') })
+    return undefined
+  }
+
+  /** @returns the request and the answer that are kept under the key; undefined where it is now ours */
+  async function keptOrClaimed(trx: Knex.Transaction, key: string, fingerprint: string) {
     try {
-      const kept: (KeptAnswer & { fingerprint: string; expired: number }) | undefined = await trx(table)
-        .where({ idempotency_key: key })
-        .forUpdate()
-        .noWait()
-        .first('fingerprint', 'status', 'location', 'etag', 'body', trx.raw('? AS expired', [expired(trx)]))
-      if (kept?.expired === 0) return kept
-      if (kept !== undefined) await trx(table).where({ idempotency_key: key }).delete()
-      const created_at = trx.raw('UTC_TIMESTAMP()')
-      await trx(table).insert({ idempotency_key: key, fingerprint, created_at })
-      return undefined
+      return await claim(trx, key, fingerprint)
     } catch (error) {
-      // Somebody holds the row; or there was none yet, and somebody was faster to make it.
-      if (isLocked(error) || isDuplicate(error)) throw inProgress(error)
-      throw error
+      if (!isLocked(error) && !isDuplicate(error)) throw error
+      // Somebody holds the row, be it only to read it as well, or was faster to make it.
+      const kept = await find(trx, key, false)
+      if (kept?.expired === 0) return kept
+      throw inProgress(error)
     }
   }
 
@@ -86,7 +100,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   return {
     once: (key, fingerprint, work) =>
       database.transaction(async trx => {
-        const kept = await claim(trx, key, fingerprint)
+        const kept = await keptOrClaimed(trx, key, fingerprint)
         if (kept !== undefined && kept.fingerprint !== fingerprint)
           throw new ApiError('idempotency_key_reused', 'this Idempotency-Key belongs to another request')
         if (kept !== undefined) return { ...kept, replayed: true }

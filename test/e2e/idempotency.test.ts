@@ -1,0 +1,240 @@
+// Idempotency-Key: however often a POST is sent, through whichever worker, it is done once and has one answer.
+import test, { type ExecutionContext } from 'ava'
+import mysql from 'mysql2/promise'
+import { expectError, expectOk } from '../support/expect.ts'
+import { type Answer, createClient } from '../support/http.ts'
+import { createOperator } from '../support/operator.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService({
+  workers: 2,
+  config: { idempotency: { keepSeconds: 3600, removeEveryMs: 100 } },
+})
+// Several clients: their connections end at both workers.
+const clients = Array.from({ length: 8 }, () => createClient(service.url))
+const api = createClient(service.url)
+const database = await mysql.createConnection(service.database)
+test.after.always(async t => {
+  for (const client of [api, ...clients]) client.close()
+  await database.end()
+  t.is(await service.stop(), 0)
+})
+
+let made = 0
+const person = () => ({ first_name: 'Ida', last_name: `Potent ${++made}` })
+const newKey = () => `key-${++made}`
+const withKey = (key: string) => ({ 'idempotency-key': key })
+const count = ({ last_name }: { last_name: string }) =>
+  api.count(`/v1/users?last_name=${encodeURIComponent(last_name)}`)
+
+/** The answer is `first` again, to the byte, and says so. */
+function expectReplay(t: ExecutionContext, answer: Answer, first: Answer): void {
+  t.is(answer.headers['idempotent-replayed'], 'true', answer.text)
+  t.is(answer.text, first.text)
+  t.is(answer.status, first.status)
+  for (const name of ['location', 'etag', 'content-type']) t.is(answer.headers[name], first.headers[name])
+}
+
+async function expectOnce(t: ExecutionContext, path: string, body: unknown): Promise<Answer> {
+  const key = newKey()
+  const first = await api.post(path, body, withKey(key))
+  t.is(first.headers['idempotent-replayed'], undefined)
+  for (const client of clients) expectReplay(t, await client.post(path, body, withKey(key)), first)
+  return first
+}
+
+test.serial('a repeated POST is answered as at first, whatever has become of it since', async t => {
+  const [one, two, three] = [person(), person(), person()]
+  const created = await expectOnce(t, '/v1/users', one)
+  expectOk(t, created)
+  t.is(await count(one), 1)
+  const path = String(created.headers.location)
+  t.is(created.headers.etag, (await api.get(path)).headers.etag)
+
+  const batch = await expectOnce(t, '/v1/users', { users: [two, {}, one, three] })
+  t.like(batch.body.meta, { status: 200, created: 2, failed: 2 })
+  const group = await expectOnce(t, '/v1/groups', { name: newKey() })
+  const member = await expectOnce(t, `${path}/groups`, { id: group.body.id })
+  t.is(member.body.id, group.body.id)
+  const members = await expectOnce(t, `${path}/groups`, { groups: [{ id: group.body.id }, { id: 9999999 }] })
+  t.like(members.body.meta, { created: 0, failed: 1 })
+
+  const key = newKey()
+  const four = person()
+  const first = await api.post('/v1/users', four, withKey(key))
+  expectOk(t, await api.delete(String(first.headers.location)))
+  expectReplay(t, await api.post('/v1/users', four, withKey(key)), first)
+  t.is(await count(four), 0)
+})
+
+test.serial('what the database refuses is kept as well', async t => {
+  const pair = person()
+  const id = await api.create('/v1/users', pair)
+  const key = newKey()
+  const refused = await api.post('/v1/users', pair, withKey(key))
+  expectError(t, refused, 409, 'user_exists')
+  expectOk(t, await api.delete(`/v1/users/${id}`))
+  expectReplay(t, await api.post('/v1/users', pair, withKey(key)), refused)
+  t.is(await count(pair), 0)
+  expectError(t, await expectOnce(t, `/v1/users/${id}/groups`, { id: 1 }), 404, 'user_not_found')
+})
+
+test.serial('what is wrong with a request itself is not kept', async t => {
+  const key = newKey()
+  for (const body of [{}, { users: [] }, 'no JSON'])
+    t.is((await api.post('/v1/users', body, withKey(key))).status, 400)
+  t.is((await api.post('/v1/users?x=1', person(), withKey(key))).status, 400)
+  t.is((await api.post('/v1/users', person(), { ...withKey(key), 'if-match': '"x"' })).status, 412)
+  const created = await api.post('/v1/users', person(), withKey(key))
+  expectOk(t, created)
+  t.is(created.headers['idempotent-replayed'], undefined)
+})
+
+test.serial('a key stands for one request only', async t => {
+  const key = newKey()
+  const [pair, other] = [person(), person()]
+  const first = await api.post('/v1/users', pair, withKey(key))
+  const attempts: [path: string, body: unknown][] = [
+    ['/v1/users', other],
+    ['/v1/users', { users: [pair] }],
+    ['/v1/users', ` ${JSON.stringify(pair)}`],
+    ['/v1/groups', { name: newKey() }],
+    [`${first.headers.location}/groups`, { id: 1 }],
+  ]
+  for (const [path, body] of attempts)
+    expectError(t, await api.post(path, body, withKey(key)), 422, 'idempotency_key_reused')
+  t.is(await count(other), 0)
+  expectReplay(t, await api.post('/v1/%75sers', pair, withKey(key)), first)
+  for (const different of [key.toUpperCase(), `${key}-`, `"${key}"`])
+    expectError(t, await api.post('/v1/users', pair, withKey(different)), 409, 'user_exists')
+})
+
+test.serial('a key is 1 to 255 visible ASCII characters; other methods have none', async t => {
+  const pair = person()
+  for (const bad of ['', 'a b', 'a\tb', 'x'.repeat(256), 'schlüssel', 'two, keys'])
+    expectError(t, await api.post('/v1/users', pair, withKey(bad)), 400, 'malformed_request')
+  const twice = { 'idempotency-key': ['a', 'a'] }
+  expectError(t, await api.post('/v1/users', pair, twice), 400, 'malformed_request')
+  t.is(await count(pair), 0)
+  for (const good of ['x', '!~', 'x'.repeat(255), crypto.randomUUID()])
+    await expectOk(t, await api.post('/v1/users', person(), withKey(good)))
+  const id = await api.create('/v1/users', pair)
+  for (const round of ['once', 'twice'])
+    expectOk(t, await api.patch(`/v1/users/${id}`, { first_name: round }, withKey('x')))
+})
+
+test.serial(
+  'of 40 requests with one key at once one is done; the others are told so, or to wait',
+  async t => {
+    for (const many of [false, true]) {
+      const pair = person()
+      const body = many ? { users: [pair, person()] } : pair
+      const key = withKey(newKey())
+      const answers = await Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          (clients[index % clients.length] ?? api).post('/v1/users', body, key),
+        ),
+      )
+      const [first, ...more] = answers.filter(
+        ({ status, headers }) => status === 200 && headers['idempotent-replayed'] === undefined,
+      )
+      t.deepEqual(more, [])
+      if (first === undefined) return t.fail('nobody came first')
+      for (const answer of answers)
+        if (answer.status === 409) {
+          expectError(t, answer, 409, 'request_in_progress')
+          t.is(answer.headers['retry-after'], '1')
+        } else if (answer !== first) expectReplay(t, answer, first)
+      expectReplay(t, await api.post('/v1/users', body, key), first)
+      t.is(await count(pair), 1)
+    }
+  },
+)
+
+/** Until nobody holds the key any more: a transaction whose connection is gone, or who removes it. */
+async function insist(path: string, body: unknown, key: Record<string, string>): Promise<Answer> {
+  const answer = await api.post(path, body, key)
+  return answer.body.meta.code === 'request_in_progress' ? insist(path, body, key) : answer
+}
+
+/** Another transaction that has not yet decided whether it creates the pair: whoever creates it has to wait. */
+async function reserve(pair: ReturnType<typeof person>): Promise<void> {
+  await database.beginTransaction()
+  await database.query('INSERT INTO users SET ?, version = 1', pair)
+}
+
+test.serial('a request that is in progress is answered 409 at once, not when the other one ends', async t => {
+  const pair = person()
+  const key = withKey(newKey())
+  await reserve(pair)
+  const both = [api, clients[0] ?? api].map(client => client.post('/v1/users', pair, key))
+  // One of them waits for us: who answers before we let go is the other one.
+  expectError(t, await Promise.race(both), 409, 'request_in_progress')
+  await database.rollback()
+  t.deepEqual((await Promise.all(both)).map(({ status }) => status).sort(), [200, 409])
+  t.is(await count(pair), 1)
+})
+
+test.serial('workers killed in the middle leave nothing, and a later request does it', async t => {
+  const pair = person()
+  const body = { users: [person(), pair, person()] }
+  const key = withKey(newKey())
+  await reserve(pair)
+  const both = [api, clients[0] ?? api].map(client =>
+    client.post('/v1/users', body, key).catch((error: Error) => error),
+  )
+  // One of them is told that it is in progress: so the other one has the key, and waits for the pair.
+  const told = await Promise.race(both)
+  t.true('status' in told && told.status === 409)
+  const killed = await service.workers()
+  for (const pid of killed) process.kill(pid, 'SIGKILL')
+  t.is((await Promise.all(both)).filter(answer => answer instanceof Error).length, 1)
+  await createOperator(service).until(({ workers }) => {
+    const ready = workers.filter(({ state }) => state === 'ready').map(({ pid }) => pid ?? 0)
+    return ready.length === 2 && !ready.some(pid => killed.includes(pid))
+  })
+  await database.rollback()
+  const answer = await insist('/v1/users', body, key)
+  t.is(answer.headers['idempotent-replayed'], undefined)
+  t.like(answer.body.meta, { created: 3, failed: 0 })
+  expectReplay(t, await api.post('/v1/users', body, key), answer)
+  for (const one of body.users) t.is(await count(one), 1)
+})
+
+test.serial('answers outlast the node that gave them, on every other one', async t => {
+  const node = await startService({ database: service.database })
+  const client = createClient(node.url)
+  const [pair, key] = [person(), withKey(newKey())]
+  const first = await client.post('/v1/users', pair, key)
+  expectOk(t, first)
+  client.close()
+  t.is(await node.stop(), 0)
+  expectReplay(t, await api.post('/v1/users', pair, key), first)
+  expectError(t, await api.post('/v1/users', person(), key), 422, 'idempotency_key_reused')
+})
+
+const kept = async (): Promise<number> => {
+  const [rows] = await database.query<mysql.RowDataPacket[]>('SELECT COUNT(*) AS kept FROM idempotency_keys')
+  return Number(rows[0]?.kept)
+}
+
+test.serial('a key whose time is over is removed in the background, and free again', async t => {
+  const age = (seconds: number) =>
+    database.query('UPDATE idempotency_keys SET created_at = created_at - INTERVAL ? SECOND', [seconds])
+  const key = withKey(newKey())
+  const pair = person()
+  const first = await api.post('/v1/users', pair, key)
+  await age(3500)
+  expectReplay(t, await api.post('/v1/users', pair, key), first)
+  await age(200)
+  expectOk(t, await insist('/v1/users', person(), key))
+
+  await age(4000)
+  const rows = Array.from({ length: 1000 }, (_, index) => [`old-${index}`, '', '2001-01-01', 200, '{}'])
+  const columns = 'idempotency_key, fingerprint, created_at, status, body'
+  await database.query(`INSERT INTO idempotency_keys (${columns}) VALUES ?`, [rows])
+  // Both workers remove them, in portions.
+  while ((await kept()) > 0);
+  expectOk(t, await insist('/v1/users', person(), key))
+  t.is(await kept(), 1)
+})
