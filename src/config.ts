@@ -38,6 +38,9 @@ const dataPort = z.discriminatedUnion('protocol', [
   }),
 ])
 
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
+
 const schema = z.strictObject({
   host: z.string().min(1),
   ports: z.array(dataPort).min(1),
@@ -95,7 +98,7 @@ const schema = z.strictObject({
     memoryBytes: atLeastOne,
   }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
-  log: z.strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']) }),
+  log: z.strictObject({ level: z.enum(logLevels), requests: z.boolean() }),
 })
 
 /** Every setting, checked; paths are absolute. `config/default.json` says what each one is by default. */

@@ -1,14 +1,37 @@
 // One JSON line an event, on standard output.
 import { type Logger, pino } from 'pino'
-import type { Config } from './config.ts'
+import type { LogLevel } from './config.ts'
+import { createOutput, type LineOutput } from './log-output.ts'
 
 export type Log = Logger
 
-// pino's own destination tries for ever, at the end of the process, to write to a reader that has gone (pm2's daemon).
-process.stdout.on('error', () => {})
-const output = { write: (line: string) => void process.stdout.write(line) }
+/** The time as a line has it; the text is made once a millisecond, not once a line. */
+export function createTimestamp(): () => string {
+  let atMs = 0
+  let text = ''
+  return () => {
+    const nowMs = Date.now()
+    if (nowMs !== atMs) {
+      atMs = nowMs
+      text = `,"time":"${new Date(nowMs).toISOString()}"`
+    }
+    return text
+  }
+}
 
-/** @param role which process speaks: "supervisor", "worker" */
-export function createLog(level: Config['log']['level'], role: string): Log {
-  return pino({ level, base: { role, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, output)
+/**
+ * A log whose lines are written at once, and an output for lines that are made very often: they are written soon.
+ * @param role which process speaks: "supervisor", "worker"
+ */
+export function createLogAndOutput(level: LogLevel, role: string): { log: Log; soon: LineOutput } {
+  const { now, soon } = createOutput(process.stdout, lines =>
+    log.warn({ lines }, 'nobody has read the log in time: lines are lost'),
+  )
+  const log = pino({ level, base: { role, pid: process.pid }, timestamp: createTimestamp() }, now)
+  return { log, soon }
+}
+
+/** @param role which process speaks: "supervisor", "migrate" */
+export function createLog(level: LogLevel, role: string): Log {
+  return createLogAndOutput(level, role).log
 }

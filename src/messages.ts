@@ -1,6 +1,7 @@
 // What the supervisor and its workers say to each other: facts go up, the desired state goes down as a whole.
 // Whatever arrives is unknown until a guard has read it.
 import { z } from 'zod'
+import { logLevels } from './config.ts'
 
 const count = z.number().min(0)
 
@@ -70,6 +71,7 @@ const wanted = z.strictObject({
   keyPairs: z.record(z.string(), keyPair),
   /** Shared by all workers, base64, so that a TLS session that one began can be resumed by any. */
   ticketKeys: z.string(),
+  logLevel: z.enum(logLevels),
 })
 /** What the supervisor wants of a worker; repeating it changes nothing. */
 export type Wanted = z.output<typeof wanted>

@@ -15,6 +15,7 @@ const usage = `usage: npm run ops -- <command> [argument]
   status                        ports, connections, checkers, workers
   reload                        new code and configuration, one worker at a time
   reload-certificates           new certificates for new connections
+  log-level <level>             of the supervisor and all workers, until the next start: trace, debug, info, warn, …
 
 exit codes: 0 done, 1 refused, 2 usage, 3 ${serviceName} does not run, 4 no reply in time`
 

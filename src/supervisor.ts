@@ -41,6 +41,7 @@ async function supervise(): Promise<void> {
   const certificates = await loadCertificates(config).catch((error: Error) => {
     throw new ConfigError([error.message])
   })
+  let logLevel = config.log.level
   const ticketKeys = randomBytes(48).toString('base64')
   const checkers = createCheckers()
 
@@ -58,6 +59,7 @@ async function supervise(): Promise<void> {
     ),
     keyPairs: certificates.pairs(),
     ticketKeys,
+    logLevel,
   })
   const traffic = createClusterTraffic(maintenance.labels)
   const cluster = createCluster({
@@ -99,6 +101,11 @@ async function supervise(): Promise<void> {
     cluster,
     followed: control.follow,
     status: status.now,
+    setLogLevel(level) {
+      logLevel = level
+      log.level = level
+      cluster.tellAll()
+    },
     async reloadCertificates() {
       const known = await certificates.reload()
       cluster.tellAll()

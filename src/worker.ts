@@ -6,7 +6,8 @@ import { exitCodes, FatalError } from './exit-codes.ts'
 import { createApp } from './http/app.ts'
 import { startBeats } from './http/beats.ts'
 import { createDataPort, type DataPort } from './http/data-port.ts'
-import { createLog } from './log.ts'
+import { createRequestLog, type RequestLog } from './http/request-log.ts'
+import { createLogAndOutput } from './log.ts'
 import { type Fact, readWanted, type Wanted } from './messages.ts'
 import { createCache } from './store/cache.ts'
 import { createDatabase } from './store/database.ts'
@@ -32,7 +33,12 @@ function repeat(everyMs: number, act: () => Promise<void>): void {
 }
 
 /** The ports as the first message of the supervisor wants them; they do not listen yet. */
-function createPorts(config: Config, wanted: Wanted, listener: RequestListener): DataPort[] {
+function createPorts(
+  config: Config,
+  wanted: Wanted,
+  listener: RequestListener,
+  requestLog: RequestLog | undefined,
+): DataPort[] {
   const same = config.ports.every(({ label, port }) => wanted.ports[label]?.port === port)
   if (!same || config.ports.length !== Object.keys(wanted.ports).length)
     throw new ConfigError(['ports: a change of the ports takes a restart, not a reload'])
@@ -44,6 +50,7 @@ function createPorts(config: Config, wanted: Wanted, listener: RequestListener):
       keyPair: wanted.keyPairs[port.label],
       ticketKeys,
       listener,
+      requestLog,
     }),
   )
 }
@@ -62,7 +69,7 @@ async function serve(): Promise<void> {
   const config = await loadConfig()
   const { url } = config.database
   if (url === null) throw new ConfigError(['database.url: is missing, set DATABASE_URL'])
-  const log = createLog(config.log.level, 'worker')
+  const { log, soon } = createLogAndOutput(config.log.level, 'worker')
   const database = createDatabase({ ...config.database, url }, log)
   const ports: DataPort[] = []
   const bornMs = Date.now()
@@ -79,6 +86,7 @@ async function serve(): Promise<void> {
 
   let wanted: Wanted | undefined
   const obey = (): void => {
+    log.level = wanted?.logLevel ?? log.level
     for (const port of ports) {
       const keyPair = wanted?.keyPairs[port.label]
       if (keyPair !== undefined) port.useKeyPair(keyPair)
@@ -115,7 +123,8 @@ async function serve(): Promise<void> {
     }),
   )
   const app = createApp({ limits: config.limits, database, cache, keys, log })
-  ports.push(...createPorts(config, first, app))
+  const requestLog = config.log.requests ? createRequestLog(log, soon) : undefined
+  ports.push(...createPorts(config, first, app, requestLog))
   obey()
   await Promise.all(ports.map(port => port.listen()))
   listening = true

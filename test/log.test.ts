@@ -1,8 +1,10 @@
 // The log, when nobody reads it any more.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
+import { createOutput } from '../src/log-output.ts'
 
 const log = fileURLToPath(new URL('../src/log.ts', import.meta.url))
 
@@ -45,4 +47,57 @@ test('an event is one line of JSON', async t => {
     events.map(({ level, role, msg }) => [level, role, msg.slice(0, 3)]),
     ['xxx', 'one', 'two'].map(msg => [30, 'test', msg]),
   )
+})
+
+const often = `
+  import { createLogAndOutput } from ${JSON.stringify(log)}
+  const { log, soon } = createLogAndOutput('info', 'test')
+  for (let i = 0; i < 100; i++) soon.write(JSON.stringify({ i }) + '\\n')
+  log.error('now')
+  soon.write('{"msg": "last"}\\n')
+  process.stdin.once('data', () => process.exit(0))`
+
+test('what is said often is written before what is said after it, and at the end of the process', async t => {
+  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', often])
+  t.teardown(() => child.kill('SIGKILL'))
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', chunk => (text += chunk))
+  while (!text.includes('"now"')) await once(child.stdout, 'data')
+  child.stdin.write('go')
+  await once(child.stdout, 'close')
+  const events = text
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  t.deepEqual(
+    events.map(({ msg, i }) => i ?? msg),
+    [...Array(100).keys(), 'now', 'last'],
+  )
+})
+
+test('pieces are of whole lines, and small enough not to be torn; without a reader they are dropped and counted', async t => {
+  const pieces: string[] = []
+  let read = (): void => {}
+  const stream = new Writable({
+    decodeStrings: false,
+    write(piece, _encoding, done) {
+      pieces.push(piece)
+      // Nobody reads until it is told to.
+      read = done
+    },
+  })
+  const counted = new Promise<number>(resolve => {
+    const { soon } = createOutput(stream, resolve)
+    const line = `${'x'.repeat(199)}\n`
+    for (let sent = 0; sent < 30_000; sent++) soon.write(line)
+  })
+  t.true(stream.writableLength < 1_100_000)
+  while (stream.writableLength > 0) {
+    read()
+    await new Promise(setImmediate)
+  }
+  const lines = pieces.flatMap(piece => piece.trimEnd().split('\n'))
+  for (const piece of pieces) t.true(piece.endsWith('\n') && piece.length <= 32_768)
+  // The last piece has not been asked to be written yet.
+  t.true(lines.length + (await counted) > 30_000 - 164)
 })

@@ -24,7 +24,9 @@ export type Connections = ReturnType<typeof createConnections>
  * Times are those of `performance.now()`.
  * @param answered is told of each request that is over; the status is undefined where no answer was sent
  */
-export function createConnections(answered: (status: number | undefined, durationMs: number) => void) {
+export function createConnections(
+  answered: (response: ServerResponse, status: number | undefined, durationMs: number) => void,
+) {
   const open = new Map<Socket, Connection>()
   let closeAfterAnswer = false
 
@@ -52,6 +54,7 @@ export function createConnections(answered: (status: number | undefined, duratio
         connection.inFlight--
         connection.quietSinceMs = performance.now()
         answered(
+          response,
           response.writableFinished ? response.statusCode : undefined,
           connection.quietSinceMs - beganMs,
         )

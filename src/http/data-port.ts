@@ -9,6 +9,7 @@ import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../messa
 import { type Connections, createConnections } from './connections.ts'
 import { ApiError } from './errors.ts'
 import { answerRaw, type ParserError, parserError } from './parser-errors.ts'
+import type { RequestLog } from './request-log.ts'
 import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
@@ -24,6 +25,7 @@ export interface DataPortOptions {
   readonly keyPair?: KeyPair | undefined
   /** 48 bytes, the same in every worker. */
   readonly ticketKeys: Buffer
+  readonly requestLog?: RequestLog | undefined
 }
 
 export interface DataPort {
@@ -87,7 +89,10 @@ export function createDataPort(options: DataPortOptions): DataPort {
   const { port, config, listener } = options
   const server = createServer(options)
   const traffic = createTraffic()
-  const connections = createConnections(traffic.answered)
+  const connections = createConnections((response, status, durationMs) => {
+    traffic.answered(status, durationMs)
+    options.requestLog?.(port.label, response, status, durationMs)
+  })
   let state: ListenerState = 'serving'
   let sinceMs = performance.now()
   let { keyPair } = options

@@ -6,6 +6,7 @@ import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import { answer } from './answer.ts'
 import { ApiError, errorBody } from './errors.ts'
+import { traceOf } from './trace.ts'
 
 /** What a client may call its request: other values are not repeated. */
 export const saneToken = /^[A-Za-z0-9._~+/=-]{1,128}$/
@@ -50,6 +51,11 @@ function normalizePath(ctx: Context): void {
   }
 }
 
+/** The pattern that the router has found for the path. */
+function routeOf(ctx: Context): string | undefined {
+  return '_matchedRoute' in ctx && typeof ctx._matchedRoute === 'string' ? ctx._matchedRoute : undefined
+}
+
 function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void {
   const error =
     thrown instanceof ApiError
@@ -58,7 +64,10 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
           cause: thrown,
         })
   if (error.status >= 500)
-    log.error({ requestId, reason: error.cause, method: ctx.method, path: ctx.path }, error.code)
+    log.error(
+      { requestId, ...traceOf(ctx.req.headers), reason: error.cause, method: ctx.method, path: ctx.path },
+      error.code,
+    )
   ctx.status = error.status
   ctx.set(error.headers)
   // The client may keep back the body that it asked to send: what comes next could be that, or another request.
@@ -77,5 +86,7 @@ export function createEdge(limits: Config['limits'], log: Log): Middleware {
     } catch (error) {
       fail(ctx, error, requestId, log)
     }
+    // For the log.
+    ctx.res.route = routeOf(ctx)
   }
 }

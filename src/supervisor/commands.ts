@@ -1,6 +1,6 @@
 // What operators say, and what they are answered: each command is run, answered with an object, and logged.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Config } from '../config.ts'
+import { type Config, type LogLevel, logLevels } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Cluster } from './cluster.ts'
 import type { Maintenance } from './maintenance.ts'
@@ -19,6 +19,8 @@ export interface CommandOptions {
   status(): Status
   /** @returns what each certificate is now, by label. @throws Error about a bad one: the old ones stay */
   reloadCertificates(): Promise<object>
+  /** Of the supervisor and of every worker, also of those to come. */
+  setLogLevel(level: LogLevel): void
 }
 
 /** Either the result's fields, or `error`. */
@@ -29,10 +31,24 @@ export type Reply = { readonly command: string; readonly argument: string | null
 /** The command cannot be obeyed, and nothing has changed; the message says what is possible. */
 class Refusal extends Error {}
 
-export const commandNames = ['drain', 'wait', 'resume', 'status', 'reload', 'reload-certificates'] as const
+export const commandNames = [
+  'drain',
+  'wait',
+  'resume',
+  'status',
+  'reload',
+  'reload-certificates',
+  'log-level',
+] as const
 type CommandName = (typeof commandNames)[number]
 
+/** Whether the command is about something that its argument names: a port, a level. */
+export function takesTarget(name: CommandName): boolean {
+  return name === 'drain' || name === 'wait' || name === 'resume' || name === 'log-level'
+}
+
 const isCommandName = (name: string): name is CommandName => commandNames.some(one => one === name)
+const isLogLevel = (level: string): level is LogLevel => logLevels.some(one => one === level)
 const isDrainMode = (mode: string): mode is DrainMode => mode === '404' || mode === 'refuse'
 
 /** `http:refuse by=ada` → target `http:refuse`, by `ada`: pm2 passes one word, and says nothing of who typed it. */
@@ -100,6 +116,13 @@ export function createCommands(options: CommandOptions) {
     return { workers: options.status().workers }
   }
 
+  function setLogLevel(level: string): object {
+    if (!isLogLevel(level))
+      throw new Refusal(`there is no level ${JSON.stringify(level)}; the levels are ${logLevels.join(', ')}`)
+    options.setLogLevel(level)
+    return { level }
+  }
+
   function runNamed(name: CommandName, target: string, by: string): Promise<object> | object {
     if (name === 'status') return options.status()
     if (cluster.isStopping()) throw new Refusal('the service stops; possible is: status')
@@ -114,6 +137,8 @@ export function createCommands(options: CommandOptions) {
         return reload()
       case 'reload-certificates':
         return options.reloadCertificates()
+      case 'log-level':
+        return setLogLevel(target)
     }
   }
 
@@ -127,8 +152,7 @@ export function createCommands(options: CommandOptions) {
       try {
         if (!isCommandName(command))
           throw new Refusal(`there is no command ${command}; the commands are ${commandNames.join(', ')}`)
-        const takesPort = command === 'drain' || command === 'wait' || command === 'resume'
-        if (!takesPort && target !== '') throw new Refusal(`${command} takes no argument`)
+        if (!takesTarget(command) && target !== '') throw new Refusal(`${command} takes no argument`)
         const result = await runNamed(command, target, by)
         log.info({ command, argument, by, outcome: 'done' }, 'command')
         return { command, argument, ...result }

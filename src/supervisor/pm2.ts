@@ -1,6 +1,6 @@
 // pm2's custom actions over the IPC channel that it opens, spoken by hand: its injected module swallows errors.
 import { z } from 'zod'
-import { type Commands, commandNames } from './commands.ts'
+import { type Commands, commandNames, takesTarget } from './commands.ts'
 
 /** Without a parameter pm2 sends the bare name. */
 const trigger = z.union([
@@ -20,7 +20,7 @@ export function connectPm2(channel: NodeJS.Process, commands: Commands): void {
   const send = (message: object): void => void channel.send?.(message, undefined, undefined, () => {})
 
   for (const name of commandNames) {
-    const arity = name === 'drain' || name === 'wait' || name === 'resume' ? 1 : 0
+    const arity = takesTarget(name) ? 1 : 0
     send({ type: 'axm:action', data: { action_name: name, action_type: 'custom', arity, opts: null } })
   }
   channel.on('message', async message => {

@@ -85,4 +85,10 @@ export const comparisons: readonly Comparison[] = [
     workers: 2,
     closing: true,
   },
+  {
+    name: 'log',
+    title: 'GET a user with groups, against the service with a line in its log for each request',
+    request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
+    against: [{ server: 'logging' }],
+  },
 ]

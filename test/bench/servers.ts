@@ -7,8 +7,12 @@ import { runServer } from '../support/private-servers.ts'
 
 const script = (url: URL): string[] => ['--import=tsx', fileURLToPath(url)]
 
+const service = [fileURLToPath(new URL('../../dist/supervisor.js', import.meta.url))]
+
 const programs = {
-  service: { args: [fileURLToPath(new URL('../../dist/supervisor.js', import.meta.url))], isConstant: false },
+  service: { args: service, isConstant: false },
+  /** The service, with a line in the log for each request. */
+  logging: { args: service, isConstant: false },
   bare: { args: script(new URL('./bare.ts', import.meta.url)), isConstant: false },
   conventional: { args: script(new URL('./conventional.ts', import.meta.url)), isConstant: false },
   constant: { args: script(new URL('./constant.ts', import.meta.url)), isConstant: true },
@@ -35,6 +39,7 @@ export interface Surroundings {
 
 /** The service is configured as in production, save for its ports; the others read what they know of it. */
 function environment(
+  name: ServerName,
   port: number,
   { databaseUrl, redisUrl, folder, workers }: Surroundings,
 ): NodeJS.ProcessEnv {
@@ -51,7 +56,7 @@ function environment(
     NODE_CONFIG: JSON.stringify(config),
     PORT: String(port),
     WORKERS: String(workers),
-    LOG_LEVEL: 'warn',
+    LOG_LEVEL: name === 'logging' ? 'info' : 'warn',
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
   }
@@ -71,10 +76,12 @@ export async function startServer(name: ServerName, surroundings: Surroundings):
     if (status !== 200) throw new Error(text)
   }
   const server = { title: name, program: process.execPath, args, url, ping }
-  const { stop } = await runServer(server, environment(claim.first, surroundings)).catch(async error => {
-    await claim.release()
-    throw error
-  })
+  const { stop } = await runServer(server, environment(name, claim.first, surroundings)).catch(
+    async error => {
+      await claim.release()
+      throw error
+    },
+  )
   return {
     name,
     url,

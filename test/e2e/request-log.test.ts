@@ -1,0 +1,124 @@
+// One line a request, and a level that can be changed while the service runs.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import test from 'ava'
+import { createClient } from '../support/http.ts'
+import { createOperator } from '../support/operator.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService({ workers: 2, config: { log: { level: 'info' } } })
+const operator = createOperator(service)
+const api = createClient(service.url)
+const tls = createClient(service.httpsUrl)
+test.after.always(async t => {
+  api.close()
+  tls.close()
+  t.is(await service.stop(), 0)
+})
+
+interface Line {
+  level: number
+  msg: string
+  pid: number
+  port?: string
+  requestId?: string
+  durationMs?: number
+  [key: string]: unknown
+}
+
+const lines = (): Line[] =>
+  service
+    .log()
+    .split('\n')
+    .slice(0, -1)
+    .map(line => JSON.parse(line))
+
+/** The first line that has this, once it is there. */
+async function line(has: (line: Line) => boolean): Promise<Line> {
+  for (;;) {
+    const found = lines().find(has)
+    if (found !== undefined) return found
+    if (service.supervisor.stdout === null) throw new Error('there is no output')
+    await once(service.supervisor.stdout, 'data')
+  }
+}
+
+/** The line of a request with this id. */
+const lineOf = (requestId: string) => line(one => one.requestId === requestId)
+
+test.serial('a line has what there is to know of a request, and nothing that is private', async t => {
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  const id = await api.create('/v1/users', { first_name: 'Secret', last_name: 'Name' })
+  const read = await api.get(`/v1/users/${id}`, { 'request-id': 'read', traceparent })
+  const found = await lineOf('read')
+  t.like(found, {
+    level: 30,
+    role: 'worker',
+    msg: 'request',
+    port: 'http',
+    method: 'GET',
+    route: '/v1/users/:id',
+    status: 200,
+    bytes: Buffer.byteLength(read.text),
+    traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
+    parentId: '00f067aa0ba902b7',
+  })
+  t.true(Number(found.durationMs) > 0)
+  t.regex(String(found.time), /^\d{4}-.*Z$/)
+
+  await api.get('/v1/users?first_name=Secret', { 'request-id': 'list', traceparent: 'nonsense' })
+  t.deepEqual(
+    Object.keys(await lineOf('list')).sort(),
+    'bytes durationMs level method msg pid port requestId role route status time'.split(' '),
+  )
+  await tls.send('HEAD', `/v1/users/${id}`, { 'request-id': 'head' })
+  t.like(await lineOf('head'), { port: 'https', method: 'HEAD', status: 200, bytes: 0 })
+  await api.get('/v1/Secret', { 'request-id': 'nowhere' })
+  t.like(await lineOf('nowhere'), { status: 404, route: undefined })
+  t.notRegex(service.log(), /Secret|Name/)
+  t.false(service.log().includes(service.database))
+})
+
+test.serial('a client that goes away has its line, too', async t => {
+  const body = '{"first_name": "a", "last_name": "gone"}'
+  const socket = connect(service.port('http'), '127.0.0.1')
+  socket.write(
+    `POST /v1/users HTTP/1.1\r\nHost: a\r\nRequest-Id: gone\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(1)}`,
+  )
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  socket.destroy()
+  t.like(await lineOf('gone'), { status: 'aborted', method: 'POST' })
+})
+
+test.serial('the level changes at once, in every worker, and in those to come', async t => {
+  const bad = await operator.run('log-level', 'loud by=ada')
+  t.regex(bad.error ?? '', /"loud"; the levels are trace, debug, info, warn, error, fatal, silent$/)
+  t.regex((await operator.run('log-level')).error ?? '', /the levels are/)
+  t.like(await operator.run('log-level', 'warn by=ada'), { level: 'warn', error: undefined })
+  // Both workers.
+  const quiet = Array.from({ length: 8 }, (_, index) => `quiet-${index}`)
+  const ask = (requestId: string) =>
+    api.send('GET', '/v1/users', { 'request-id': requestId, connection: 'close' })
+  await operator.until(({ workers }) => workers.every(({ state }) => state === 'ready'))
+  const heard = (await service.workers()).length
+  for (const requestId of quiet) await ask(requestId)
+
+  t.like(await operator.run('log-level', 'debug'), { level: 'debug' })
+  for (const requestId of ['loud-1', 'loud-2', 'loud-3', 'loud-4']) await ask(requestId)
+  await lineOf('loud-4')
+  t.is(heard, 2)
+  t.deepEqual(
+    lines().filter(({ requestId }) => requestId?.startsWith('quiet')),
+    [],
+  )
+
+  t.like(await operator.run('log-level', 'warn'), { level: 'warn' })
+  const before = lines().length
+  t.falsy((await operator.run('reload')).error)
+  t.deepEqual(
+    lines()
+      .slice(before)
+      .filter(({ level }) => level < 40),
+    [],
+  )
+})
