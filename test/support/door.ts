@@ -1,11 +1,16 @@
 // A TCP door in front of a database or a Redis: it can be slammed, blocked and opened again.
 import net from 'node:net'
+import { Transform } from 'node:stream'
+
+/** Sees what passes, to the server or back, on a connection of ours; false lets it fall to the floor. */
+export type Watch = (to: 'server' | 'client', bytes: Buffer, client: net.Socket) => boolean
 
 /**
  * Opens a door to the server of `url`, which may stand on a port or on a Unix socket.
+ * @param watch stands in it
  * @returns `port` to knock at, and what can be done to the door
  */
-export async function openDoor(url: string) {
+export async function openDoor(url: string, watch: Watch = () => true) {
   const { hostname, port, pathname, protocol, searchParams } = new URL(url)
   const socketPath = protocol === 'redis+unix:' ? pathname : searchParams.get('socketPath')
   const pairs = new Set<[inside: net.Socket, outside: net.Socket]>()
@@ -15,8 +20,12 @@ export async function openDoor(url: string) {
     for (const socket of pair) socket.unpipe().pause()
   }
   const pass = ([inside, outside]: [net.Socket, net.Socket]) => {
-    inside.pipe(outside)
-    outside.pipe(inside)
+    const watched = (to: 'server' | 'client') =>
+      new Transform({
+        transform: (bytes: Buffer, _, done) => (watch(to, bytes, inside) ? done(null, bytes) : done()),
+      })
+    inside.pipe(watched('server')).pipe(outside)
+    outside.pipe(watched('client')).pipe(inside)
   }
   const server = net.createServer(inside => {
     if (state === 'shut') {
