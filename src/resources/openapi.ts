@@ -12,10 +12,12 @@ export interface DescribedRoute {
   readonly operation: Operation
 }
 
+const bytes = (count: number): string => `${count.toLocaleString('en')} bytes`
+
 const introduction = ({ bodyBytes, urlBytes, headerBytes }: DocumentLimits): string =>
   `Users and groups, and who is in which.
 
-Bodies are JSON in UTF-8, of ${bodyBytes} bytes at most; a URL has ${urlBytes} bytes at most, all headers together ${headerBytes}.
+Bodies are JSON in UTF-8, of ${bytes(bodyBytes)} at most; a URL has ${bytes(urlBytes)} at most, all headers together ${bytes(headerBytes)}.
 Every answer is JSON with a \`meta\`: its \`status\` mirrors the HTTP status, and a failure has a \`code\` to program against, a \`message\` for people, and in \`errors\` every fault of the request.
 An unknown parameter or field is refused, never ignored. All comparison of names is exact, to the last code point.
 
@@ -26,7 +28,7 @@ function pathsOf(routes: readonly DescribedRoute[]): Record<string, Record<strin
   const paths: Record<string, Record<string, unknown>> = {}
   for (const { method, path, operation } of routes) {
     const template = path.replaceAll(/:(\w+)/g, '{$1}')
-    paths[template] ??= { parameters: [{ $ref: '#/components/parameters/RequestId' }] }
+    paths[template] ??= { parameters: [requestIdParameter] }
     Object.assign(paths[template], { [method]: operation })
   }
   return paths
@@ -55,7 +57,6 @@ export function openApi(
     paths: pathsOf(routes),
     components: {
       schemas: Object.assign(commonSchemas(), ...resources.map(resource => schemasOf(resource, limits))),
-      parameters: { RequestId: requestIdParameter },
       headers: headerComponents,
       responses: { Failure: anyFailure(limits) },
     },

@@ -29,7 +29,9 @@ interface Operator {
 
 const text: Schema = { type: 'string' }
 const bound: Schema = { type: 'integer', format: 'int64', minimum: 0, maximum: MAX_ID }
-const listed: Schema = { type: 'string', pattern: '^[^,]+$' }
+const listedText: Schema = { type: 'string', pattern: '^[^,]+$' }
+// Without a format: the page has no input for lists of int64.
+const listedId: Schema = { type: 'integer', minimum: 1, maximum: MAX_ID }
 
 /** What the operators in a filter's name mean, for ids and for names; '' is a filter that names none. */
 const operators: Readonly<Record<'id' | 'text', Readonly<Record<string, Operator>>>> = {
@@ -40,7 +42,7 @@ const operators: Readonly<Record<'id' | 'text', Readonly<Record<string, Operator
     },
     gt: { describe: what => `${what} is greater than this.`, schema: bound },
     lt: { describe: what => `${what} is less than this.`, schema: bound },
-    in: { describe: what => `${what} is one of these.`, schema: idSchema, list: true },
+    in: { describe: what => `${what} is one of these.`, schema: listedId, list: true },
   },
   text: {
     '': {
@@ -48,7 +50,7 @@ const operators: Readonly<Record<'id' | 'text', Readonly<Record<string, Operator
         `${what} is exactly this; with a leading \`!\` the exact complement: another, or none. \`\\!x\` is the value \`!x\`, \`\\\\x\` the value \`\\x\`.`,
       schema: text,
     },
-    in: { describe: what => `${what} is one of these.`, schema: listed, list: true },
+    in: { describe: what => `${what} is one of these.`, schema: listedText, list: true },
     prefix: { describe: what => `${what} begins with this.`, schema: { type: 'string', minLength: 1 } },
     exists: { describe: what => `Whether there is a value: ${what}.`, schema: { type: 'boolean' } },
   },
