@@ -41,6 +41,19 @@ const dataPort = z.discriminatedUnion('protocol', [
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
+/**
+ * How connections reach the workers: from one socket that all of them accept from, dealt out by the supervisor, or from a
+ * socket for each worker, among which the kernel chooses.
+ */
+const schedulings = ['shared', 'round-robin', 'reuse-port'] as const
+export type Scheduling = (typeof schedulings)[number]
+
+/** `reusePort` came to net.Server.listen() with Node 22.12. */
+const hasReusePort = () => {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  return major > 22 || (major === 22 && minor >= 12)
+}
+
 const schema = z.strictObject({
   host: z.string().min(1),
   ports: z.array(dataPort).min(1),
@@ -91,6 +104,7 @@ const schema = z.strictObject({
     deadlineMs: milliseconds,
   }),
   fleet: z.strictObject({
+    scheduling: z.enum(schedulings),
     bootMs: atLeastOne,
     beatMs: atLeastOne,
     silentMs: atLeastOne,
@@ -146,6 +160,10 @@ function faultsBetween(config: z.output<typeof schema>, production: boolean): st
   }
   if (config.timeouts.headersMs > config.timeouts.requestMs)
     faults.push('timeouts.headersMs: must not be over timeouts.requestMs, which counts the headers, too')
+  if (config.fleet.scheduling === 'reuse-port' && !hasReusePort())
+    faults.push(
+      `fleet.scheduling: reuse-port needs Node 22.12, this is ${process.versions.node}; there are ${schedulings.join(', ')}`,
+    )
   if (config.fleet.silentMs <= 2 * config.fleet.beatMs)
     faults.push(
       'fleet.silentMs: must be more than twice fleet.beatMs, or a late beat would kill a healthy worker',

@@ -21,15 +21,23 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error)
 }
 
+export interface Address {
+  readonly host: string
+  readonly port: number
+  /** A socket of its own beside others on the same port; the kernel chooses among them. Since Node 22.12. */
+  readonly reusePort?: boolean
+}
+
 /**
  * @param use what the port is for, in words: it stands in the error's message
  * @throws FatalError that names the port and the reason
  */
-export async function listen(server: Server, host: string, port: number, use: string): Promise<void> {
+export async function listen(server: Server, address: Address, use: string): Promise<void> {
+  const { host, port } = address
   const giveUpMs = performance.now() + PATIENCE_MS
   for (;;) {
     try {
-      server.listen({ host, port })
+      server.listen(address)
       await once(server, 'listening')
       return
     } catch (error) {

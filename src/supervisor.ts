@@ -71,6 +71,7 @@ async function supervise(): Promise<void> {
       bootFailures: config.fleet.bootFailures,
     },
     memoryBytes: config.fleet.memoryBytes,
+    scheduling: config.fleet.scheduling,
     exec: workerFile(),
     log,
     wanted,

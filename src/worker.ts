@@ -47,6 +47,7 @@ function createPorts(
     createDataPort({
       port,
       config,
+      reusePort: config.fleet.scheduling === 'reuse-port',
       keyPair: wanted.keyPairs[port.label],
       ticketKeys,
       listener,

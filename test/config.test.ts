@@ -49,6 +49,9 @@ test('every fault is named at once', async t => {
   ])
   const timeouts = { ...raw.timeouts, headersMs: 2, requestMs: 1 }
   t.regex(faultsOf({ timeouts }).join(), /^timeouts.headersMs/)
+  const fleet = { ...raw.fleet, scheduling: 'reuse-port' }
+  if (process.version < 'v22.12')
+    t.regex(faultsOf({ fleet }).join(), /fleet.scheduling: reuse-port needs Node 22.12.*round-robin/)
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
   t.regex(faultsOf({ control: { host: '127.0.0.1', offset: 2 } }).join(), /control.offset/)
 })

@@ -20,6 +20,8 @@ const PARSER_SLACK_BYTES = 65_536
 export interface DataPortOptions {
   readonly port: DataPortConfig
   readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain'>
+  /** The socket is this worker's own, beside those of others. */
+  readonly reusePort?: boolean
   readonly listener: RequestListener
   /** For https. */
   readonly keyPair?: KeyPair | undefined
@@ -86,7 +88,7 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
 
 /** @param options.listener answers the requests */
 export function createDataPort(options: DataPortOptions): DataPort {
-  const { port, config, listener } = options
+  const { port, config, listener, reusePort = false } = options
   const server = createServer(options)
   const traffic = createTraffic()
   const connections = createConnections((response, status, durationMs) => {
@@ -138,7 +140,8 @@ export function createDataPort(options: DataPortOptions): DataPort {
 
   return {
     label: port.label,
-    listen: () => listen(server, config.host, port.port, `data port ${port.label}`),
+    listen: () =>
+      listen(server, { host: config.host, port: port.port, reusePort }, `data port ${port.label}`),
     become(wanted) {
       if (wanted === state || state === 'closing') return
       state = wanted

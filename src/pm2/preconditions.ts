@@ -18,7 +18,7 @@ export async function assertPortsFree({ ports, host, control }: Pick<Config, 'po
       [control.host, port + control.offset, `control port of ${label}`],
     ] as const) {
       const server = createServer()
-      await listen(server, address, number, use)
+      await listen(server, { host: address, port: number }, use)
       server.close()
       await once(server, 'close')
     }

@@ -1,5 +1,6 @@
 // The workers' processes: does what the plan says, and records what becomes of it.
 import cluster from 'node:cluster'
+import type { Scheduling } from '../config.ts'
 import type { Log } from '../log.ts'
 import { type Beat, type Fact, readFact, type Wanted } from '../messages.ts'
 import { after, emptyFleet, type Fleet, type FleetEvent, type Reload } from './fleet.ts'
@@ -11,6 +12,7 @@ export interface ClusterOptions {
   readonly limits: Limits
   /** Over this a worker is replaced, in good order. */
   readonly memoryBytes: number
+  readonly scheduling: Scheduling
   /** The file that a worker runs. */
   readonly exec: string
   readonly log: Log
@@ -162,8 +164,7 @@ export function createCluster(options: ClusterOptions) {
 
   return {
     start(): void {
-      // Balances keep-alive connections best; a shared socket takes more connections a second.
-      cluster.schedulingPolicy = cluster.SCHED_RR
+      cluster.schedulingPolicy = options.scheduling === 'round-robin' ? cluster.SCHED_RR : cluster.SCHED_NONE
       cluster.setupPrimary({ exec: options.exec, args: [] })
       wake()
     },

@@ -88,7 +88,7 @@ export function createControl(options: ControlOptions) {
     // A TCP connect is a check, too: whoever hangs up at once, or resets, is no error.
     server.on('clientError', (_error, socket) => socket.destroy())
     const use = `control port of ${label}`
-    const open = () => listen(server, config.control.host, port + config.control.offset, use)
+    const open = () => listen(server, { host: config.control.host, port: port + config.control.offset }, use)
     return { label, server, open, settled: Promise.resolve() }
   })
 

@@ -1,5 +1,5 @@
-// Connections that a worker was handed and never took. Node's round robin forgets them where the worker dies, and their
-// clients wait for ever (https://github.com/nodejs/node/issues/21746). The messages are those of Node 20 to 26.
+// Under round robin: connections that a worker was handed and never took. Node forgets them where the worker dies, and
+// their clients wait for ever (https://github.com/nodejs/node/issues/21746). The messages are those of Node 20 to 26.
 import type { Serializable } from 'node:child_process'
 import type { Worker } from 'node:cluster'
 

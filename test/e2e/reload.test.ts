@@ -24,15 +24,24 @@ function folder(t: ExecutionContext): string {
   return path
 }
 
-const loads: Record<string, (service: { url: string; httpsUrl: string }) => LoadOptions> = {
-  'keep-alive': ({ url }) => ({ url }),
-  'a connection for each request': ({ url }) => ({ url, connection: 'one a request' }),
-  'keep-alive over TLS': ({ httpsUrl }) => ({ url: httpsUrl }),
-}
+type Load = (service: { url: string; httpsUrl: string }) => LoadOptions
 
-for (const [name, options] of Object.entries(loads))
+const keepAlive: Load = ({ url }) => ({ url })
+const oneARequest: Load = ({ url }) => ({ url, connection: 'one a request' })
+const overTls: Load = ({ httpsUrl }) => ({ url: httpsUrl })
+
+const loads: readonly [name: string, scheduling: string, options: Load][] = [
+  ['keep-alive', 'shared', keepAlive],
+  ['a connection for each request', 'shared', oneARequest],
+  ['keep-alive over TLS', 'shared', overTls],
+  ['a connection for each request, dealt out in turn', 'round-robin', oneARequest],
+]
+
+for (const [name, scheduling, options] of loads)
   test.serial(`a reload loses nothing: ${name}`, async t => {
-    const { service, operator } = await start(t, { config: { drain: { idleMs: 300 } } })
+    const { service, operator } = await start(t, {
+      config: { drain: { idleMs: 300 }, fleet: { scheduling } },
+    })
     const before = await service.workers()
     const load = await startLoad({ ...options(service), clients: 8 })
     for (let reload = 0; reload < 3; reload++) {
