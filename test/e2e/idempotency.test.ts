@@ -123,6 +123,16 @@ test.serial('a key is 1 to 255 visible ASCII characters; other methods have none
     expectOk(t, await api.patch(`/v1/users/${id}`, { first_name: round }, withKey('x')))
 })
 
+test.serial('an answer too long to be kept is refused, and nothing is stored', async t => {
+  const pair = person()
+  // Each of the unknown fields makes a message much longer than itself.
+  const unknown = Object.fromEntries(Array.from({ length: 40_000 }, (_, index) => [`f${index}`, 0]))
+  const key = withKey(newKey())
+  expectError(t, await api.post('/v1/users', { users: [pair, unknown] }, key), 400, 'limit_exceeded')
+  t.is(await count(pair), 0)
+  expectOk(t, await api.post('/v1/users', pair, key))
+})
+
 test.serial(
   'of 40 requests with one key at once one is done; the others are told so, or to wait',
   async t => {

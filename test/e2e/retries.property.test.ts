@@ -1,0 +1,103 @@
+// Generated retries against models: what a key stands for, and which version of a user is the current one.
+import assert from 'node:assert/strict'
+import test from 'ava'
+import fc from 'fast-check'
+import { type Answer, createClient } from '../support/http.ts'
+import { startService } from '../support/service.ts'
+
+const service = await startService({ workers: 2 })
+const clients = Array.from({ length: 4 }, () => createClient(service.url))
+test.after.always(async t => {
+  for (const client of clients) client.close()
+  t.is(await service.stop(), 0)
+})
+
+const clientOf = (index: number) => {
+  const client = clients[index % clients.length]
+  if (client === undefined) throw new Error('no clients')
+  return client
+}
+let runs = 0
+
+test.serial('a key gives the answer of its first request, whatever is asked in between', async t => {
+  const post = fc.record({
+    key: fc.option(fc.nat(3)),
+    name: fc.nat(2),
+    batch: fc.boolean(),
+    client: fc.nat(),
+    removed: fc.boolean(),
+  })
+  const property = fc.asyncProperty(fc.array(post, { maxLength: 25 }), async posts => {
+    const run = `Run-${++runs}`
+    const answered = new Map<number, { body: string; answer: Answer }>()
+    const paths = new Map<number, string>()
+    for (const { key, name, batch, client, removed } of posts) {
+      const api = clientOf(client)
+      const pair = { first_name: String(name), last_name: run }
+      const body = JSON.stringify(batch ? { users: [pair] } : pair)
+      const headers = key === null ? {} : { 'idempotency-key': `${run}/${key}` }
+      const answer = await api.post('/v1/users', body, headers)
+      const before = key === null ? undefined : answered.get(key)
+      assert.equal(answer.headers['idempotent-replayed'], before?.body === body ? 'true' : undefined)
+      if (before?.body === body) assert.equal(answer.text, before.answer.text)
+      else if (before !== undefined) assert.equal(answer.body.meta.code, 'idempotency_key_reused')
+      else {
+        const { meta, id, users = [] } = answer.body
+        if (batch) assert.equal(meta.created, paths.has(name) ? 0 : 1, answer.text)
+        else assert.equal(meta.code, paths.has(name) ? 'user_exists' : undefined, answer.text)
+        if (!paths.has(name)) paths.set(name, `/v1/users/${id ?? users[0]?.id}`)
+        if (key !== null) answered.set(key, { body, answer })
+      }
+      assert.equal(await api.count(`/v1/users?last_name=${encodeURIComponent(run)}`), paths.size)
+      const path = paths.get(name)
+      if (removed && path !== undefined && paths.delete(name)) await api.delete(path)
+    }
+  })
+  await fc.assert(property, { numRuns: 60, endOnFailure: true })
+  t.pass()
+})
+
+test.serial('only the ETag of the current version lets a write through', async t => {
+  const group = await clientOf(0).create('/v1/groups', { name: 'Retries' })
+  const write = fc.record({
+    kind: fc.constantFrom('put', 'patch', 'join', 'leave', 'nothing'),
+    /** How many versions ago it was read. */
+    age: fc.oneof(fc.constant(0), fc.nat(3)),
+    include: fc.boolean(),
+    client: fc.nat(),
+  })
+  const property = fc.asyncProperty(fc.array(write, { maxLength: 25 }), async writes => {
+    const pair = { first_name: 'Version', last_name: `Run ${++runs}` }
+    const path = `/v1/users/${await clientOf(0).create('/v1/users', pair)}`
+    const etags = async (client: number) =>
+      Promise.all(
+        ['', '?include=groups'].map(async query => (await clientOf(client).get(path + query)).headers.etag),
+      )
+    const versions = [await etags(0)]
+    let member = false
+    for (const { kind, age, include, client } of writes) {
+      const api = clientOf(client)
+      const headers = { 'if-match': versions.at(-1 - age)?.[Number(include)] ?? '"none"' }
+      const sends = {
+        put: () => api.put(path, pair, headers),
+        patch: () => api.patch(path, { first_name: kind }, headers),
+        join: () => api.post(`${path}/groups`, { id: group }, headers),
+        leave: () => api.delete(`${path}/groups/${group}`, headers),
+        nothing: () => api.patch(path, {}, headers),
+      }
+      const { status } = await sends[kind]()
+      const current = versions.at(-1)
+      const stale = !current?.includes(headers['if-match'])
+      assert.equal(status, stale ? 412 : kind === 'leave' && !member ? 404 : 200, kind)
+      const unchanged =
+        stale || kind === 'nothing' || (kind === 'join' && member) || (kind === 'leave' && !member)
+      if (!stale && (kind === 'join' || kind === 'leave')) member = kind === 'join'
+      const now = await etags(client + 1)
+      if (unchanged) assert.deepEqual(now, current)
+      else assert.ok(!versions.flat().some(etag => now.includes(etag)), 'an ETag has come back')
+      versions.push(now)
+    }
+  })
+  await fc.assert(property, { numRuns: 60 })
+  t.pass()
+})
