@@ -27,7 +27,8 @@ export function createOutput(
   lost: (lines: number) => void,
 ): { now: LineOutput; soon: LineOutput } {
   const pieceBytes = isPipe(stream) ? PIPE_PIECE_BYTES : PIECE_BYTES
-  let gathered = ''
+  let piece = Buffer.allocUnsafe(pieceBytes)
+  let bytes = 0
   let lines = 0
   let dropped = 0
   let timer: NodeJS.Timeout | undefined
@@ -36,8 +37,11 @@ export function createOutput(
     clearTimeout(timer)
     timer = undefined
     if (lines === 0) return
-    if (stream.writableLength <= MOST_WAITING_BYTES) stream.write(gathered)
-    else {
+    if (stream.writableLength <= MOST_WAITING_BYTES) {
+      stream.write(piece.subarray(0, bytes))
+      // The old one is not the stream's to give back before it is written.
+      piece = Buffer.allocUnsafe(pieceBytes)
+    } else {
       if (dropped === 0)
         stream.once('drain', () => {
           lost(dropped)
@@ -45,7 +49,7 @@ export function createOutput(
         })
       dropped += lines
     }
-    gathered = ''
+    bytes = 0
     lines = 0
   }
 
@@ -63,8 +67,8 @@ export function createOutput(
     /** For lines of ASCII. */
     soon: {
       write(line: string): void {
-        if (gathered.length + line.length > pieceBytes) flush()
-        gathered += line
+        if (bytes + line.length > pieceBytes) flush()
+        bytes += piece.write(line, bytes, 'latin1')
         lines++
         timer ??= setTimeout(flush, GATHER_MS).unref()
       },
