@@ -1,7 +1,7 @@
 // One JSON line an event, on standard output.
 import { type Logger, pino } from 'pino'
-import type { LogLevel } from './config.ts'
 import { createOutput, type LineOutput } from './log-output.ts'
+import type { LogLevel } from './settings.ts'
 
 export type Log = Logger
 

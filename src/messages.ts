@@ -1,7 +1,7 @@
 // What the supervisor and its workers say to each other: facts go up, the desired state goes down as a whole.
 // Whatever arrives is unknown until a guard has read it.
 import { z } from 'zod'
-import { logLevels } from './config.ts'
+import { logLevels } from './settings.ts'
 
 const count = z.number().min(0)
 

@@ -1,7 +1,7 @@
 // Entry of `npm start`: from nothing to a healthy service under pm2. It ends with that, or with nothing left behind.
 import { controlUrl, dataUrl, healthUrl } from './addresses.ts'
 import { runCommand, say, serviceName } from './command-line.ts'
-import { type Config, loadConfig, root } from './config.ts'
+import { type Config, loadConfig } from './config.ts'
 import { assertPortsFree, migrateWhenUp } from './pm2/preconditions.ts'
 import { type ProcessManager, withProcessManager } from './pm2/process-manager.ts'
 import { startServer } from './pm2/servers.ts'
@@ -9,6 +9,7 @@ import { base, startService, stopEverything, untilHealthy } from './pm2/service.
 import { prepareMysql } from './private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from './private-servers/programs.ts'
 import { prepareRedis } from './private-servers/redis.ts'
+import { root } from './root.ts'
 import { createSteps, type Steps } from './steps.ts'
 import { readState } from './supervisor/state-file.ts'
 

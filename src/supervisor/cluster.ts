@@ -1,8 +1,8 @@
 // The workers' processes: does what the plan says, and records what becomes of it.
 import cluster from 'node:cluster'
-import type { Scheduling } from '../config.ts'
 import type { Log } from '../log.ts'
 import { type Beat, type Fact, readFact, type Wanted } from '../messages.ts'
+import type { Scheduling } from '../settings.ts'
 import { after, emptyFleet, type Fleet, type FleetEvent, type Reload } from './fleet.ts'
 import { reclaimConnections } from './handover.ts'
 import { type Limits, plan, type Step } from './plan.ts'

@@ -1,7 +1,8 @@
 // What operators say, and what they are answered: each command is run, answered with an object, and logged.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Config, type LogLevel, logLevels } from '../config.ts'
+import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
+import { type LogLevel, logLevels } from '../settings.ts'
 import type { Cluster } from './cluster.ts'
 import type { Maintenance } from './maintenance.ts'
 import type { DrainMode } from './ports.ts'
