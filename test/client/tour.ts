@@ -1,0 +1,34 @@
+// The README's tour with a typed client: nothing here says what the API is, dist/api.d.ts does, made from its document.
+import createClient from 'openapi-fetch'
+import type { paths } from './dist/api.d.ts'
+
+const client = createClient<paths>({
+  baseUrl: process.argv[2] ?? 'http://localhost:8000',
+  // Several values stand in one parameter, between commas.
+  querySerializer: { array: { style: 'form', explode: false } },
+})
+
+function show({ data, error }: { data?: unknown; error?: unknown }): void {
+  console.log(JSON.stringify(data ?? error))
+}
+
+const body = { first_name: 'Ada', last_name: 'Lovelace' }
+const ada = await client.POST('/v1/users', { body })
+show(ada)
+if (ada.data === undefined || !('id' in ada.data)) throw new Error('this answers one user, no batch')
+const path = { id: ada.data.id }
+
+const batch = await client.POST('/v1/groups', { body: { groups: [{ name: 'Analysts' }, { name: 'Poets' }] } })
+show(batch)
+if (batch.data === undefined || !('groups' in batch.data)) throw new Error('this answers a batch')
+const [analysts] = batch.data.groups
+if (analysts === undefined || !('id' in analysts)) throw new Error(analysts?.meta.message)
+
+show(await client.POST('/v1/users/{id}/groups', { params: { path }, body: { id: analysts.id } }))
+show(await client.GET('/v1/users/{id}', { params: { path, query: { include: ['groups'] } } }))
+
+const query = { 'groups[*].name': '!Poets', sort: ['-last_name' as const], records_per_page: 10 }
+show(await client.GET('/v1/users', { params: { query } }))
+
+const again = await client.POST('/v1/users', { body })
+if (again.error?.meta.code === 'user_exists') show(again)
