@@ -93,6 +93,15 @@ export const schema = z.strictObject({
     membershipsPerUser: atLeastOne,
     urlBytes: z.int().min(64),
     headerBytes: z.int().min(512),
+    headers: atLeastOne,
+    /** Of each port in each worker; also how many requests may be in flight there. */
+    connections: atLeastOne,
+    /** How many requests one connection may have in flight. */
+    pipelined: atLeastOne,
+    /** Of all bodies that a worker is receiving. */
+    receivingBytes: atLeastOne,
+    /** Of all answers of a port that its clients have not taken yet. */
+    unreadBytes: atLeastOne,
   }),
   timeouts: z.strictObject({ headersMs: milliseconds, requestMs: milliseconds, keepAliveMs: milliseconds }),
   drain: z.strictObject({
@@ -148,6 +157,8 @@ export function faultsBetween(config: Settings, production: boolean): string[] {
     faults.push(
       `fleet.scheduling: reuse-port needs Node 22.12, this is ${process.versions.node}; there are ${schedulings.join(', ')}`,
     )
+  if (config.limits.receivingBytes < config.limits.bodyBytes)
+    faults.push('limits.receivingBytes: must not be under limits.bodyBytes, or no such body could be received')
   if (config.fleet.silentMs <= 2 * config.fleet.beatMs)
     faults.push(
       'fleet.silentMs: must be more than twice fleet.beatMs, or a late beat would kill a healthy worker',

@@ -44,7 +44,7 @@ function routesOf(resource: Resource, dependencies: AppDependencies): Route[] {
   const lookups = createLookups(records, includes)
   const counts = createCounts(database)
   const writes = createWrites(database, counts, resource)
-  const readBody = createReadBody(limits.bodyBytes)
+  const readBody = createReadBody(limits)
 
   const once = createOnce(keys)
 

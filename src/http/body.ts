@@ -1,7 +1,8 @@
 // Request bodies: koa-bodyparser reads the bytes within the limit; that they are JSON in UTF-8 is checked here.
 import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
-import { ApiError } from './errors.ts'
+import type { Config } from '../config.ts'
+import { ApiError, unavailable } from './errors.ts'
 
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 
@@ -49,8 +50,10 @@ function readingError(error: unknown, tooLarge: () => ApiError): unknown {
   return error
 }
 
-/** @param limitBytes of a body, inclusive */
-export function createReadBody(limitBytes: number): ReadBody {
+/** @param limits of a body, inclusive, and of all that are being received */
+export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'receivingBytes'>): ReadBody {
+  const limitBytes = limits.bodyBytes
+  let receivingBytes = 0
   const options = {
     enableTypes: ['text'],
     extendTypes: { text: mediaTypes },
@@ -63,12 +66,19 @@ export function createReadBody(limitBytes: number): ReadBody {
     new ApiError('content_too_large', `the body is over the limit of ${limitBytes} bytes`)
   return async ctx => {
     assertMediaType(ctx)
-    if (Number(ctx.req.headers['content-length']) > limitBytes) throw tooLarge()
+    // A body whose length is not said can have any.
+    const bytes = Number(ctx.req.headers['content-length'] ?? limitBytes)
+    if (bytes > limitBytes) throw tooLarge()
+    if (receivingBytes + bytes > limits.receivingBytes)
+      throw unavailable(undefined, 'too many bodies are being received here, please try again')
     if (ctx.req.headers.expect !== undefined) ctx.res.writeContinue()
+    receivingBytes += bytes
     try {
       await read(ctx, async () => {})
     } catch (error) {
       throw readingError(error, tooLarge)
+    } finally {
+      receivingBytes -= bytes
     }
     const { body } = ctx.request
     return parseJson(Buffer.from(typeof body === 'string' ? body : '', 'binary'))

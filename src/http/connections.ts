@@ -18,6 +18,16 @@ export interface LettingGo {
   readonly deadlineMs: number
 }
 
+/** What is kept in bounds, whoever the clients are. */
+export interface ConnectionLimits {
+  /** How many connections there may be, and how many requests in flight. */
+  readonly connections: number
+  /** How many requests one connection may have in flight. */
+  readonly pipelined: number
+  /** Of all answers that were sent and not taken. */
+  readonly unreadBytes: number
+}
+
 export type Connections = ReturnType<typeof createConnections>
 
 /**
@@ -25,13 +35,38 @@ export type Connections = ReturnType<typeof createConnections>
  * @param answered is told of each request that is over; the status is undefined where no answer was sent
  */
 export function createConnections(
+  limits: ConnectionLimits,
   answered: (response: ServerResponse, status: number | undefined, durationMs: number) => void,
 ) {
   const open = new Map<Socket, Connection>()
   let closeAfterAnswer = false
+  let allInFlight = 0
+
+  function cut(socket: Socket): void {
+    open.delete(socket)
+    socket.destroy()
+  }
+
+  /** Ends the connection that has had no request in flight for longest. @returns whether there was one */
+  function makeRoom(): boolean {
+    let quietest: Socket | undefined
+    let leastMs = Infinity
+    for (const [socket, { inFlight, quietSinceMs }] of open) {
+      if (inFlight > 0 || quietSinceMs >= leastMs) continue
+      quietest = socket
+      leastMs = quietSinceMs
+    }
+    if (quietest !== undefined) cut(quietest)
+    return quietest !== undefined
+  }
 
   return {
+    /** A newcomer takes the place of an idle connection where there is no other. */
     opened(socket: Socket): void {
+      if (open.size >= limits.connections && !makeRoom()) {
+        socket.destroy()
+        return
+      }
       const nowMs = performance.now()
       open.set(socket, { openedMs: nowMs, inFlight: 0, quietSinceMs: nowMs, bytesAtRest: 0 })
       socket.once('close', () => open.delete(socket))
@@ -42,16 +77,18 @@ export function createConnections(
       open.delete(socket)
     },
 
-    /** Every request passes here. */
-    began(socket: Socket, response: ServerResponse): void {
+    /** Every request passes here. @returns whether it may be served: there is a bound to what is in flight */
+    began(socket: Socket, response: ServerResponse): boolean {
       const connection = open.get(socket)
-      if (connection === undefined) return
+      if (connection === undefined) return false
       connection.inFlight++
+      allInFlight++
       connection.latest = response
       if (closeAfterAnswer) response.shouldKeepAlive = false
       const beganMs = performance.now()
       response.on('close', () => {
         connection.inFlight--
+        allInFlight--
         connection.quietSinceMs = performance.now()
         answered(
           response,
@@ -60,6 +97,7 @@ export function createConnections(
         )
         connection.bytesAtRest = socket.bytesRead
       })
+      return connection.inFlight <= limits.pipelined && allInFlight <= limits.connections
     },
 
     /** Whether each answer from now on, also one to a request in flight, says `Connection: close`. */
@@ -90,12 +128,19 @@ export function createConnections(
       }
     },
 
-    count: () => open.size,
-
-    inFlight(): number {
-      let sum = 0
-      for (const connection of open.values()) sum += connection.inFlight
-      return sum
+    /** Cuts the connections with the most unread bytes until the others' are within the limit. */
+    letGoOfUnread(): void {
+      const unread = [...open.keys()].filter(({ writableLength }) => writableLength > 0)
+      let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
+      if (bytes <= limits.unreadBytes) return
+      for (const socket of unread.toSorted((a, b) => b.writableLength - a.writableLength)) {
+        if (bytes <= limits.unreadBytes) break
+        bytes -= socket.writableLength
+        cut(socket)
+      }
     },
+
+    count: () => open.size,
+    inFlight: () => allInFlight,
   }
 }

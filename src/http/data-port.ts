@@ -8,12 +8,13 @@ import { listen } from '../listen.ts'
 import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../messages.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { ApiError } from './errors.ts'
-import { answerRaw, type ParserError, parserError } from './parser-errors.ts'
+import { answerOverload, answerRaw, type ParserError, parserError } from './parser-errors.ts'
 import type { RequestLog } from './request-log.ts'
 import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
 const TIMEOUT_CHECK_MS = 500
+const UNREAD_CHECK_MS = 1000
 // The application says what is too large, exactly and kindly; the parser only bounds the memory.
 const PARSER_SLACK_BYTES = 65_536
 
@@ -45,8 +46,18 @@ export interface DataPort {
   readonly closed: Promise<void>
 }
 
+// With forward secrecy and authenticated encryption only (https://wiki.mozilla.org/Security/Server_Side_TLS, intermediate).
+const ciphers = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  ...['ECDSA', 'RSA'].flatMap(key =>
+    ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(cipher => `ECDHE-${key}-${cipher}`),
+  ),
+].join(':')
+
 const secureContext = ({ certificate, key }: KeyPair) =>
-  ({ cert: certificate, key, minVersion: 'TLSv1.2' }) as const
+  ({ cert: certificate, key, minVersion: 'TLSv1.2', ciphers }) as const
 
 function createServer({ port, config, keyPair, ticketKeys }: DataPortOptions): http.Server | https.Server {
   const { limits, timeouts } = config
@@ -90,8 +101,12 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
 export function createDataPort(options: DataPortOptions): DataPort {
   const { port, config, listener, reusePort = false } = options
   const server = createServer(options)
+  // Who neither sends nor reads for so long is gone; who could still be told that the time is up is told first.
+  server.timeout = config.timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
+  // The application counts them, too: the parser leaves the others out in silence.
+  server.maxHeadersCount = config.limits.headers + 1
   const traffic = createTraffic()
-  const connections = createConnections((response, status, durationMs) => {
+  const connections = createConnections(config.limits, (response, status, durationMs) => {
     traffic.answered(status, durationMs)
     options.requestLog?.(port.label, response, status, durationMs)
   })
@@ -112,11 +127,12 @@ export function createDataPort(options: DataPortOptions): DataPort {
     }
   }
 
+  setInterval(connections.letGoOfUnread, UNREAD_CHECK_MS).unref()
   server.on('connection', (socket: Socket) => connections.opened(socket))
   if (server instanceof https.Server) trackHandshakes(server, connections)
   const serve: RequestListener = (request, response) => {
-    connections.began(request.socket, response)
-    listener(request, response)
+    if (connections.began(request.socket, response)) listener(request, response)
+    else answerOverload(response)
   }
   server.on('request', serve)
   // Whoever reads the body says `100 Continue`, once nothing speaks against it.

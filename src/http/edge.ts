@@ -5,7 +5,7 @@ import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import { answer } from './answer.ts'
-import { ApiError, errorBody } from './errors.ts'
+import { ApiError, errorBody, securityHeaders } from './errors.ts'
 import { traceOf } from './trace.ts'
 
 /** What a client may call its request: other values are not repeated. */
@@ -31,6 +31,8 @@ function assertSane(request: IncomingMessage, limits: Config['limits']): void {
   }
   if (bytes > limits.headerBytes)
     throw new ApiError('headers_too_large', `the headers are over the limit of ${limits.headerBytes} bytes`)
+  if (rawHeaders.length > 2 * limits.headers)
+    throw new ApiError('headers_too_large', `the headers are over the limit of ${limits.headers} headers`)
   // RFC 9112, 3.2: exactly one Host in HTTP/1.1.
   if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1'))
     throw new ApiError('malformed_request', `the request has ${hosts} Host headers, one is needed`)
@@ -69,6 +71,7 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
       error.code,
     )
   ctx.status = error.status
+  ctx.set('Cache-Control', 'no-store')
   ctx.set(error.headers)
   // The client may keep back the body that it asked to send: what comes next could be that, or another request.
   if (ctx.req.headers.expect !== undefined) ctx.set('Connection', 'close')
@@ -79,6 +82,8 @@ export function createEdge(limits: Config['limits'], log: Log): Middleware {
   return async (ctx, next) => {
     const requestId = requestIdOf(ctx.req)
     ctx.set('Request-Id', requestId)
+    // Past Koa, which would look at each value again.
+    for (const [name, value] of securityHeaders) ctx.res.setHeader(name, value)
     try {
       assertSane(ctx.req, limits)
       normalizePath(ctx)

@@ -77,15 +77,11 @@ export class ApiError extends Error {
 }
 
 /** The client should come back: the database cannot be reached, or is overloaded. */
-export function unavailable(cause: unknown): ApiError {
-  return new ApiError(
-    'unavailable',
-    'the service cannot reach its database at the moment, please try again',
-    {
-      headers: { 'Retry-After': '1' },
-      cause,
-    },
-  )
+export function unavailable(
+  cause: unknown,
+  message = 'the service cannot reach its database at the moment, please try again',
+): ApiError {
+  return new ApiError('unavailable', message, { headers: { 'Retry-After': '1' }, cause })
 }
 
 /** Throws all `faults` as one error, if there are any. */
@@ -106,17 +102,32 @@ export function errorBody(error: ApiError, requestId: string): string {
   return JSON.stringify({ meta: { status, message, code, request_id: requestId, errors } })
 }
 
+/**
+ * What every answer says to browsers: it is what its Content-Type says, and nothing in it is to be run or framed
+ * (https://owasp.org/www-project-secure-headers/).
+ */
+export const securityHeaders = [
+  ['X-Content-Type-Options', 'nosniff'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+] as const
+
+/** The headers of a failure that is written without Koa. */
+export function errorHeaders(error: ApiError, body: string, requestId: string): Record<string, string> {
+  return {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'Request-Id': requestId,
+    'Cache-Control': 'no-store',
+    ...Object.fromEntries(securityHeaders),
+    ...error.headers,
+  }
+}
+
 /** A whole HTTP/1.1 response, for a socket on which no request could be parsed. The connection ends with it. */
 export function rawError(error: ApiError): string {
   const requestId = randomUUID()
   const body = errorBody(error, requestId)
-  const headers = {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': String(Buffer.byteLength(body)),
-    'Request-Id': requestId,
-    Connection: 'close',
-    ...error.headers,
-  }
+  const headers = { ...errorHeaders(error, body, requestId), Connection: 'close' }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${lines.join('')}\r\n${body}`
 }

@@ -1,7 +1,10 @@
-// The answers to what never becomes a request: the HTTP parser refuses it, or it is not for an origin server.
+// The answers to what never gets to the application: the HTTP parser refuses it, it is not for an origin server, or there
+// is too much of it.
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../config.ts'
-import { ApiError, rawError } from './errors.ts'
+import { ApiError, errorBody, errorHeaders, rawError, unavailable } from './errors.ts'
 
 // Time for the client to read the answer: closing at once, with input unread, would reset the connection.
 const LINGER_MS = 1000
@@ -42,4 +45,12 @@ export function answerRaw(socket: Duplex, error: ApiError): void {
   socket.end(rawError(error))
   socket.resume()
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
+}
+
+/** Tells a client to come back; what it sent is not looked at. */
+export function answerOverload(response: ServerResponse): void {
+  const error = unavailable(undefined, 'too many requests are in flight here, please try again')
+  const requestId = randomUUID()
+  const body = errorBody(error, requestId)
+  response.writeHead(error.status, errorHeaders(error, body, requestId)).end(body)
 }

@@ -1,7 +1,8 @@
 // Every limit is in the config, is inclusive, and says so when it is passed.
 import test from 'ava'
 import { expectError, expectOk } from '../support/expect.ts'
-import { createClient } from '../support/http.ts'
+import { createClient, sendRaw } from '../support/http.ts'
+import { connect } from '../support/raw.ts'
 import { startService } from '../support/service.ts'
 
 const limits = {
@@ -12,6 +13,8 @@ const limits = {
   membershipsPerUser: 1,
   urlBytes: 100,
   headerBytes: 1024,
+  headers: 20,
+  receivingBytes: 300,
 }
 const service = await startService({ config: { limits } })
 const api = createClient(service.url)
@@ -23,13 +26,13 @@ test.after.always(async t => {
 let made = 0
 const person = () => ({ first_name: 'Ada', last_name: `Nobody ${++made}` })
 
-test('bodyBytes', async t => {
+test.serial('bodyBytes', async t => {
   const bodyOf = (bytes: number) => JSON.stringify(person()).padEnd(bytes, ' ')
   expectOk(t, await api.post('/v1/users', bodyOf(300)))
   expectError(t, await api.post('/v1/users', bodyOf(301)), 413, 'content_too_large')
 })
 
-test('batchEntries', async t => {
+test.serial('batchEntries', async t => {
   expectOk(t, await api.post('/v1/users', { users: [person(), person()] }))
   expectError(
     t,
@@ -40,17 +43,32 @@ test('batchEntries', async t => {
   expectError(t, await api.post('/v1/groups', { groups: [1, 2, 3] }), 400, 'limit_exceeded')
 })
 
-test('recordsPerPage', async t => {
+test.serial('receivingBytes', async t => {
+  const head = 'POST /v1/users HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
+  const slow = await connect(service.port('http'))
+  const text = JSON.stringify(person()).padEnd(300, ' ')
+  slow.write(`${head}Content-Length: 300\r\nExpect: 100-continue\r\n\r\n`)
+  await slow.until(/^HTTP\/1.1 100 /)
+  const refused = await api.post('/v1/users', person())
+  expectError(t, refused, 503, 'unavailable')
+  t.regex(refused.headers['retry-after'] ?? '', /^\d+$/)
+  slow.write(text)
+  await slow.until(/HTTP\/1.1 200 /)
+  slow.socket.destroy()
+  expectOk(t, await api.post('/v1/users', person()))
+})
+
+test.serial('recordsPerPage', async t => {
   expectOk(t, await api.get('/v1/users?records_per_page=5'))
   expectError(t, await api.get('/v1/users?records_per_page=6'), 400, 'limit_exceeded')
 })
 
-test('filters', async t => {
+test.serial('filters', async t => {
   expectOk(t, await api.get('/v1/users?first_name=a&sort=id&start_index=0&include=groups'))
   expectError(t, await api.get('/v1/users?first_name=a&groups[*].id=1'), 400, 'limit_exceeded')
 })
 
-test('membershipsPerUser', async t => {
+test.serial('membershipsPerUser', async t => {
   const user = await api.create('/v1/users', person())
   const groups = [
     await api.create('/v1/groups', { name: 'one' }),
@@ -61,13 +79,22 @@ test('membershipsPerUser', async t => {
   t.is((await api.get(`/v1/users/${user}/groups`)).body.meta.records_per_page, 1)
 })
 
-test('urlBytes', async t => {
+test.serial('urlBytes', async t => {
   const target = '/v1/users?first_name='
   expectOk(t, await api.get(target.padEnd(100, 'a')))
   expectError(t, await api.get(target.padEnd(101, 'a')), 414, 'uri_too_long')
 })
 
-test('headerBytes', async t => {
+test.serial('headerBytes', async t => {
   expectOk(t, await api.get('/v1/users', { 'x-pad': 'a'.repeat(800) }))
   expectError(t, await api.get('/v1/users', { 'x-pad': 'a'.repeat(1024) }), 431, 'headers_too_large')
+})
+
+test.serial('headers', async t => {
+  const head = 'GET /v1/users HTTP/1.1\r\nHost: a\r\nConnection: close\r\n'
+  const withHeaders = async (count: number) =>
+    (await sendRaw(service.url, `${head}${'x:\r\n'.repeat(count - 2)}\r\n`)).answer
+  t.is((await withHeaders(20))?.status, 200)
+  for (const count of [21, 22, 23, 40, 200])
+    expectError(t, await withHeaders(count), 431, 'headers_too_large')
 })

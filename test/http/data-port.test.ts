@@ -13,6 +13,21 @@ const post = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n'
 const idleMs = 300
 const deadlineMs = 1500
 
+const limits = {
+  bodyBytes: 1000,
+  batchEntries: 10,
+  recordsPerPage: 10,
+  filters: 10,
+  membershipsPerUser: 10,
+  urlBytes: 8192,
+  headerBytes: 16_384,
+  headers: 100,
+  connections: 100,
+  pipelined: 10,
+  receivingBytes: 10_000,
+  unreadBytes: 1_000_000,
+}
+
 let nextPort = 22_100
 
 async function makeKeyPair(name: string): Promise<KeyPair> {
@@ -45,15 +60,7 @@ async function start(t: ExecutionContext, { protocol = 'http', listener = echo, 
         : { label: 'data', port: number, protocol, certificate: null, key: null },
     config: {
       host: '127.0.0.1',
-      limits: {
-        bodyBytes: 1000,
-        batchEntries: 10,
-        recordsPerPage: 10,
-        filters: 10,
-        membershipsPerUser: 10,
-        urlBytes: 8192,
-        headerBytes: 16_384,
-      },
+      limits,
       timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000, ...timeouts },
       drain: { mode: '404', delayMs: 0, idleMs, deadlineMs },
     },
@@ -328,15 +335,7 @@ test('a port that is taken is named, with the reason', async t => {
     port: { label: 'data', port: number, protocol: 'http' },
     config: {
       host: '127.0.0.1',
-      limits: {
-        bodyBytes: 1,
-        batchEntries: 1,
-        recordsPerPage: 1,
-        filters: 1,
-        membershipsPerUser: 1,
-        urlBytes: 64,
-        headerBytes: 512,
-      },
+      limits,
       timeouts: { headersMs: 1, requestMs: 1, keepAliveMs: 1 },
       drain: { mode: '404', delayMs: 0, idleMs, deadlineMs },
     },

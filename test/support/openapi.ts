@@ -59,7 +59,16 @@ export function codesOf(response: Response | undefined): string[] {
 }
 
 /** What HTTP itself brings, and what stands on every answer for the browser's sake. */
-const undocumented = new Set(['connection', 'content-length', 'content-type', 'date', 'keep-alive'])
+const undocumented = new Set([
+  'cache-control',
+  'connection',
+  'content-length',
+  'content-security-policy',
+  'content-type',
+  'date',
+  'keep-alive',
+  'x-content-type-options',
+])
 
 export type Contract = ReturnType<typeof createContract>
 
