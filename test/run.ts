@@ -11,12 +11,14 @@ import { installMissing, mysqlProgram, type Program, redisProgram } from '../src
 import { prepareRedis } from '../src/private-servers/redis.ts'
 import type { PrivateServer } from '../src/private-servers/server.ts'
 import { haproxyProgram } from './support/haproxy.ts'
+import { kitPrograms } from './support/kit.ts'
 import { runServer } from './support/private-servers.ts'
 
 const withRedis = process.env.TEST_WITHOUT_REDIS !== '1'
 /** Tests of their own need these; the others do without. */
 const tools: Program[] = [
   haproxyProgram,
+  ...kitPrograms,
   { title: 'Chromium', names: ['chromium'], debianPackage: 'chromium', brewFormula: 'chromium' },
 ]
 const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', import.meta.url))

@@ -85,7 +85,7 @@ fi
 apt='apt-get -qq -o DPkg::Lock::Timeout=120'
 $apt update
 $apt install --yes --no-install-recommends "$@"
-for service in redis-server haproxy; do
+for service in redis-server haproxy nginx prometheus; do
   case " $* " in *" $service "*)
     systemctl disable $service.service || :
     update-rc.d $service disable || :
