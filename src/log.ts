@@ -20,6 +20,18 @@ export function createTimestamp(): () => string {
 }
 
 /**
+ * An error as a line has it: whole, or what the database said of a statement, but not the statement, for that has in it
+ * what people are called.
+ */
+function describeReason(reason: unknown): unknown {
+  if (!(reason instanceof Error)) return reason
+  const { name, message, stack, cause } = reason
+  const code = 'code' in reason ? reason.code : undefined
+  if ('sqlMessage' in reason) return { name, code, message: reason.sqlMessage }
+  return { name, code, message, stack, ...(cause !== undefined && { cause: describeReason(cause) }) }
+}
+
+/**
  * A log whose lines are written at once, and an output for lines that are made very often: they are written soon.
  * @param role which process speaks: "supervisor", "worker"
  */
@@ -27,7 +39,13 @@ export function createLogAndOutput(level: LogLevel, role: string): { log: Log; s
   const { now, soon } = createOutput(process.stdout, lines =>
     log.warn({ lines }, 'nobody has read the log in time: lines are lost'),
   )
-  const log = pino({ level, base: { role, pid: process.pid }, timestamp: createTimestamp() }, now)
+  const options = {
+    level,
+    base: { role, pid: process.pid },
+    timestamp: createTimestamp(),
+    serializers: { reason: describeReason },
+  }
+  const log = pino(options, now)
   return { log, soon }
 }
 

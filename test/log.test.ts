@@ -49,6 +49,30 @@ test('an event is one line of JSON', async t => {
   )
 })
 
+const failing = `
+  import { createLog } from ${JSON.stringify(log)}
+  const log = createLog('info', 'test')
+  log.error({ reason: new TypeError('broken', { cause: new Error('within') }) })
+  const sql = "insert into users values ('Secret')"
+  log.error({ reason: Object.assign(new Error(sql + ' - no'), { code: 'ER_X', sql, sqlMessage: 'no' }) })
+  log.error({ reason: 'a word' })`
+
+test('an error is logged whole, save for statements of SQL', async t => {
+  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', failing])
+  t.teardown(() => child.kill('SIGKILL'))
+  let text = ''
+  for await (const chunk of child.stdout.setEncoding('utf8')) text += chunk
+  const [broken, refused, word] = text
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line).reason)
+  t.like(broken, { name: 'TypeError', message: 'broken', cause: { message: 'within' } })
+  t.regex(broken.stack, /at /)
+  t.deepEqual(refused, { name: 'Error', code: 'ER_X', message: 'no' })
+  t.is(word, 'a word')
+  t.notRegex(text, /Secret/)
+})
+
 const often = `
   import { createLogAndOutput } from ${JSON.stringify(log)}
   const { log, soon } = createLogAndOutput('info', 'test')
@@ -81,7 +105,7 @@ test('pieces are of whole lines, and small enough not to be torn; without a read
   const stream = new Writable({
     decodeStrings: false,
     write(piece, _encoding, done) {
-      pieces.push(piece)
+      pieces.push(String(piece))
       // Nobody reads until it is told to.
       read = done
     },
