@@ -138,12 +138,13 @@ test.serial('ops: every reply is the one to its command, and the exit code can b
   const refused = await here.ops('drain', 'nope')
   t.is(refused.code, 1)
   t.regex(JSON.parse(refused.stdout).error, /nope.*http, https/)
+  t.is((await here.ops('log-level', 'loud')).code, 1)
   t.is((await here.ops('reload')).code, 0)
 
   for (const args of [[], ['no-such-command'], ['drain', 'http', 'https']]) {
     const usage = await here.ops(...args)
     t.is(usage.code, 2)
-    for (const command of ['drain', 'wait', 'resume', 'status', 'reload', 'reload-certificates'])
+    for (const command of ['drain', 'wait', 'resume', 'status', 'reload', 'reload-certificates', 'log-level'])
       t.true(usage.stderr.includes(`\n  ${command} `))
   }
 
@@ -171,6 +172,9 @@ test.serial('pm2 itself starts, triggers and stops the service by ecosystem.conf
   const drained = await here.pm2(['trigger', 'users-api', 'drain', 'http:404'])
   t.regex(drained.stdout, /\{"command":"drain","argument":"http:404",/)
   t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 404)
+
+  const level = await here.pm2(['trigger', 'users-api', 'log-level', 'debug'])
+  t.regex(level.stdout, /\{"command":"log-level","argument":"debug","level":"debug"\}/)
 
   const supervisor = await processOf(here, 'supervisor.js')
   process.kill(supervisor, 'SIGKILL')
