@@ -158,7 +158,9 @@ export function faultsBetween(config: Settings, production: boolean): string[] {
       `fleet.scheduling: reuse-port needs Node 22.12, this is ${process.versions.node}; there are ${schedulings.join(', ')}`,
     )
   if (config.limits.receivingBytes < config.limits.bodyBytes)
-    faults.push('limits.receivingBytes: must not be under limits.bodyBytes, or no such body could be received')
+    faults.push(
+      'limits.receivingBytes: must not be under limits.bodyBytes, or no such body could be received',
+    )
   if (config.fleet.silentMs <= 2 * config.fleet.beatMs)
     faults.push(
       'fleet.silentMs: must be more than twice fleet.beatMs, or a late beat would kill a healthy worker',

@@ -1,5 +1,6 @@
 // Clients that write and read all the time, remember what was acknowledged, and hold the service to it.
 import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Answer, type Client, createClient } from '../support/http.ts'
 
 interface LedgerOptions {
@@ -15,6 +16,8 @@ interface Tally {
   unavailable: number
   /** The connection ended without a byte of an answer. */
   lost: number
+  /** There was nobody to connect to. */
+  refused: number
   slowestMs: number
   /** As `performance.now()`: when the last request that was not acknowledged was over. */
   lastRefusedMs: number
@@ -26,6 +29,8 @@ interface Own {
   acknowledged: number
   attempted: number
 }
+
+const BETWEEN_ATTEMPTS_MS = 20
 
 let names = 0
 const newName = () => `${process.pid} ${++names}`
@@ -39,7 +44,14 @@ function assertUnavailable(answer: Answer): void {
 
 /** Starts the clients at once; they stop at the first answer that breaks a promise. */
 export async function startLedger({ url, clients, longestMs }: LedgerOptions) {
-  const tally: Tally = { acknowledged: 0, unavailable: 0, lost: 0, slowestMs: 0, lastRefusedMs: 0 }
+  const tally: Tally = {
+    acknowledged: 0,
+    unavailable: 0,
+    lost: 0,
+    refused: 0,
+    slowestMs: 0,
+    lastRefusedMs: 0,
+  }
   const created = new Map<number, string>()
   const deleted = new Set<number>()
   const owned: Own[] = []
@@ -49,9 +61,12 @@ export async function startLedger({ url, clients, longestMs }: LedgerOptions) {
   /** @returns the answer of a request that was acknowledged, undefined for one that was not */
   async function ask(send: () => Promise<Answer>): Promise<Answer | undefined> {
     const beganMs = performance.now()
-    const answer = await send().catch((error: Error) => {
+    const answer = await send().catch(async (error: Error) => {
+      const refused = error.message.includes('ECONNREFUSED')
       // Half an answer is worse than none.
-      assert.match(error.message, /socket hang up|ECONNRESET|ECONNREFUSED|EPIPE/)
+      assert.match(error.message, refused ? /./ : /socket hang up|ECONNRESET|EPIPE/)
+      tally[refused ? 'refused' : 'lost']++
+      if (refused) await delay(BETWEEN_ATTEMPTS_MS)
       return undefined
     })
     const endedMs = performance.now()
@@ -60,8 +75,7 @@ export async function startLedger({ url, clients, longestMs }: LedgerOptions) {
     if (answer?.status === 200) tally.acknowledged++
     else {
       tally.lastRefusedMs = endedMs
-      if (answer === undefined) tally.lost++
-      else {
+      if (answer !== undefined) {
         assertUnavailable(answer)
         tally.unavailable++
       }

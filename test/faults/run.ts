@@ -11,6 +11,7 @@ import { fullPool } from './full-pool.ts'
 import { mysqlKilled } from './mysql-killed.ts'
 import { mysqlSilent } from './mysql-silent.ts'
 import { createPlug } from './plug.ts'
+import { processesKilled } from './processes-killed.ts'
 import { redisFaults } from './redis-faults.ts'
 import type { Conditions, Scenario } from './scenario.ts'
 import { storm } from './storm.ts'
@@ -21,6 +22,7 @@ const scenarios: Record<string, Scenario> = {
   storm,
   'full-pool': fullPool,
   'redis-faults': redisFaults,
+  'processes-killed': processesKilled,
 }
 
 const { values, positionals } = parseArgs({
