@@ -1,4 +1,5 @@
 // The OpenAPI 3.1 document: every route, with what is said of it, and the schemas of every resource.
+import { securityHeaders } from '../http/errors.ts'
 import type { Resource } from './definition.ts'
 import { requestIdParameter } from './openapi/parameters.ts'
 import { anyFailure, headerComponents, type Operation } from './openapi/responses.ts'
@@ -14,14 +15,17 @@ export interface DescribedRoute {
 
 const bytes = (count: number): string => `${count.toLocaleString('en')} bytes`
 
-const introduction = ({ bodyBytes, urlBytes, headerBytes }: DocumentLimits): string =>
-  `Users and groups, and who is in which.
+function introduction(resources: readonly Resource[], limits: DocumentLimits): string {
+  const names = new Intl.ListFormat('en').format(resources.map(({ plural }) => plural))
+  const everywhere = securityHeaders.map(([name]) => `\`${name}\``).join(' and ')
+  return `${capital(names)}, over HTTP.
 
-Bodies are JSON in UTF-8, of ${bytes(bodyBytes)} at most; a URL has ${bytes(urlBytes)} at most, all headers together ${bytes(headerBytes)}.
+Bodies are JSON in UTF-8, of ${bytes(limits.bodyBytes)} at most; a URL has ${bytes(limits.urlBytes)} at most; there can be ${limits.headers} headers of ${bytes(limits.headerBytes)} together.
 Every answer is JSON with a \`meta\`: its \`status\` mirrors the HTTP status, and a failure has a \`code\` to program against, a \`message\` for people, and in \`errors\` every fault of the request.
 An unknown parameter or field is refused, never ignored. All comparison of names is exact, to the last code point.
 
-\`HEAD\` is possible wherever \`GET\` is, and answers the same without the body. \`OPTIONS\` answers 204 with the methods of a path in \`Allow\`, as does 405 for a method that it does not have.`
+\`HEAD\` is possible wherever \`GET\` is, and answers the same without the body. \`OPTIONS\` answers 204 with the methods of a path in \`Allow\`, as does 405 for a method that it does not have. Every answer has the headers ${everywhere}.`
+}
 
 /** One object for each path, with an operation for each of its methods. */
 function pathsOf(routes: readonly DescribedRoute[]): Record<string, Record<string, unknown>> {
@@ -45,7 +49,7 @@ export function openApi(
     info: {
       title: 'users-api',
       version: '1',
-      description: introduction(limits),
+      description: introduction(resources, limits),
       license: { name: 'All rights reserved', identifier: 'LicenseRef-AllRightsReserved' },
     },
     servers: [{ url: '/', description: 'The server that this document comes from.' }],

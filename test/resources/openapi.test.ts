@@ -12,6 +12,7 @@ const limits = {
   bodyBytes: 1_048_576,
   urlBytes: 8192,
   headerBytes: 16_384,
+  headers: 100,
   batchEntries: 10,
   recordsPerPage: 10,
   membershipsPerUser: 10,

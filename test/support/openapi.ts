@@ -2,6 +2,7 @@
 import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { ExecutionContext } from 'ava'
+import { securityHeaders } from '../../src/http/errors.ts'
 import type { Answer } from './http.ts'
 
 interface Response {
@@ -58,19 +59,10 @@ export function codesOf(response: Response | undefined): string[] {
   return schema?.properties?.meta?.properties?.code?.enum ?? []
 }
 
-/** What HTTP itself brings, and what stands on every answer for the browser's sake. */
-const undocumented = new Set([
-  'cache-control',
-  'connection',
-  'content-length',
-  'content-security-policy',
-  'content-type',
-  'date',
-  'keep-alive',
-  'x-content-type-options',
-])
-
-export type Contract = ReturnType<typeof createContract>
+/** What HTTP itself brings, and what every answer has. */
+const everywhere = ['connection', 'content-length', 'content-type', 'date', 'keep-alive'].concat(
+  securityHeaders.map(([name]) => name.toLowerCase()),
+)
 
 export function createContract(document: Document) {
   const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true })
@@ -98,7 +90,7 @@ export function createContract(document: Document) {
       const typed = header?.schema.type === 'integer' ? Number(value) : value
       t.is(faultsAt(['components', 'headers', name, 'schema'], typed), undefined)
     }
-    const others = Object.keys(headers).filter(name => !named.has(name) && !undocumented.has(name))
+    const others = Object.keys(headers).filter(name => !named.has(name) && !everywhere.includes(name))
     t.deepEqual(others, [], text)
   }
 

@@ -49,7 +49,13 @@ export function describeDocument(files: readonly string[]) {
     tags,
     summary: 'Get a file of that page',
     parameters: [
-      { name: 'file', in: 'path', required: true, schema: { type: 'string', enum: files } },
+      {
+        name: 'file',
+        in: 'path',
+        required: true,
+        description: 'Its name.',
+        schema: { type: 'string', enum: files },
+      },
       ifNoneMatch,
     ],
     responses: {

@@ -60,11 +60,13 @@ export function referenceFailures(to: Resource, limits: DocumentLimits): ApiErro
 }
 
 /** Those of a body that is a batch in the field `name`. */
-export function batchFailures(name: string, { batchEntries }: DocumentLimits): ApiError[] {
-  return [[], new Array(batchEntries + 1)].map(entries =>
-    thrownBy(() => entriesOf({ [name]: entries }, name, batchEntries)),
-  )
-}
+export const batchFailures = (name: string, { batchEntries }: DocumentLimits): ApiError[] => [
+  thrownBy(() => entriesOf({ [name]: [] }, name, batchEntries)),
+  new ApiError(
+    'limit_exceeded',
+    `${name}: has ${batchEntries + 1} entries, at most ${batchEntries} are allowed`,
+  ),
+]
 
 /** Those of a request that may have an Idempotency-Key. */
 export const keyFailures: readonly ApiError[] = [

@@ -33,7 +33,11 @@ export const headerComponents = {
     schema: { type: 'string', format: 'uri-reference' },
   },
   ETag: { description: 'Names this version, for `If-None-Match` and `If-Match`.', schema: text },
-  'Cache-Control': { description: 'It may be kept, but is to be asked for each time.', schema: text },
+  'Cache-Control': {
+    description:
+      '`no-cache`: it may be kept, but is to be asked for each time; `no-store`: it is not to be kept.',
+    schema: text,
+  },
   'Idempotent-Replayed': {
     description: '`true` where this is the first answer to the `Idempotency-Key` again.',
     schema: { type: 'string', const: 'true' },
@@ -106,7 +110,7 @@ function failure(description: string, errors: readonly ApiError[]): Response {
   const examples = errors.map(error => [error.code, JSON.parse(errorBody(error, REQUEST_ID))])
   return {
     description,
-    headers: headers(...unique(errors.flatMap(({ headers }) => Object.keys(headers)))),
+    headers: headers('Cache-Control', ...unique(errors.flatMap(({ headers }) => Object.keys(headers)))),
     content: json(failureSchema(statuses, codes), Object.fromEntries(examples)),
   }
 }

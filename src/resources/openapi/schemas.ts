@@ -11,6 +11,7 @@ export interface DocumentLimits extends QueryLimits {
   readonly bodyBytes: number
   readonly urlBytes: number
   readonly headerBytes: number
+  readonly headers: number
 }
 
 export const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
