@@ -8,7 +8,16 @@ const src = fileURLToPath(new URL('../src', import.meta.url))
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts'))
 const textOf = (file: string) => readFileSync(join(src, file), 'utf8')
 
-const entries = ['supervisor.ts', 'worker.ts', 'start.ts', 'stop.ts', 'migrate.ts', 'ops.ts', 'load.ts']
+const entries = [
+  'supervisor.ts',
+  'worker.ts',
+  'start.ts',
+  'stop.ts',
+  'migrate.ts',
+  'ops.ts',
+  'load.ts',
+  'dev.ts',
+]
 
 /** The modules of the project that `file` imports at run time, as paths under src. */
 function importsOf(file: string): string[] {

@@ -9,10 +9,10 @@ import { fileURLToPath } from 'node:url'
 import { prepareMysql } from '../src/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, type Program, redisProgram } from '../src/private-servers/programs.ts'
 import { prepareRedis } from '../src/private-servers/redis.ts'
+import { runServer } from '../src/private-servers/run-server.ts'
 import type { PrivateServer } from '../src/private-servers/server.ts'
 import { haproxyProgram } from './support/haproxy.ts'
 import { kitPrograms } from './support/kit.ts'
-import { runServer } from './support/private-servers.ts'
 
 const withRedis = process.env.TEST_WITHOUT_REDIS !== '1'
 /** Tests of their own need these; the others do without. */

@@ -7,8 +7,8 @@ import { createConnection } from 'mysql2/promise'
 import { createLog } from '../../src/log.ts'
 import { prepareMysql } from '../../src/private-servers/mysql.ts'
 import { prepareRedis } from '../../src/private-servers/redis.ts'
+import { runServer } from '../../src/private-servers/run-server.ts'
 import { migrate } from '../../src/store/migrate.ts'
-import { runServer } from '../support/private-servers.ts'
 import { populate } from './population.ts'
 
 export interface Stores {

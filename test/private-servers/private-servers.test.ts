@@ -9,7 +9,7 @@ import mysql from 'mysql2/promise'
 import { prepareMysql } from '../../src/private-servers/mysql.ts'
 import { installMissing } from '../../src/private-servers/programs.ts'
 import { prepareRedis } from '../../src/private-servers/redis.ts'
-import { runServer } from '../support/private-servers.ts'
+import { runServer } from '../../src/private-servers/run-server.ts'
 
 async function temporaryFolder(t: ExecutionContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'users-api-private-'))

@@ -35,7 +35,7 @@ export async function createInstallation() {
     ],
     workers: 1,
   }
-  const env = {
+  const env: NodeJS.ProcessEnv = {
     ...plainEnvironment(),
     PM2_HOME: join(folder, 'pm2'),
     NODE_CONFIG: JSON.stringify(config),
@@ -50,6 +50,7 @@ export async function createInstallation() {
 
   return {
     folder,
+    env,
     port,
     url: `http://127.0.0.1:${port}`,
     start: (more?: NodeJS.ProcessEnv) => run('dist/start.js', [], more),

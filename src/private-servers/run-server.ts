@@ -1,15 +1,16 @@
-// A private MySQL or Redis as a child of the tests: started, waited for, stopped.
+// A private MySQL or Redis as a child of this process: started, waited for, stopped.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type PrivateServer, untilAnswers } from '../../src/private-servers/server.ts'
+import { type PrivateServer, untilAnswers } from './server.ts'
 
 const startMs = 60_000
 
 /**
  * Runs a server until `stop`, which resolves once it has ended: cleanly, or at once with SIGKILL.
+ * @param env this process's environment unless given
  * @throws Error with the last lines of its log where it does not come up
  */
-export async function runServer(server: PrivateServer, env: NodeJS.ProcessEnv = process.env) {
+export async function runServer(server: PrivateServer, env?: NodeJS.ProcessEnv) {
   // In a process group of its own: a Ctrl-C at the terminal is for us, who stop it once nobody uses it any more.
   const child = spawn(server.program, server.args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const kill = () => child.kill('SIGKILL')

@@ -1,0 +1,62 @@
+// Entry of `npm run dev`: the service from source, started again at each change. Where no URL is given, private servers
+// under var/dev come and go with it, beside those of `npm start`.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { runCommand, say } from './command-line.ts'
+import { type Config, loadConfig } from './config.ts'
+import { migrateWhenUp } from './pm2/preconditions.ts'
+import { prepareMysql } from './private-servers/mysql.ts'
+import { installMissing, mysqlProgram, redisProgram } from './private-servers/programs.ts'
+import { prepareRedis } from './private-servers/redis.ts'
+import { runServer } from './private-servers/run-server.ts'
+import type { PrivateServer } from './private-servers/server.ts'
+import { root } from './root.ts'
+
+const DATABASE_TIMEOUT_MS = 30_000
+
+const base = join(root, 'var', 'dev')
+const ended = new AbortController()
+
+/** @param run starts a server. @returns the URLs of those that were started, as settings of the environment */
+async function startServers(
+  { database, cache }: Config,
+  run: (server: PrivateServer) => Promise<string>,
+): Promise<string[]> {
+  const missing = [database.url === null ? mysqlProgram : [], cache.url === null ? redisProgram : []].flat()
+  await installMissing(missing, say)
+  const redis = cache.url === null ? [`REDIS_URL=${await run(await prepareRedis({ base }))}`] : []
+  if (database.url !== null) return redis
+  const url = await run(await prepareMysql('users_api', { base, durable: false, say }))
+  await migrateWhenUp(url, DATABASE_TIMEOUT_MS, say)
+  return [...redis, `DATABASE_URL=${url}`]
+}
+
+async function main(): Promise<number> {
+  const running: { stop(): Promise<void> }[] = []
+  try {
+    const variables = await startServers(await loadConfig(), async server => {
+      say(`starting ${server.title}`)
+      running.push(await runServer(server))
+      return server.url
+    })
+    if (ended.signal.aborted) return 0
+    const service = spawn(
+      'env',
+      [...variables, 'tsx', 'watch', '--clear-screen=false', 'src/supervisor.ts'],
+      {
+        cwd: root,
+        stdio: 'inherit',
+      },
+    )
+    // A Ctrl-C at the terminal has reached it by itself.
+    ended.signal.addEventListener('abort', () => ended.signal.reason === 'SIGTERM' && service.kill('SIGTERM'))
+    const [code] = await once(service, 'exit')
+    return ended.signal.aborted ? 0 : (code ?? 1)
+  } finally {
+    await Promise.all(running.map(server => server.stop()))
+  }
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => ended.abort(signal))
+process.exit(await runCommand(main))

@@ -1,0 +1,31 @@
+// npm run dev: from source, with servers of its own, and all of it ends together.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import test from 'ava'
+import { createInstallation } from '../support/installation.ts'
+import { ask } from '../support/service.ts'
+
+test('dev serves without a URL, prints lines for people, and leaves nothing behind', async t => {
+  const here = await createInstallation()
+  t.teardown(() => here.remove())
+  await cp('src', join(here.folder, 'src'), { recursive: true })
+  const { scripts } = JSON.parse(await readFile('package.json', 'utf8'))
+  const dev = spawn('sh', ['-c', scripts.dev], {
+    cwd: here.folder,
+    env: { ...here.env, PATH: `${join(here.folder, 'node_modules/.bin')}:${here.env.PATH}` },
+    detached: true,
+  })
+  let text = ''
+  for (const stream of [dev.stdout, dev.stderr]) stream.setEncoding('utf8').on('data', part => (text += part))
+  const closed = once(dev, 'close')
+  while (!text.includes('the worker listens')) await once(dev.stdout, 'data')
+  t.is((await ask(`${here.url}/v1/users`))?.status, 200)
+  while (!text.includes('"/v1/users"')) await once(dev.stdout, 'data')
+  t.regex(text, /^\[[\d:.]+\] .*INFO.*\(\d+\): .*the worker listens/m)
+  // As a Ctrl-C does.
+  if (dev.pid !== undefined) process.kill(-dev.pid, 'SIGINT')
+  await closed
+  t.deepEqual(await here.processes(), [])
+})
