@@ -63,6 +63,11 @@ test('imports point down: store knows no handlers and no Koa, the supervisor no 
   )
 })
 
+test('every route comes from the table that the document is made of, too', t => {
+  const routers = files.filter(file => /^import (?!type ).*'@koa\/router'/m.test(textOf(file)))
+  t.deepEqual(routers, ['http/routes.ts'])
+})
+
 test('only config.ts reads the environment; only entries end the process or listen to signals', t => {
   const users = (pattern: RegExp) => files.filter(file => pattern.test(textOf(file)))
   t.deepEqual(users(/process\.env\b/), ['config.ts'])

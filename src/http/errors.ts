@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 
-const statuses = {
+/** The status of each failure that does not name a resource. */
+export const statuses = {
   malformed_request: 400,
   malformed_json: 400,
   invalid_body: 400,
