@@ -42,8 +42,14 @@ export function createConnections(
   let closeAfterAnswer = false
   let allInFlight = 0
 
-  function cut(socket: Socket): void {
+  function forget(socket: Socket): void {
+    // A response that waits behind another one never hears of its connection's end.
+    allInFlight -= open.get(socket)?.inFlight ?? 0
     open.delete(socket)
+  }
+
+  function cut(socket: Socket): void {
+    forget(socket)
     socket.destroy()
   }
 
@@ -69,13 +75,11 @@ export function createConnections(
       }
       const nowMs = performance.now()
       open.set(socket, { openedMs: nowMs, inFlight: 0, quietSinceMs: nowMs, bytesAtRest: 0 })
-      socket.once('close', () => open.delete(socket))
+      socket.once('close', () => forget(socket))
     },
 
     /** The socket lives on as something else: it is not counted any more. */
-    forget(socket: Socket): void {
-      open.delete(socket)
-    },
+    forget,
 
     /** Every request passes here. @returns whether it may be served: there is a bound to what is in flight */
     began(socket: Socket, response: ServerResponse): boolean {
@@ -88,7 +92,7 @@ export function createConnections(
       const beganMs = performance.now()
       response.on('close', () => {
         connection.inFlight--
-        allInFlight--
+        if (open.has(socket)) allInFlight--
         connection.quietSinceMs = performance.now()
         answered(
           response,

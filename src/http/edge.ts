@@ -65,9 +65,11 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
       : new ApiError('internal_error', 'something went wrong here, the request id leads to its log line', {
           cause: thrown,
         })
+  // There are many of them at a time, all for one reason that needs no stack.
+  const reason = error.code === 'unavailable' ? String(error.cause ?? error.message) : error.cause
   if (error.status >= 500)
     log.error(
-      { requestId, ...traceOf(ctx.req.headers), reason: error.cause, method: ctx.method, path: ctx.path },
+      { requestId, ...traceOf(ctx.req.headers), reason, method: ctx.method, path: ctx.path },
       error.code,
     )
   ctx.status = error.status

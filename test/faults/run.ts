@@ -8,6 +8,8 @@ import { prepareMysql } from '../../src/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from '../../src/private-servers/programs.ts'
 import { prepareRedis } from '../../src/private-servers/redis.ts'
 import { fullPool } from './full-pool.ts'
+import { fuzz } from './fuzz.ts'
+import { hostile } from './hostile.ts'
 import { mysqlKilled } from './mysql-killed.ts'
 import { mysqlSilent } from './mysql-silent.ts'
 import { createPlug } from './plug.ts'
@@ -23,6 +25,8 @@ const scenarios: Record<string, Scenario> = {
   'full-pool': fullPool,
   'redis-faults': redisFaults,
   'processes-killed': processesKilled,
+  hostile,
+  fuzz,
 }
 
 const { values, positionals } = parseArgs({

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { type Service, type ServiceOptions, startService } from '../support/service.ts'
 
 const lastLines = 20
+const lineLength = 300
 
 /** @throws Error of `work`, with the last words of the service's log */
 export async function withService<T>(
@@ -16,9 +17,8 @@ export async function withService<T>(
     return result
   } catch (error) {
     await service.stop()
-    const log = service.log().trim().split('\n').slice(-lastLines).join('\n')
-    throw new Error(`${error instanceof Error ? error.message : error}\nThe log ends with\n${log}`, {
-      cause: error,
-    })
+    const lines = service.log().trim().split('\n').slice(-lastLines)
+    const log = lines.map(line => line.slice(0, lineLength)).join('\n')
+    throw new Error(`${error instanceof Error ? error.message : error}\nThe log ends with\n${log}`)
   }
 }

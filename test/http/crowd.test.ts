@@ -102,6 +102,21 @@ test('what is pipelined beyond the limit is told to come back, after the answers
   t.regex(await client.answer(), /^HTTP\/1.1 200/)
 })
 
+test('what was in flight on a connection that is gone is not in flight any more', async t => {
+  const waiting: ServerResponse[] = []
+  const { port, open } = await start(t, (_request, response) => void waiting.push(response))
+  for (let round = 1; round <= 3; round++) {
+    const client = await open()
+    client.write(get.repeat(limits.pipelined))
+    while (waiting.length < round * limits.pipelined) await new Promise(setImmediate)
+    client.socket.destroy()
+    while (port.report().connections > 0) await new Promise(setImmediate)
+    t.is(port.report().inFlight, 0)
+  }
+  for (const response of waiting) response.end()
+  t.is(port.report().inFlight, 0)
+})
+
 test('who takes no answers is cut before they fill the memory, whoever holds most first', async t => {
   const sizes = [20_000_000, 7_000_000]
   const responses: ServerResponse[] = []

@@ -1,0 +1,224 @@
+// A mutation fuzzer: random requests, well-formed and not, and never an answer that says the service is at fault.
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { createClient, sendRaw } from '../support/http.ts'
+import { ask } from '../support/service.ts'
+import type { Scenario } from './scenario.ts'
+import { withService } from './with-service.ts'
+
+const clients = 16
+const atOnce = 500
+/** Of so many requests one is sent as bytes, on a connection of its own. */
+const rawEvery = 10
+
+const tokens = [
+  '__proto__',
+  'constructor',
+  'first_name',
+  'last_name',
+  'groups',
+  'groups[*].name',
+  'groups[*].id',
+  'id[in]',
+  'id[gt]',
+  'first_name[prefix]',
+  'last_name[exists]',
+  'include',
+  'sort',
+  'start_index',
+  'records_per_page',
+  'name',
+  'users',
+  'id',
+  'meta',
+  '-1',
+  '0',
+  '9007199254740993',
+  '1e999',
+  'null',
+  'true',
+  '%00',
+  '%FF',
+  '%2F',
+  '!',
+  '\\!',
+  ',',
+  '*',
+  "'",
+  '"',
+  ';--',
+  '../',
+]
+const token = fc.oneof(fc.constantFrom(...tokens), fc.string({ maxLength: 12 }), fc.nat().map(String))
+const visible = fc.string({
+  unit: fc.integer({ min: 0x21, max: 0x7e }).map(code => String.fromCharCode(code)),
+})
+
+const path = fc
+  .tuple(
+    fc.oneof(
+      { weight: 9, arbitrary: fc.constantFrom('/v1/users', '/v1/users/1', '/v1/groups', '/v1/groups/1') },
+      { weight: 9, arbitrary: fc.constantFrom('/v1/users/1/groups', '/v1/users/2/groups/1') },
+      { weight: 2, arbitrary: fc.array(token, { maxLength: 4 }).map(parts => `/v1/${parts.join('/')}`) },
+    ),
+    fc.array(fc.tuple(token, token), { maxLength: 4 }),
+  )
+  .map(([base, pairs]) => {
+    const query = pairs.map(([name, value]) => `${name}=${value}`).join('&')
+    // A client sends ASCII without spaces; what is percent-encoded already stays.
+    return (query === '' ? base : `${base}?${query}`).replaceAll(/[^\x21-\x7e]/g, encodeURIComponent)
+  })
+
+const value = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  token,
+  fc.string({ unit: 'binary', maxLength: 300 }),
+  fc.double(),
+)
+const field = fc.oneof(
+  fc.constantFrom('first_name', 'last_name', 'name', 'id', 'users', 'groups', 'meta'),
+  token,
+)
+const object = fc
+  .array(fc.tuple(field, value), { maxLength: 4 })
+  // By hand, so that keys come twice and `__proto__` is a key.
+  .map(pairs => `{${pairs.map(([key, one]) => `${JSON.stringify(key)}:${JSON.stringify(one)}`).join()}}`)
+const body = fc.oneof(
+  object,
+  fc.array(object, { maxLength: 3 }).map(entries => `{"users":[${entries.join()}]}`),
+  fc.array(object, { maxLength: 3 }).map(entries => `{"groups":[${entries.join()}]}`),
+  fc.json(),
+  fc.nat(5000).map(depth => '['.repeat(depth)),
+  fc.constantFrom('1e999', '{"id":1e308}', '{"first_name":"\\ud800"}', ''),
+  fc.string({ unit: 'binary' }),
+)
+
+const headers = fc.dictionary(
+  fc.constantFrom(
+    'content-type',
+    'content-encoding',
+    'accept',
+    'if-match',
+    'if-none-match',
+    'idempotency-key',
+    'request-id',
+    'traceparent',
+    'x-forwarded-for',
+    'range',
+  ),
+  fc.oneof(
+    visible,
+    fc.constantFrom(
+      'application/json',
+      'application/json; charset=utf-16',
+      'gzip',
+      '*/*',
+      'text/html',
+      '*',
+      '"a"',
+    ),
+  ),
+  { maxKeys: 3 },
+)
+
+const request = fc.record({
+  method: fc.oneof(
+    { weight: 9, arbitrary: fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE') },
+    { weight: 1, arbitrary: fc.constantFrom('HEAD', 'OPTIONS', 'TRACE', 'PROPFIND') },
+  ),
+  path,
+  headers,
+  body,
+})
+type Request = typeof request extends fc.Arbitrary<infer T> ? T : never
+
+const hasBody = ({ method }: Request) => ['POST', 'PUT', 'PATCH', 'DELETE'].includes(method)
+
+/** The bytes of a request, of which some are lost, doubled or replaced. */
+const mutant = fc
+  .tuple(
+    request,
+    fc.array(
+      fc.record({
+        at: fc.nat(),
+        remove: fc.nat(3),
+        insert: fc.oneof(
+          token,
+          fc.constantFrom(
+            '\r\n',
+            '\n',
+            '\0',
+            ' ',
+            ':',
+            '\r\n ',
+            'Content-Length: 3\r\n',
+            'Transfer-Encoding: chunked\r\n',
+          ),
+        ),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+  )
+  .map(([one, changes]) => {
+    const text = hasBody(one) ? one.body : ''
+    const head = `${one.method} ${one.path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`
+    let bytes = `${head}Connection: close\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
+    for (const { at, remove, insert } of changes) {
+      const place = at % bytes.length
+      bytes = bytes.slice(0, place) + insert + bytes.slice(place + remove)
+    }
+    return bytes
+  })
+
+export const fuzz: Scenario = {
+  title: 'random requests, well-formed and not',
+
+  run: ({ short }) =>
+    withService({ config: { timeouts: { headersMs: 500, requestMs: 1000 } } }, async service => {
+      const wanted = short ? 6000 : 1_000_000
+      const workers = await service.workers()
+      const statuses = new Map<number | 'hung up', number>()
+      const seed = Date.now() % 2 ** 31
+      let sent = 0
+
+      function check(status: number | undefined, what: unknown): void {
+        assert.ok(status === undefined || status < 500, `seed ${seed}: ${status} for ${JSON.stringify(what)}`)
+        statuses.set(status ?? 'hung up', (statuses.get(status ?? 'hung up') ?? 0) + 1)
+        sent++
+      }
+
+      async function run(client: number): Promise<void> {
+        const api = createClient(service.url)
+        for (let round = 0; sent < wanted; round++) {
+          const options = { numRuns: atOnce, seed: seed + round * clients + client }
+          const mutants = fc.sample(mutant, { ...options, numRuns: atOnce / rawEvery })
+          for (const [at, one] of fc.sample(request, options).entries()) {
+            const json = { 'content-type': 'application/json', ...one.headers }
+            const answer = hasBody(one)
+              ? await api.send(
+                  one.method,
+                  one.path,
+                  { ...json, 'content-length': Buffer.byteLength(one.body) },
+                  one.body,
+                )
+              : await api.send(one.method, one.path, one.headers)
+            check(answer.status, one)
+            const raw = at % rawEvery === 0 ? mutants[at / rawEvery] : undefined
+            if (raw === undefined) continue
+            const { answer: rawAnswer } = await sendRaw(service.url, raw, 'end').catch(() => ({
+              answer: undefined,
+            }))
+            check(rawAnswer?.status, raw)
+          }
+        }
+        api.close()
+      }
+      await Promise.all(Array.from({ length: clients }, (_, client) => run(client)))
+      assert.deepEqual(await service.workers(), workers)
+      assert.equal((await ask(`${service.controlUrl}/healthcheck/http`))?.status, 200)
+      const counts = [...statuses]
+        .toSorted(([, a], [, b]) => b - a)
+        .map(([status, count]) => `${count} × ${status}`)
+      return `${sent} requests, no 5xx, no worker lost: ${counts.join(', ')}`
+    }),
+}
