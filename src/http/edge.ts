@@ -4,12 +4,15 @@ import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
+import { securityHeaders } from '../security-headers.ts'
 import { answer } from './answer.ts'
-import { ApiError, errorBody, securityHeaders } from './errors.ts'
+import { ApiError, errorBody } from './errors.ts'
 import { traceOf } from './trace.ts'
 
 /** What a client may call its request: other values are not repeated. */
 export const saneToken = /^[A-Za-z0-9._~+/=-]{1,128}$/
+
+const everyAnswer = Object.entries(securityHeaders)
 
 function requestIdOf({ headers }: IncomingMessage): string {
   const sent = headers['request-id']
@@ -85,7 +88,7 @@ export function createEdge(limits: Config['limits'], log: Log): Middleware {
     const requestId = requestIdOf(ctx.req)
     ctx.set('Request-Id', requestId)
     // Past Koa, which would look at each value again.
-    for (const [name, value] of securityHeaders) ctx.res.setHeader(name, value)
+    for (const [name, value] of everyAnswer) ctx.res.setHeader(name, value)
     try {
       assertSane(ctx.req, limits)
       normalizePath(ctx)

@@ -1,6 +1,7 @@
 // Every failure a client can see: its code, its status, and the one way it is written down.
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
+import { securityHeaders } from '../security-headers.ts'
 
 /** The status of each failure that does not name a resource. */
 export const statuses = {
@@ -103,15 +104,6 @@ export function errorBody(error: ApiError, requestId: string): string {
   return JSON.stringify({ meta: { status, message, code, request_id: requestId, errors } })
 }
 
-/**
- * What every answer says to browsers: it is what its Content-Type says, and nothing in it is to be run or framed
- * (https://owasp.org/www-project-secure-headers/).
- */
-export const securityHeaders = [
-  ['X-Content-Type-Options', 'nosniff'],
-  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
-] as const
-
 /** The headers of a failure that is written without Koa. */
 export function errorHeaders(error: ApiError, body: string, requestId: string): Record<string, string> {
   return {
@@ -119,7 +111,7 @@ export function errorHeaders(error: ApiError, body: string, requestId: string): 
     'Content-Length': String(Buffer.byteLength(body)),
     'Request-Id': requestId,
     'Cache-Control': 'no-store',
-    ...Object.fromEntries(securityHeaders),
+    ...securityHeaders,
     ...error.headers,
   }
 }

@@ -1,5 +1,5 @@
 // The OpenAPI 3.1 document: every route, with what is said of it, and the schemas of every resource.
-import { securityHeaders } from '../http/errors.ts'
+import { securityHeaders } from '../security-headers.ts'
 import type { Resource } from './definition.ts'
 import { requestIdParameter } from './openapi/parameters.ts'
 import { anyFailure, headerComponents, type Operation } from './openapi/responses.ts'
@@ -17,7 +17,9 @@ const bytes = (count: number): string => `${count.toLocaleString('en')} bytes`
 
 function introduction(resources: readonly Resource[], limits: DocumentLimits): string {
   const names = new Intl.ListFormat('en').format(resources.map(({ plural }) => plural))
-  const everywhere = securityHeaders.map(([name]) => `\`${name}\``).join(' and ')
+  const everywhere = Object.keys(securityHeaders)
+    .map(name => `\`${name}\``)
+    .join(' and ')
   return `${capital(names)}, over HTTP.
 
 Bodies are JSON in UTF-8, of ${bytes(limits.bodyBytes)} at most; a URL has ${bytes(limits.urlBytes)} at most; there can be ${limits.headers} headers of ${bytes(limits.headerBytes)} together.

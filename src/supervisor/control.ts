@@ -2,6 +2,7 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Config } from '../config.ts'
 import { listen } from '../listen.ts'
+import { securityHeaders } from '../security-headers.ts'
 import type { createCheckers } from './checkers.ts'
 import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
@@ -20,6 +21,9 @@ interface Answer extends Document {
 }
 
 const HEALTH = '/healthcheck/'
+// Checks are short and few, whoever sends them.
+const MOST_CONNECTIONS = 1000
+const serverOptions = { requireHostHeader: false, headersTimeout: 10_000, requestTimeout: 10_000 }
 
 function failure(status: number, code: string, message: string): Answer {
   return { status, body: { meta: { status, message, code } } }
@@ -36,6 +40,7 @@ function send(request: IncomingMessage, response: ServerResponse, { status, body
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(text),
     'Cache-Control': 'no-store',
+    ...securityHeaders,
     ...headers,
   })
   response.end(request.method === 'HEAD' ? undefined : text)
@@ -82,9 +87,10 @@ export function createControl(options: ControlOptions) {
   }
 
   const doors = config.ports.map(({ label, port }) => {
-    const server = http.createServer({ requireHostHeader: false }, async (request, response) =>
+    const server = http.createServer(serverOptions, async (request, response) =>
       send(request, response, await answer(request)),
     )
+    server.maxConnections = MOST_CONNECTIONS
     // A TCP connect is a check, too: whoever hangs up at once, or resets, is no error.
     server.on('clientError', (_error, socket) => socket.destroy())
     const use = `control port of ${label}`

@@ -3,12 +3,12 @@ import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from
 import { dirname } from 'node:path'
 
 /**
- * Replaces `file`, readable by its owner alone, and makes its folder if it is missing. It waits for the disk:
+ * Replaces `file`, readable by its owner alone, and makes a folder like that if there is none. It waits for the disk:
  * the caller's promise to an operator may stand on it.
  */
 export function writeAtomically(file: string, text: string): void {
   const folder = dirname(file)
-  mkdirSync(folder, { recursive: true })
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
   const temporary = `${file}.${process.pid}.new`
   const written = openSync(temporary, 'w', 0o600)
   try {

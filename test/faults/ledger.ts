@@ -25,6 +25,7 @@ interface Tally {
 
 /** A user of one client; its last name is a number that only that client raises. */
 interface Own {
+  readonly api: Client
   readonly id: number
   acknowledged: number
   attempted: number
@@ -85,54 +86,56 @@ export async function startLedger({ url, clients, longestMs }: LedgerOptions) {
   }
 
   const acts = [
-    async (api: Client, own: Own) => {
+    async (own: Own) => {
       const last_name = String(++own.attempted)
-      if (await ask(() => api.patch(`/v1/users/${own.id}`, { last_name }))) own.acknowledged = own.attempted
+      if (await ask(() => own.api.patch(`/v1/users/${own.id}`, { last_name })))
+        own.acknowledged = own.attempted
     },
-    async (api: Client, own: Own) => {
+    async (own: Own) => {
       const oldest = own.acknowledged
-      const answer = await ask(() => api.get(`/v1/users/${own.id}?include=groups`))
+      const answer = await ask(() => own.api.get(`/v1/users/${own.id}?include=groups`))
       if (answer === undefined) return
       const seen = Number(answer.body.last_name)
       assert.ok(seen >= oldest && seen <= own.attempted, `${seen} instead of ${oldest} to ${own.attempted}`)
     },
-    async (api: Client) => {
+    async ({ api }: Own) => {
       const last_name = newName()
       const answer = await ask(() => api.post('/v1/users', { first_name: 'Made', last_name }))
       if (answer) created.set(Number(answer.body.id), last_name)
     },
-    async (api: Client) => {
+    async ({ api }: Own) => {
       const users = Array.from({ length: 5 }, () => ({ first_name: 'Batch', last_name: newName() }))
       const answer = await ask(() => api.post('/v1/users', { users }))
       for (const { id, last_name = '' } of answer?.body.users ?? []) created.set(Number(id), last_name)
     },
-    async (api: Client) => {
+    async ({ api }: Own) => {
       const [id] = created.keys()
       if (id === undefined) return
       // Nobody else is to delete it; whether it is there after a refusal is not known.
       created.delete(id)
       if (await ask(() => api.delete(`/v1/users/${id}`))) deleted.add(id)
     },
-    async (api: Client) => void (await ask(() => api.get('/v1/users?records_per_page=10&include=groups'))),
+    async ({ api }: Own) => void (await ask(() => api.get('/v1/users?records_per_page=10&include=groups'))),
   ]
 
-  async function run(api: Client, own: Own): Promise<void> {
+  async function run(own: Own): Promise<void> {
     while (!stopped) {
       const act = acts[Math.floor(Math.random() * acts.length)]
-      await act?.(api, own)
+      await act?.(own)
     }
   }
 
   const apis = Array.from({ length: clients }, () => createClient(url))
-  const running = apis.map(async api => {
+  for (const api of apis) {
     const id = await api.create('/v1/users', { first_name: newName(), last_name: '0' })
-    const own = { id, acknowledged: 0, attempted: 0 }
-    owned.push(own)
-    await run(api, own).finally(() => {
+    owned.push({ api, id, acknowledged: 0, attempted: 0 })
+  }
+  const running = owned.map(own =>
+    run(own).finally(() => {
       stopped = true
       for (const one of waiting) one.resolve()
-    })
-  })
+    }),
+  )
   // A failure is thrown by `stop`, which everyone comes to.
   for (const one of running) one.catch(() => {})
 

@@ -2,7 +2,7 @@
 import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { ExecutionContext } from 'ava'
-import { securityHeaders } from '../../src/http/errors.ts'
+import { securityHeaders } from '../../src/security-headers.ts'
 import type { Answer } from './http.ts'
 
 interface Response {
@@ -61,7 +61,7 @@ export function codesOf(response: Response | undefined): string[] {
 
 /** What HTTP itself brings, and what every answer has. */
 const everywhere = ['connection', 'content-length', 'content-type', 'date', 'keep-alive'].concat(
-  securityHeaders.map(([name]) => name.toLowerCase()),
+  Object.keys(securityHeaders).map(name => name.toLowerCase()),
 )
 
 export function createContract(document: Document) {
