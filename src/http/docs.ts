@@ -1,13 +1,14 @@
 // The document at /v1/openapi.json, and at /v1/docs the page that shows it: swagger-ui, every file of it from here.
+
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Config } from '../config.ts'
 import type { Resource } from '../resources/definition.ts'
 import { textEtag } from '../resources/etags.ts'
 import type { Handler } from '../resources/handlers.ts'
 import { describeDocument } from '../resources/openapi/document.ts'
-import type { DocumentLimits } from '../resources/openapi/schemas.ts'
 import { type DescribedRoute, openApi } from '../resources/openapi.ts'
 import { parseNoQuery } from '../resources/query.ts'
 import { answerRead, answerUnmodified, assertAccepts, assertAcceptsJson } from './answer.ts'
@@ -63,7 +64,7 @@ const sender =
 export function documentRoutes(
   resources: readonly Resource[],
   described: readonly DescribedRoute[],
-  limits: DocumentLimits,
+  limits: Config['limits'],
 ): Route[] {
   const said = describeDocument(Object.keys(files))
   const senders = new Map(Object.entries(files).map(([name, file]) => [name, sender(file)]))

@@ -1,9 +1,11 @@
 // The OpenAPI 3.1 document: every route, with what is said of it, and the schemas of every resource.
+import type { Config } from '../config.ts'
 import { securityHeaders } from '../security-headers.ts'
 import type { Resource } from './definition.ts'
 import { requestIdParameter } from './openapi/parameters.ts'
 import { anyFailure, headerComponents, type Operation } from './openapi/responses.ts'
-import { capital, commonSchemas, type DocumentLimits, schemasOf } from './openapi/schemas.ts'
+import { capital } from './openapi/schema.ts'
+import { schemasOf } from './openapi/schemas.ts'
 
 /** A route of the service, and what the document says of it. */
 export interface DescribedRoute {
@@ -15,7 +17,7 @@ export interface DescribedRoute {
 
 const bytes = (count: number): string => `${count.toLocaleString('en')} bytes`
 
-function introduction(resources: readonly Resource[], limits: DocumentLimits): string {
+function introduction(resources: readonly Resource[], limits: Config['limits']): string {
   const names = new Intl.ListFormat('en').format(resources.map(({ plural }) => plural))
   const everywhere = Object.keys(securityHeaders)
     .map(name => `\`${name}\``)
@@ -44,7 +46,7 @@ function pathsOf(routes: readonly DescribedRoute[]): Record<string, Record<strin
 export function openApi(
   resources: readonly Resource[],
   routes: readonly DescribedRoute[],
-  limits: DocumentLimits,
+  limits: Config['limits'],
 ): string {
   return JSON.stringify({
     openapi: '3.1.1',
@@ -62,7 +64,7 @@ export function openApi(
     ],
     paths: pathsOf(routes),
     components: {
-      schemas: Object.assign(commonSchemas(), ...resources.map(resource => schemasOf(resource, limits))),
+      schemas: schemasOf(resources, limits),
       headers: headerComponents,
       responses: { Failure: anyFailure(limits) },
     },

@@ -62,10 +62,18 @@ test('a body is filled in as the example says, and stored', async t => {
 })
 
 test('a search keeps what has the phrase in anything that is said of it', async t => {
-  const { page, problems, operations } = await openDocs(t)
+  const { page, problems, operations, tryOut } = await openDocs(t)
+  await tryOut('listUsers')
   const search = page.getByLabel('Search')
-  await search.fill('MEMBERSHIP_NOT')
+  await search.fill('INVALID_BATCH')
   await page.getByText('List users').waitFor({ state: 'detached' })
+  t.deepEqual(await operations(), [
+    'Create one user or many',
+    'Add groups to one user',
+    'Create one group or many',
+  ])
+  await search.fill('membership_not')
+  await page.getByText('Create one user').waitFor({ state: 'detached' })
   t.deepEqual(await operations(), ['Take one group from one user'])
   await search.fill('nothing of the kind')
   await page.getByText('Take one group').waitFor({ state: 'detached' })

@@ -1,24 +1,18 @@
 // The schemas of bodies, held against the validation that the service does: both let pass the same.
+import { readFileSync } from 'node:fs'
 import test from 'ava'
 import fc from 'fast-check'
+import { parseConfig } from '../../src/config.ts'
 import type { Resource } from '../../src/resources/definition.ts'
 import { groups } from '../../src/resources/groups.ts'
-import { capital, commonSchemas, schemasOf } from '../../src/resources/openapi/schemas.ts'
+import { capital } from '../../src/resources/openapi/schema.ts'
+import { schemasOf } from '../../src/resources/openapi/schemas.ts'
 import { users } from '../../src/resources/users.ts'
 import { checkBody, checkReference } from '../../src/resources/validation.ts'
 import { createContract } from '../support/openapi.ts'
 
-const limits = {
-  bodyBytes: 1_048_576,
-  urlBytes: 8192,
-  headerBytes: 16_384,
-  headers: 100,
-  batchEntries: 10,
-  recordsPerPage: 10,
-  membershipsPerUser: 10,
-  filters: 10,
-}
-const schemas = Object.assign(commonSchemas(), schemasOf(users, limits), schemasOf(groups, limits))
+const settings = readFileSync(new URL('../../config/default.json', import.meta.url), 'utf8')
+const schemas = schemasOf([users, groups], parseConfig(JSON.parse(settings), false).limits)
 const contract = createContract({
   openapi: '3.1.1',
   paths: {},

@@ -4,14 +4,22 @@ const paint = () => document.documentElement.classList.toggle('dark-mode', dark.
 dark.addEventListener('change', paint)
 paint()
 
-/** Keeps the operations that have the phrase in any of what is said of them: a path, a field, a code of failures. */
-function opsFilter(tags, phrase) {
-  const wanted = phrase.toLowerCase()
-  const has = operation => JSON.stringify(operation).toLowerCase().includes(wanted)
-  return tags
-    .map(tag => tag.update('operations', operations => operations.filter(has)))
-    .filter(tag => tag.get('operations').size > 0)
-}
+/** Keeps the operations that have the phrase in anything that is said of them: a path, a field, an error code. */
+const search = system => ({
+  fn: {
+    opsFilter(tags, phrase) {
+      // The document as it came: an operation that is open has its references filled in, another has not.
+      const paths = system.specSelectors.specJson().get('paths')
+      const has = ({ path, method }) =>
+        JSON.stringify([path, paths.getIn([path, method])])
+          .toLowerCase()
+          .includes(phrase.toLowerCase())
+      return tags
+        .map(tag => tag.update('operations', operations => operations.filter(one => has(one.toObject()))))
+        .filter(tag => tag.get('operations').size > 0)
+    },
+  },
+})
 
 SwaggerUIBundle({
   url: 'openapi.json',
@@ -23,10 +31,10 @@ SwaggerUIBundle({
   tryItOutEnabled: true,
   // Nobody else is told of the document.
   validatorUrl: null,
-  plugins: [{ fn: { opsFilter } }],
+  plugins: [search],
   onComplete() {
-    const search = document.querySelector('.operation-filter-input')
-    search.placeholder = 'Search: a path, a field, an error code'
-    search.setAttribute('aria-label', 'Search')
+    const input = document.querySelector('.operation-filter-input')
+    input.placeholder = 'Search: a path, a field, an error code'
+    input.setAttribute('aria-label', 'Search')
   },
 })

@@ -4,7 +4,7 @@ import { parseNoQuery } from '../query.ts'
 import { queryFailures } from './failures.ts'
 import { ifNoneMatch } from './parameters.ts'
 import { failures, json, type Operation, read } from './responses.ts'
-import { object } from './schemas.ts'
+import { object } from './schema.ts'
 
 const tags = ['Document'] as const
 const text = (...types: string[]) => json({ type: 'string' }, {}, ...types)

@@ -1,10 +1,10 @@
 // What can go wrong with an operation, as examples: thrown by the code that checks requests, wherever it can be asked.
+import type { Config } from '../../config.ts'
 import { ApiError, type Fault, refuse } from '../../http/errors.ts'
 import { entriesOf, notAnObject } from '../batch.ts'
 import type { Resource } from '../definition.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../validation.ts'
 import * as examples from './examples.ts'
-import type { DocumentLimits } from './schemas.ts'
 
 /** The error that `work` throws. */
 function thrownBy(work: () => unknown): ApiError {
@@ -33,7 +33,7 @@ const errorsOf = (faults: readonly Fault[]): ApiError[] =>
   faults.length === 0 ? [] : [thrownBy(() => refuse(faults))]
 
 /** Those of any body in JSON. */
-const readingFailures = ({ bodyBytes }: DocumentLimits): ApiError[] => [
+const readingFailures = ({ bodyBytes }: Config['limits']): ApiError[] => [
   new ApiError('malformed_json', 'the body is not JSON: it is empty'),
   notAnObject('the body'),
   new ApiError('content_too_large', `the body is over the limit of ${bodyBytes} bytes`),
@@ -44,7 +44,7 @@ const readingFailures = ({ bodyBytes }: DocumentLimits): ApiError[] => [
 ]
 
 /** Those of a body that is a record. */
-export function recordFailures(resource: Resource, mode: Mode, limits: DocumentLimits): ApiError[] {
+export function recordFailures(resource: Resource, mode: Mode, limits: Config['limits']): ApiError[] {
   const whole = examples.fields(resource)
   const withAll = (value: unknown) => Object.fromEntries(Object.keys(whole).map(name => [name, value]))
   const bodies: JsonObject[] = [withAll(null), withAll(''), { ...whole, colour: 'red' }, { ...whole, id: 2 }]
@@ -53,14 +53,14 @@ export function recordFailures(resource: Resource, mode: Mode, limits: DocumentL
 }
 
 /** Those of a body that names records of `to`. */
-export function referenceFailures(to: Resource, limits: DocumentLimits): ApiError[] {
+export function referenceFailures(to: Resource, limits: Config['limits']): ApiError[] {
   const bodies: JsonObject[] = [{}, { id: 'one' }, { ...examples.reference, colour: 'red' }]
   const wrong = bodies.flatMap(body => errorsOf(checkReference(to, body).faults))
   return [...readingFailures(limits), ...distinct(wrong)]
 }
 
 /** Those of a body that is a batch in the field `name`. */
-export const batchFailures = (name: string, { batchEntries }: DocumentLimits): ApiError[] => [
+export const batchFailures = (name: string, { batchEntries }: Config['limits']): ApiError[] => [
   thrownBy(() => entriesOf({ [name]: [] }, name, batchEntries)),
   new ApiError(
     'limit_exceeded',

@@ -1,4 +1,5 @@
 // What the handlers of a resource's relation do: the operations of the document under their names.
+import type { Config } from '../../config.ts'
 import { preconditionFailed } from '../../http/conditions.ts'
 import { ApiError } from '../../http/errors.ts'
 import type { Relation, Resource } from '../definition.ts'
@@ -8,9 +9,9 @@ import * as examples from './examples.ts'
 import { batchFailures, keyFailures, queryFailures, referenceFailures } from './failures.ts'
 import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, pagingParameters } from './parameters.ts'
 import { failures, json, type Operation, read, success } from './responses.ts'
-import { capital, type DocumentLimits, oneOf, ref } from './schemas.ts'
+import { capital, oneOf, ref } from './schema.ts'
 
-export function describeMemberships(resource: Resource, relation: Relation, limits: DocumentLimits) {
+export function describeMemberships(resource: Resource, relation: Relation, limits: Config['limits']) {
   const { to, name } = relation
   const [one, other] = [resource.singular, to.singular]
   const tags = [capital(resource.plural)] as const

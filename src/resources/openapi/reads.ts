@@ -1,4 +1,5 @@
 // What the handlers that read a resource do: the operations of the document under their names.
+import type { Config } from '../../config.ts'
 import type { Resource } from '../definition.ts'
 import { notFound } from '../handlers.ts'
 import { parseListQuery, parseRecordQuery, unpagedRecords } from '../query.ts'
@@ -6,9 +7,9 @@ import * as examples from './examples.ts'
 import { queryFailures } from './failures.ts'
 import { idParameter, ifNoneMatch, includeParameters, listParameters } from './parameters.ts'
 import { failures, json, type Operation, read } from './responses.ts'
-import { capital, type DocumentLimits, ref } from './schemas.ts'
+import { capital, ref } from './schema.ts'
 
-export function describeReads(resource: Resource, limits: DocumentLimits) {
+export function describeReads(resource: Resource, limits: Config['limits']) {
   const { singular, plural, relation } = resource
   const type = capital(singular)
   const tags = [capital(plural)] as const

@@ -1,9 +1,11 @@
 // Responses as the document describes them: a success by its schema, failures by examples of what is thrown.
+
 import { STATUS_CODES } from 'node:http'
+import type { Config } from '../../config.ts'
 import { preconditionFailed } from '../../http/conditions.ts'
 import { ApiError, type ErrorCode, errorBody, unavailable } from '../../http/errors.ts'
-import type { Parameter } from './parameters.ts'
-import { type DocumentLimits, object, ref, type Schema } from './schemas.ts'
+import type { Parameter } from './parameter.ts'
+import { object, ref, type Schema } from './schema.ts'
 
 type Response = Readonly<Record<string, unknown>>
 type Responses = Readonly<Record<string, Response>>
@@ -127,7 +129,7 @@ export function failures(errors: readonly ApiError[]): Responses {
 }
 
 /** The response called `Failure`: what can go wrong with any request at all. */
-export function anyFailure(limits: DocumentLimits): Response {
+export function anyFailure(limits: Config['limits']): Response {
   const errors = [
     new ApiError('method_not_allowed', 'TRACE is not possible here: allowed are GET, HEAD, OPTIONS', {
       headers: { Allow: 'GET, HEAD, OPTIONS' },

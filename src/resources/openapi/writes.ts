@@ -1,4 +1,5 @@
 // What the handlers that write a resource do: the operations of the document under their names.
+import type { Config } from '../../config.ts'
 import { preconditionFailed } from '../../http/conditions.ts'
 import type { Resource } from '../definition.ts'
 import { notFound } from '../handlers.ts'
@@ -7,9 +8,9 @@ import * as examples from './examples.ts'
 import { batchFailures, keyFailures, queryFailures, recordFailures } from './failures.ts'
 import { idempotencyKey, idParameter, ifMatch } from './parameters.ts'
 import { failures, json, type Operation, success } from './responses.ts'
-import { capital, type DocumentLimits, oneOf, ref } from './schemas.ts'
+import { capital, oneOf, ref } from './schema.ts'
 
-export function describeWrites(resource: Resource, limits: DocumentLimits) {
+export function describeWrites(resource: Resource, limits: Config['limits']) {
   const { singular, plural } = resource
   const type = capital(singular)
   const tags = [capital(plural)] as const
