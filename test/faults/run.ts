@@ -16,6 +16,7 @@ import { createPlug } from './plug.ts'
 import { processesKilled } from './processes-killed.ts'
 import { redisFaults } from './redis-faults.ts'
 import type { Conditions, Scenario } from './scenario.ts'
+import { slowHttpTest } from './slowhttptest.ts'
 import { storm } from './storm.ts'
 
 const scenarios: Record<string, Scenario> = {
@@ -27,6 +28,7 @@ const scenarios: Record<string, Scenario> = {
   'processes-killed': processesKilled,
   hostile,
   fuzz,
+  slowhttptest: slowHttpTest,
 }
 
 const { values, positionals } = parseArgs({

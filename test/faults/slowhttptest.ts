@@ -1,0 +1,43 @@
+// The attacks of slowhttptest (https://github.com/shekyan/slowhttptest), which asks all the time whether it still gets in.
+import assert from 'node:assert/strict'
+import { findProgram, installMissing, type Program } from '../../src/private-servers/programs.ts'
+import { runProgram } from '../../src/private-servers/run-program.ts'
+import type { Scenario } from './scenario.ts'
+import { withService } from './with-service.ts'
+
+const slowhttptest: Program = {
+  title: 'slowhttptest',
+  names: ['slowhttptest'],
+  debianPackage: 'slowhttptest',
+  brewFormula: 'slowhttptest',
+}
+const connections = 1000
+const common = ['-c', String(connections), '-r', '200', '-l', '30', '-p', '3']
+const attacks: Record<string, string[]> = {
+  'slow headers': ['-H', '-i', '5'],
+  'slow bodies': ['-B', '-i', '5', '-t', 'POST', '-s', '100000', '-f', 'application/json'],
+  ranges: ['-R', '-a', '10', '-b', '3000'],
+  'slow reads': ['-X', '-w', '1', '-y', '64', '-n', '5', '-z', '32', '-k', '2'],
+}
+
+export const slowHttpTest: Scenario = {
+  title: 'slowhttptest',
+
+  async run({ short }) {
+    if (short) return 'part of the long form only'
+    await installMissing([slowhttptest], console.log)
+    const program = (await findProgram(slowhttptest.names)) ?? slowhttptest.title
+    return withService({}, async service => {
+      const workers = await service.workers()
+      const url = `${service.url}/v1/users`
+      for (const [name, options] of Object.entries(attacks)) {
+        const printed = await runProgram(program, [...common, ...options, '-u', url])
+        const found = printed.match(/service available:\S*\s+\S*(YES|NO)/g) ?? []
+        assert.ok(found.length > 0, `${name}: ${printed}`)
+        assert.ok(!found.some(line => line.endsWith('NO')), `${name}: the service was not available`)
+        assert.deepEqual(await service.workers(), workers)
+      }
+      return `${Object.keys(attacks).join(', ')}, ${connections} connections each: always available`
+    })
+  },
+}
