@@ -104,8 +104,10 @@ test.serial('the level changes at once, in every worker, and in those to come', 
   for (const requestId of quiet) await ask(requestId)
 
   t.like(await operator.run('log-level', 'debug'), { level: 'debug' })
-  for (const requestId of ['loud-1', 'loud-2', 'loud-3', 'loud-4']) await ask(requestId)
-  await lineOf('loud-4')
+  for (const requestId of ['loud-1', 'loud-2', 'loud-3', 'loud-4']) {
+    await ask(requestId)
+    await lineOf(requestId)
+  }
   t.is(heard, 2)
   t.deepEqual(
     lines().filter(({ requestId }) => requestId?.startsWith('quiet')),
