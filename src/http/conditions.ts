@@ -66,8 +66,8 @@ export function writeCondition(
  * @throws ApiError `precondition_failed` or `malformed_request`
  */
 export function isUnmodified(headers: IncomingHttpHeaders, etag: string): boolean {
-  const isCurrent: IsCurrent = opaque => opaque === etag
   const [some, none] = [ifMatch(headers), ifNoneMatch(headers)]
+  const isCurrent: IsCurrent = opaque => opaque === etag
   if (some !== undefined && !matchesStrongly(some, isCurrent)) throw preconditionFailed('this')
   return none !== undefined && matchesWeakly(none, isCurrent)
 }

@@ -6,16 +6,17 @@ import { writeCondition } from '../http/conditions.ts'
 import type { Precondition } from '../store/version.ts'
 import type { Row } from './definition.ts'
 
-const versionTag = (version: number) => version.toString(36)
-
 /** Of a record alone. */
-export const recordEtag = ({ version }: Row): string => versionTag(version)
+export const recordEtag = ({ version }: Row): string => String(version)
 
 /** Of a record with all that it includes, and of those alone. */
-export const completeEtag = (row: Row): string =>
-  `${versionTag(row.version)}.${Number(row.generation).toString(36)}`
+export const completeEtag = ({ version, generation }: Row): string => `${version}.${generation}`
 
-/** Of what has no version: a page. */
+/** Of a page: of how many records it shows which, in which versions. @param complete with all that they include */
+export const pageEtag = (total: number, rows: readonly Row[], complete: boolean): string =>
+  textEtag([total, ...rows.map(complete ? completeEtag : recordEtag)].join(' '))
+
+/** Of what has no version. */
 export const textEtag = (text: string): string => hash('sha256', text, 'base64url')
 
 /**
@@ -24,5 +25,5 @@ export const textEtag = (text: string): string => hash('sha256', text, 'base64ur
  */
 export function preconditionOf(headers: IncomingHttpHeaders): Precondition | undefined {
   const condition = writeCondition(headers)
-  return condition && (version => condition(opaque => opaque.split('.', 1)[0] === versionTag(version)))
+  return condition && (version => condition(opaque => opaque.split('.', 1)[0] === String(version)))
 }

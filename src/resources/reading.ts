@@ -5,7 +5,7 @@ import type { Includes } from '../store/includes.ts'
 import type { Lookups } from '../store/lookups.ts'
 import type { PageQuery, Records } from '../store/records.ts'
 import type { Resource } from './definition.ts'
-import { completeEtag, recordEtag, textEtag } from './etags.ts'
+import { completeEtag, pageEtag, recordEtag } from './etags.ts'
 import { type Handler, notFound, pathId } from './handlers.ts'
 import { listMeta } from './paging.ts'
 import { type ListQuery, parseListQuery, parseRecordQuery, type QueryLimits } from './query.ts'
@@ -58,7 +58,7 @@ export function createReadHandlers(dependencies: ReadingDependencies) {
     const { rows, total, included } = await readPage(query)
     const texts = rows.map((row, at) => recordText(resource, row, included[at]))
     const text = collectionText(resource.plural, texts, listMeta(ctx.path, query, texts.length, total))
-    answerRead(ctx, textEtag(text), text)
+    answerRead(ctx, pageEtag(total, rows, query.include), text)
   }
 
   const get: Handler = async ctx => {
