@@ -8,7 +8,8 @@ const userCount = 8
 const groupCount = 10
 /** After so many versions a user is in the same groups again. */
 const cycle = 2 ** groupCount
-const connections = 8
+const connections = 24
+const readers = 16
 
 export interface Catch {
   operations: number
@@ -124,19 +125,26 @@ export async function hunt(url: string, isOver: (operations: number) => boolean)
     for (const user of answer.body.users ?? []) record(user, seen)
   }
 
-  /** A user, a group or two that are this client's alone to write, and any to read. */
-  async function run(own: number): Promise<void> {
+  const read = () => (Math.random() < 0.05 ? readAll() : readOne())
+
+  /** A user and a group or two are this client's alone to write. */
+  async function readAndWrite(own: number): Promise<void> {
     while (!isOver(result.operations)) {
       const chance = Math.random()
       if (chance < 0.1) await moveUser(own)
       else if (chance < 0.15) await renameGroup(own)
       else if (chance < 0.17 && own + userCount < groupCount) await renameGroup(own + userCount)
-      else if (chance < 0.22) await readAll()
-      else await readOne()
+      else await read()
     }
   }
+  async function readOnly(): Promise<void> {
+    while (!isOver(result.operations)) await read()
+  }
 
-  await Promise.all(users.map((_, own) => run(own)))
+  await Promise.all([
+    ...users.map((_, own) => readAndWrite(own)),
+    ...Array.from({ length: readers }, readOnly),
+  ])
   for (const client of clients) client.close()
   result.reads = history.filter(({ kind }) => kind === 'read').length
   result.impossible = impossibleReads(history)

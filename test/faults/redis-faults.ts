@@ -49,31 +49,35 @@ export const redisFaults: Scenario = {
         const metrics = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''
         return Number(/^users_api_cache_lookups_total\{result="hits?"\} (\d+)/m.exec(metrics)?.[1])
       }
-      const lines: string[] = []
       const sum = { operations: 0, reads: 0 }
-      for (const [name, begin, end] of faults) {
-        await begin()
-        const endMs = performance.now() + 2000
-        const caught: Catch = await hunt(service.url, operations =>
-          short ? performance.now() > endMs : operations >= 1_000_000 / faults.length,
-        )
-        await end()
-        assert.deepEqual(caught.impossible.slice(0, 5), [], name)
-        const [p50, p99, most] = [0.5, 0.99, 1].map(share =>
-          Math.round(percentile(caught.durationsMs, share)),
-        )
-        assert.ok(Number(most) < longestMs, `${name}: ${most} ms`)
-        lines.push(`${name}: ${caught.operations} operations, p50 ${p50}, p99 ${p99}, most ${most} ms`)
-        sum.operations += caught.operations
-        sum.reads += caught.reads
-        // It has to come back by itself.
-        const before = await hits()
-        const giveUpMs = performance.now() + recoveryMs
-        while (!((await hits()) > before)) {
-          assert.ok(performance.now() < giveUpMs, `${name}: the cache is not used again`)
-          await hunt(service.url, operations => operations >= 100)
-        }
+      const durationsMs = new Map<string, number[]>(faults.map(([name]) => [name, []]))
+      const count = ({ operations, reads, impossible }: Catch, name: string) => {
+        assert.deepEqual(impossible.slice(0, 5), [], name)
+        sum.operations += operations
+        sum.reads += reads
       }
+      do
+        for (const [name, begin, end] of faults) {
+          await begin()
+          const endMs = performance.now() + (short ? 2000 : 5000)
+          const caught = await hunt(service.url, () => performance.now() > endMs)
+          await end()
+          count(caught, name)
+          for (const durationMs of caught.durationsMs) durationsMs.get(name)?.push(durationMs)
+          // It has to come back by itself.
+          const before = await hits()
+          const giveUpMs = performance.now() + recoveryMs
+          while (!((await hits()) > before)) {
+            assert.ok(performance.now() < giveUpMs, `${name}: the cache is not used again`)
+            count(await hunt(service.url, operations => operations >= 100), `after ${name}`)
+          }
+        }
+      while (!short && sum.operations < 1_000_000)
+      const lines = [...durationsMs].map(([name, all]) => {
+        const [p50, p99, most] = [0.5, 0.99, 1].map(share => Math.round(percentile(all, share)))
+        assert.ok(Number(most) < longestMs, `${name}: ${most} ms`)
+        return `${name}: ${all.length} operations, p50 ${p50}, p99 ${p99}, most ${most} ms`
+      })
       proxy.close()
       return [
         `${sum.operations} operations, 0 failed; ${sum.reads} reads of a register, 0 stale`,
