@@ -1,4 +1,4 @@
-// Successful answers, and whether the client wants them, or has them already.
+// Answers, and whether the client wants them, or has them already.
 import type { Context } from 'koa'
 import { isUnmodified } from './conditions.ts'
 import { ApiError } from './errors.ts'
@@ -9,6 +9,13 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 export function answer(ctx: Context, text: string): void {
   ctx.set('Content-Type', JSON_TYPE)
   ctx.body = text
+}
+
+/** @param text of the JSON that says what failed */
+export function answerFailure(ctx: Context, status: number, text: string): void {
+  ctx.status = status
+  ctx.set('Cache-Control', 'no-store')
+  answer(ctx, text)
 }
 
 /** Says which version of the resource this is. @param etag without its quotes */

@@ -5,7 +5,7 @@ import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import { securityHeaders } from '../security-headers.ts'
-import { answer } from './answer.ts'
+import { answerFailure } from './answer.ts'
 import { ApiError, errorBody } from './errors.ts'
 import { traceOf } from './trace.ts'
 
@@ -75,12 +75,10 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
       { requestId, ...traceOf(ctx.req.headers), reason, method: ctx.method, path: ctx.path },
       error.code,
     )
-  ctx.status = error.status
-  ctx.set('Cache-Control', 'no-store')
   ctx.set(error.headers)
   // The client may keep back the body that it asked to send: what comes next could be that, or another request.
   if (ctx.req.headers.expect !== undefined) ctx.set('Connection', 'close')
-  answer(ctx, errorBody(error, requestId))
+  answerFailure(ctx, error.status, errorBody(error, requestId))
 }
 
 export function createEdge(limits: Config['limits'], log: Log): Middleware {

@@ -5,8 +5,11 @@ import type { IncomingMessage } from 'node:http'
 import type { Knex } from 'knex'
 import type { Context } from 'koa'
 import type { IdempotencyKeys, KeptAnswer } from '../store/idempotency.ts'
-import { answer, setEtag } from './answer.ts'
+import { answer, answerFailure, setEtag } from './answer.ts'
 import { ApiError, errorBody } from './errors.ts'
+
+/** What a key may be. */
+export const saneKey = /^[!-~]{1,255}$/
 
 /** What a POST has done. */
 export interface Done {
@@ -25,7 +28,7 @@ export type Once = (ctx: Context, work: (trx?: Knex.Transaction) => Promise<Done
 /** @throws ApiError `malformed_request` */
 function keyOf({ headers }: IncomingMessage): string | undefined {
   const key = headers['idempotency-key']
-  if (key === undefined || (typeof key === 'string' && /^[!-~]{1,255}$/.test(key))) return key
+  if (key === undefined || (typeof key === 'string' && saneKey.test(key))) return key
   throw new ApiError('malformed_request', 'Idempotency-Key: must be 1 to 255 visible ASCII characters')
 }
 
@@ -52,10 +55,10 @@ async function outcomeOf(ctx: Context, work: Promise<Done>): Promise<KeptAnswer>
 }
 
 function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void {
-  ctx.status = status
   if (location !== null) ctx.set('Location', location)
   if (etag !== null) setEtag(ctx, etag)
-  answer(ctx, body)
+  if (status < 400) answer(ctx, body)
+  else answerFailure(ctx, status, body)
 }
 
 export function createOnce(keys: IdempotencyKeys): Once {

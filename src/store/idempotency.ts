@@ -41,15 +41,16 @@ const LONGEST_BODY = 4 * 2 ** 20
 /** How many expired keys one transaction removes. */
 const PORTION = 200
 
-const inProgress = (cause: unknown) =>
+/** @param cause what the database said of the lock */
+export const requestInProgress = (cause?: unknown) =>
   new ApiError(
     'request_in_progress',
     'a request with this Idempotency-Key is in progress, please try again',
-    {
-      headers: { 'Retry-After': '1' },
-      cause,
-    },
+    { headers: { 'Retry-After': '1' }, cause },
   )
+
+export const keyReused = () =>
+  new ApiError('idempotency_key_reused', 'this Idempotency-Key belongs to another request')
 
 export function createIdempotencyKeys(database: Database, keepSeconds: number): IdempotencyKeys {
   const expired = (on: Knex) => on.raw('created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND', [keepSeconds])
@@ -80,7 +81,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
       // Somebody holds the row, be it only to read it as well, or was faster to make it.
       const kept = await find(trx, key, false)
       if (kept?.expired === 0) return kept
-      throw inProgress(error)
+      throw requestInProgress(error)
     }
   }
 
@@ -101,8 +102,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
     once: (key, fingerprint, work) =>
       database.transaction(async trx => {
         const kept = await keptOrClaimed(trx, key, fingerprint)
-        if (kept !== undefined && kept.fingerprint !== fingerprint)
-          throw new ApiError('idempotency_key_reused', 'this Idempotency-Key belongs to another request')
+        if (kept !== undefined && kept.fingerprint !== fingerprint) throw keyReused()
         if (kept !== undefined) return { ...kept, replayed: true }
         const answer = await work(trx)
         if (answer.body.length > LONGEST_BODY)

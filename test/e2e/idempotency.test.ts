@@ -35,7 +35,8 @@ function expectReplay(t: ExecutionContext, answer: Answer, first: Answer): void 
   t.is(answer.headers['idempotent-replayed'], 'true', answer.text)
   t.is(answer.text, first.text)
   t.is(answer.status, first.status)
-  for (const name of ['location', 'etag', 'content-type']) t.is(answer.headers[name], first.headers[name])
+  for (const name of ['location', 'etag', 'content-type', 'cache-control'])
+    t.is(answer.headers[name], first.headers[name])
 }
 
 async function expectOnce(t: ExecutionContext, path: string, body: unknown): Promise<Answer> {
@@ -76,6 +77,7 @@ test.serial('what the database refuses is kept as well', async t => {
   const key = newKey()
   const refused = await api.post('/v1/users', pair, withKey(key))
   expectError(t, refused, 409, 'user_exists')
+  t.is(refused.headers['cache-control'], 'no-store')
   expectOk(t, await api.delete(`/v1/users/${id}`))
   expectReplay(t, await api.post('/v1/users', pair, withKey(key)), refused)
   t.is(await count(pair), 0)

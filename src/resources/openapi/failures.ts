@@ -1,6 +1,7 @@
 // What can go wrong with an operation, as examples: thrown by the code that checks requests, wherever it can be asked.
 import type { Config } from '../../config.ts'
 import { ApiError, type Fault, refuse } from '../../http/errors.ts'
+import { keyReused, requestInProgress } from '../../store/idempotency.ts'
 import { entriesOf, notAnObject } from '../batch.ts'
 import type { Resource } from '../definition.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../validation.ts'
@@ -69,11 +70,4 @@ export const batchFailures = (name: string, { batchEntries }: Config['limits']):
 ]
 
 /** Those of a request that may have an Idempotency-Key. */
-export const keyFailures: readonly ApiError[] = [
-  new ApiError(
-    'request_in_progress',
-    'a request with this Idempotency-Key is in progress, please try again',
-    { headers: { 'Retry-After': '1' } },
-  ),
-  new ApiError('idempotency_key_reused', 'this Idempotency-Key belongs to another request'),
-]
+export const keyFailures: readonly ApiError[] = [requestInProgress(), keyReused()]

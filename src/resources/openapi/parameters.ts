@@ -1,6 +1,7 @@
 // The parameters as the document describes them.
 import type { Config } from '../../config.ts'
 import { saneToken } from '../../http/edge.ts'
+import { saneKey } from '../../http/idempotency.ts'
 import { columnsOf, MAX_ID, type Resource } from '../definition.ts'
 import { unpagedRecords } from '../query.ts'
 import { filterParameters } from './filter-parameters.ts'
@@ -89,7 +90,7 @@ export const idempotencyKey: Parameter = {
     'Names this request: sent again with the same key and body, it is answered as it was the first time, and done once.',
   schema: {
     type: 'string',
-    pattern: '^[!-~]{1,255}$',
+    pattern: saneKey.source,
     examples: ['8e03978e-40d5-43e8-bc93-6894a57f9324'],
   },
 }
