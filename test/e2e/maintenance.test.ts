@@ -304,6 +304,7 @@ test.serial('pm2 is told when the service is up, and which commands there are', 
       ['status', 0],
       ['reload', 0],
       ['reload-certificates', 0],
+      ['log-level', 1],
     ].map(([action_name, arity]) => ({ action_name, action_type: 'custom', arity, opts: null })),
   )
   child.kill()
