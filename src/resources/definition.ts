@@ -47,12 +47,20 @@ export interface Row {
   readonly [field: string]: unknown
 }
 
+function isRow(value: unknown): value is Row {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'id' in value &&
+    typeof value.id === 'number' &&
+    'version' in value &&
+    typeof value.version === 'number'
+  )
+}
+
 /** @throws TypeError for what is no row of a resource's table */
 export function readRow(value: unknown): Row {
-  if (typeof value === 'object' && value !== null && 'id' in value && 'version' in value) {
-    const { id, version } = value
-    if (typeof id === 'number' && typeof version === 'number') return Object.assign(value, { id, version })
-  }
+  if (isRow(value)) return value
   throw new TypeError('the database gave a row without id or version')
 }
 

@@ -3,8 +3,11 @@ import type { Knex } from 'knex'
 import { type Resource, type Row, readRow, type Values } from '../resources/definition.ts'
 import type { Database } from './database.ts'
 import { isDuplicate } from './failures.ts'
-import { createGatherer, writeLimits } from './gather.ts'
+import { createGatherer } from './gather.ts'
 import { newVersion, type Precondition, renewGeneration } from './version.ts'
+
+// While one transaction waits for somebody's row, another one can go on.
+const limits = { lanes: 2, most: 200 }
 
 export interface Changing {
   /** Changes some fields, or all, where `precondition` holds for the version that it replaces. */
@@ -104,7 +107,7 @@ export function createChanging(database: Database, resource: Resource): Changing
 
   const update = createGatherer(
     (changes: readonly Change[]) => database.transaction(trx => applyChanges(trx, changes)),
-    writeLimits,
+    limits,
   )
   return { update: (id, values, precondition) => update({ id, values, precondition }) }
 }

@@ -4,8 +4,11 @@ import type { Knex } from 'knex'
 import { type Resource, type Row, readRow, type Values } from '../resources/definition.ts'
 import { type Counts, recordChange } from './counts.ts'
 import type { Database } from './database.ts'
-import { createGatherer, writeLimits } from './gather.ts'
+import { createGatherer } from './gather.ts'
 import { newVersion } from './version.ts'
+
+// All that arrive while one transaction is flushed share the next: a second lane would only make both smaller.
+const limits = { lanes: 1, most: 200 }
 
 export interface Creating {
   /** Undefined where the unique index does not let it in. @param on a transaction that it is to be part of */
@@ -58,11 +61,11 @@ export function createCreating(database: Database, counts: Counts, resource: Res
     const ids = await (on === undefined ? database.transaction(trx => insert(trx, rows)) : insert(on, rows))
     return rows.map(({ values, version }) => {
       const id = ids.get(version)
-      return id === undefined ? undefined : readRow({ ...values, id, version })
+      return id === undefined ? undefined : { ...values, id, version }
     })
   }
 
-  const gathered = createGatherer((entries: readonly Values[]) => createAll(entries), writeLimits)
+  const gathered = createGatherer((entries: readonly Values[]) => createAll(entries), limits)
   return {
     createAll,
     create: async (values, on) => (on === undefined ? gathered(values) : (await createAll([values], on))[0]),

@@ -13,9 +13,6 @@ export interface GatherLimits {
   readonly most: number
 }
 
-/** While one transaction is flushed another one gathers; several at once would wait for each other's rows. */
-export const writeLimits: GatherLimits = { lanes: 2, most: 200 }
-
 /**
  * An item is never answered by a call that began before it, so everyone reads what they wrote.
  * @param act gives one result for each item, in their order; if it fails, all its items fail with it
