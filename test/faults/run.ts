@@ -57,9 +57,10 @@ async function main(): Promise<boolean> {
   const unknown = positionals.filter(name => !Object.hasOwn(scenarios, name))
   if (unknown.length > 0)
     throw new Error(`there is no ${unknown}; the scenarios are ${Object.keys(scenarios).join(', ')}`)
-  const chosen = Object.entries(scenarios).filter(
-    ([name]) => positionals.length === 0 || positionals.includes(name),
-  )
+  const chosen = Object.entries(scenarios)
+    .filter(([name]) => positionals.length === 0 || positionals.includes(name))
+    .map(([, scenario]) => scenario)
+    .filter(({ longOnly }) => !values.short || !longOnly)
   await installMissing([mysqlProgram, redisProgram], console.log)
   const base = await mkdtemp(join(tmpdir(), 'users-api-faults-'))
   const mysql = await createPlug(await prepareMysql('', { base, durable: true, say: console.log }))
@@ -68,10 +69,7 @@ async function main(): Promise<boolean> {
   process.env.TEST_REDIS_URL = redis.url
   console.log(`on ${mysql.title}, Node ${process.version.slice(1)}`)
   try {
-    return await runAll(
-      chosen.map(([, scenario]) => scenario),
-      { short: values.short, mysql, redis },
-    )
+    return await runAll(chosen, { short: values.short, mysql, redis })
   } finally {
     await Promise.all([mysql.stop(), redis.stop()])
     await rm(base, { recursive: true, force: true })

@@ -11,6 +11,8 @@ export interface Conditions {
 
 export interface Scenario {
   readonly title: string
+  /** Too slow to have a short form. */
+  readonly longOnly?: true
   /** @returns the figure. @throws Error that says which promise was broken */
   run(conditions: Conditions): Promise<string>
 }

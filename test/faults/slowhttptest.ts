@@ -22,9 +22,9 @@ const attacks: Record<string, string[]> = {
 
 export const slowHttpTest: Scenario = {
   title: 'slowhttptest',
+  longOnly: true,
 
-  async run({ short }) {
-    if (short) return 'part of the long form only'
+  async run() {
     await installMissing([slowhttptest], console.log)
     const program = (await findProgram(slowhttptest.names)) ?? slowhttptest.title
     return withService({}, async service => {
