@@ -54,20 +54,45 @@ const visible = fc.string({
   unit: fc.integer({ min: 0x21, max: 0x7e }).map(code => String.fromCharCode(code)),
 })
 
-const path = fc
-  .tuple(
-    fc.oneof(
-      { weight: 9, arbitrary: fc.constantFrom('/v1/users', '/v1/users/1', '/v1/groups', '/v1/groups/1') },
-      { weight: 9, arbitrary: fc.constantFrom('/v1/users/1/groups', '/v1/users/2/groups/1') },
-      { weight: 2, arbitrary: fc.array(token, { maxLength: 4 }).map(parts => `/v1/${parts.join('/')}`) },
-    ),
-    fc.array(fc.tuple(token, token), { maxLength: 4 }),
-  )
-  .map(([base, pairs]) => {
-    const query = pairs.map(([name, value]) => `${name}=${value}`).join('&')
-    // A client sends ASCII without spaces; what is percent-encoded already stays.
-    return (query === '' ? base : `${base}?${query}`).replaceAll(/[^\x21-\x7e]/g, encodeURIComponent)
-  })
+const operations = [
+  ['GET', '/v1/users'],
+  ['POST', '/v1/users'],
+  ['GET', '/v1/users/1'],
+  ['PUT', '/v1/users/1'],
+  ['PATCH', '/v1/users/2'],
+  ['DELETE', '/v1/users/3'],
+  ['GET', '/v1/users/1/groups'],
+  ['POST', '/v1/users/1/groups'],
+  ['DELETE', '/v1/users/1/groups/1'],
+  ['GET', '/v1/groups'],
+  ['POST', '/v1/groups'],
+  ['PATCH', '/v1/groups/1'],
+  ['DELETE', '/v1/groups/2'],
+] as const
+const anyMethod = fc.constantFrom(
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'TRACE',
+  'PROPFIND',
+)
+const anyPath = fc.array(token, { maxLength: 4 }).map(parts => `/v1/${parts.join('/')}`)
+const target = fc.oneof(
+  { weight: 8, arbitrary: fc.constantFrom(...operations) },
+  { weight: 1, arbitrary: fc.tuple(anyMethod, fc.constantFrom(...operations.map(([, path]) => path))) },
+  { weight: 1, arbitrary: fc.tuple(anyMethod, anyPath) },
+)
+
+const query = fc.oneof(
+  fc.constant(''),
+  fc
+    .array(fc.tuple(token, token), { maxLength: 4 })
+    .map(pairs => `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`),
+)
 
 const value = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
@@ -121,15 +146,13 @@ const headers = fc.dictionary(
   { maxKeys: 3 },
 )
 
-const request = fc.record({
-  method: fc.oneof(
-    { weight: 9, arbitrary: fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE') },
-    { weight: 1, arbitrary: fc.constantFrom('HEAD', 'OPTIONS', 'TRACE', 'PROPFIND') },
-  ),
-  path,
-  headers,
-  body,
-})
+const request = fc.tuple(target, query, headers, body).map(([[method, path], tail, sent, text]) => ({
+  method,
+  // A client sends ASCII without spaces; what is percent-encoded already stays.
+  path: (path + tail).replaceAll(/[^\x21-\x7e]/g, encodeURIComponent),
+  headers: sent,
+  body: text,
+}))
 type Request = typeof request extends fc.Arbitrary<infer T> ? T : never
 
 const hasBody = ({ method }: Request) => ['POST', 'PUT', 'PATCH', 'DELETE'].includes(method)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
+import { runProgram } from '../../src/private-servers/run-program.ts'
 import { createClient } from '../support/http.ts'
 import { ask, type Service } from '../support/service.ts'
 import type { Scenario } from './scenario.ts'
@@ -51,13 +52,12 @@ const attacks: Record<string, Attack> = {
 
 async function attack(port: number, { connections, first, more, reads = false }: Attack) {
   const sockets: net.Socket[] = []
-  let refused = 0
   // In parts: the queue of connections that are not accepted yet is short.
   for (let made = 0; made < connections; made += 100)
     await Promise.all(
       Array.from({ length: Math.min(100, connections - made) }, async () => {
         const socket = net.connect(port, '127.0.0.1')
-        socket.on('error', () => refused++)
+        socket.on('error', () => {})
         sockets.push(socket)
         if (reads) socket.resume()
         else socket.pause()
@@ -77,6 +77,12 @@ async function attack(port: number, { connections, first, more, reads = false }:
 }
 
 const mebibytes = (bytes: number) => Math.round(bytes / 2 ** 20)
+
+/** How many files this process may still open, with some to spare. */
+async function spareDescriptors(): Promise<number> {
+  const limit = Number((await runProgram('/bin/sh', ['-c', 'ulimit -n'])).trim())
+  return Number.isNaN(limit) ? Infinity : limit - 500
+}
 
 /** The largest resident memory of a worker. */
 async function memoryBytes({ controlUrl }: Service): Promise<number> {
@@ -103,8 +109,10 @@ export const hostile: Scenario = {
       setup.close()
       const workers = await service.workers()
       const lines: string[] = []
+      const mostConnections = await spareDescriptors()
       let most = 0
-      for (const [name, kind] of Object.entries(attacks)) {
+      for (const [name, wanted] of Object.entries(attacks)) {
+        const kind = { ...wanted, connections: Math.min(wanted.connections, mostConnections) }
         const attackers = await attack(service.port('http'), kind)
         let slowestMs = 0
         let heldBytes = 0
