@@ -17,7 +17,7 @@ export const fuzz: Scenario = {
 
   run: ({ short }) =>
     withService({ config: { timeouts: { headersMs: 500, requestMs: 1000 } } }, async service => {
-      const wanted = short ? 6000 : 1_000_000
+      const wanted = short ? 4000 : 1_000_000
       const workers = await service.workers()
       const statuses = new Map<number | 'hung up', number>()
       const seed = Date.now() % 2 ** 31

@@ -84,7 +84,7 @@ export const processesKilled: Scenario = {
       },
     ]
     const weights = [0, 0, 0, 0, 1, 1, 2, 3]
-    const endMs = performance.now() + (short ? 15_000 : 300_000)
+    const endMs = performance.now() + (short ? 10_000 : 300_000)
     // Each thing at least once, and then at random.
     for (let at = 0; at < acts.length || performance.now() < endMs; at++) {
       // With nobody left to serve, connections would be refused.
