@@ -96,7 +96,8 @@ export const hostile: Scenario = {
   title: 'hostile clients beside honest ones',
 
   run: ({ short }) =>
-    withService({}, async service => {
+    // A worker that grows beyond this is replaced, which would be seen.
+    withService({ config: { fleet: { memoryBytes: 2 ** 30 } } }, async service => {
       const honestRequests = short ? 30 : 300
       const setup = createClient(service.url)
       // Four bytes each: a page of them is a megabyte.
