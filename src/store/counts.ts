@@ -22,10 +22,12 @@ export interface CountChange {
   readonly amount: number
 }
 
+const slotOf = (id: number) => Math.floor(id / SLOT_IDS)
+
 /** `resource`'s record with this `id` has come (1) or gone (−1). */
 export const recordChange = ({ plural }: Resource, id: number, amount: 1 | -1): CountChange => ({
   kind: plural,
-  slot: Math.floor(id / SLOT_IDS),
+  slot: slotOf(id),
   amount,
 })
 
@@ -115,13 +117,24 @@ export function createCounts(database: Database): Counts {
   }
 }
 
-/** SQL, an expression: how many there are of a kind, all in all or in one slot. */
-export function countSql(on: Knex, kind: string, slot?: Knex.QueryBuilder | number): Knex.Raw {
-  const within = (table: string) => {
-    const sum = on(table).where({ kind }).select(on.raw('COALESCE(SUM(amount), 0)'))
-    return slot === undefined ? sum : sum.where('slot', slot)
+/** SQL, an expression: how many there are of a kind, in the slots that `within` leaves of all. */
+export function countSql(on: Knex, kind: string, within?: (slots: Knex.QueryBuilder) => void): Knex.Raw {
+  const sumOf = (table: string) => {
+    const slots = on(table).where({ kind }).select(on.raw('COALESCE(SUM(amount), 0)'))
+    within?.(slots)
+    return slots
   }
-  return on.raw('? + ?', [within('counts'), within('count_changes')])
+  return on.raw('? + ?', [sumOf('counts'), sumOf('count_changes')])
+}
+
+/** SQL, an expression: how many records have an id on this side of `id`: those in its own slot are looked at. */
+export function countBeyondSql(on: Knex, { plural }: Resource, side: '>' | '<', id: number): Knex.Raw {
+  const slot = slotOf(id)
+  const inSlot = on(plural)
+    .whereBetween('id', [slot * SLOT_IDS, (slot + 1) * SLOT_IDS - 1])
+    .where('id', side, id)
+    .count('*')
+  return on.raw('? + ?', [countSql(on, plural, slots => slots.where('slot', side, slot)), inSlot])
 }
 
 /**

@@ -1,7 +1,6 @@
 // The filters of a collection as SQL. What is counted and what is shown share one predicate.
 import type { Knex } from 'knex'
 import type { Relation, Resource } from '../resources/definition.ts'
-import { countSql, membersKind } from './counts.ts'
 
 export type Comparison =
   | { readonly operator: 'equals' | 'differs' | 'above' | 'below'; readonly value: string | number }
@@ -36,7 +35,7 @@ function after(prefix: string): string | undefined {
 }
 
 /** The complement of a comparison that `differs` or denies; a missing value is in the complement. */
-function opposite(comparison: Comparison): Comparison | undefined {
+export function opposite(comparison: Comparison): Comparison | undefined {
   if (comparison.operator === 'differs') return { operator: 'equals', value: comparison.value }
   if (comparison.operator === 'exists' && !comparison.value) return { operator: 'exists', value: true }
   return undefined
@@ -75,33 +74,34 @@ function compare(builder: Knex.QueryBuilder, column: string, comparison: Compari
   }
 }
 
-/**
- * SQL: the id of the one related record that an equality names, which has none if nothing is called so; undefined where
- * a comparison can be true of several.
- */
-function theOne(
-  on: Knex,
-  { to }: Relation,
-  column: string,
-  comparison: Comparison,
-): Knex.QueryBuilder | undefined {
-  const unique = column === 'id' || (to.unique.length === 1 && to.unique[0] === column)
-  if (!unique || comparison.operator !== 'equals') return undefined
-  return on(to.plural).where(column, comparison.value).select('id')
+/** Whether it is an equality that at most one related record fulfils. */
+function isOfOne({ to }: Relation, { related, column, comparison }: Filter): boolean {
+  const isUnique = column === 'id' || (to.unique.length === 1 && to.unique[0] === column)
+  return related && isUnique && comparison.operator === 'equals'
 }
+
+/** SQL: the id of the one related record that an equality names, if there is one; undefined for other filters. */
+export function theOne(on: Knex, relation: Relation, filter: Filter): Knex.QueryBuilder | undefined {
+  if (!isOfOne(relation, filter)) return undefined
+  return on(relation.to.plural).where(filter.column, filter.comparison.value).select('id')
+}
+
+const pairOf = (filter: number) => `pair${filter}`
 
 function compareRelated(
   builder: Knex.QueryBuilder,
   on: Knex,
   resource: Resource,
   relation: Relation,
-  { column, comparison }: Filter,
+  filter: Filter,
   alias: string,
 ): void {
-  const denied = opposite(comparison)
+  const { column } = filter
+  const denied = opposite(filter.comparison)
+  const comparison = denied ?? filter.comparison
   const { table, ownKey, otherKey, to } = relation
   const ownId = `${resource.plural}.id`
-  const one = theOne(on, relation, column, denied ?? comparison)
+  const one = theOne(on, relation, { ...filter, comparison })
   if (one !== undefined) {
     // A pair is there once at most, so a join gives nothing twice. It lets the database begin with the members, in the
     // order of their ids; and it never collects all members of a group, as it might for EXISTS.
@@ -118,7 +118,7 @@ function compareRelated(
       .join(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
       .whereRaw('?? = ??', [`${table}.${ownKey}`, ownId])
       .select(`${table}.${ownKey}`)
-    compare(related, `${to.plural}.${column}`, denied ?? comparison)
+    compare(related, `${to.plural}.${column}`, comparison)
   })
 }
 
@@ -128,37 +128,28 @@ export function matching(on: Knex, resource: Resource, filters: readonly Filter[
   for (const [index, filter] of filters.entries()) {
     if (!filter.related) compare(builder, `${resource.plural}.${filter.column}`, filter.comparison)
     else if (resource.relation !== undefined)
-      compareRelated(builder, on, resource, resource.relation, filter, `pair${index}`)
+      compareRelated(builder, on, resource, resource.relation, filter, pairOf(index))
   }
   return builder
 }
 
 /**
- * SQL, an expression: how many records of `resource` all `filters` allow. What is known without looking at each of them
- * is taken from the counts: all, the members of one, and the complement of either.
+ * The column with the ids of what `matching` finds. Where members are joined it is theirs: MySQL reads them in this order,
+ * but sorts all of them for that of the id that is equal to it.
  */
-export function totalSql(on: Knex, resource: Resource, filters: readonly Filter[]): Knex.Raw {
-  const [filter, ...others] = filters
-  if (filter === undefined) return countSql(on, resource.plural)
-  if (others.length === 0) {
-    const { relation } = resource
-    const denied = opposite(filter.comparison)
-    if (denied !== undefined) {
-      const rest = totalSql(on, resource, [{ ...filter, comparison: denied }])
-      return on.raw('? - (?)', [countSql(on, resource.plural), rest])
-    }
-    const one =
-      filter.related && relation !== undefined
-        ? theOne(on, relation, filter.column, filter.comparison)
-        : undefined
-    if (one !== undefined && relation !== undefined) return countSql(on, membersKind(relation.to), one)
-  }
-  return on.raw('?', [matching(on, resource, filters).count('*')])
+export function idOfMatching({ plural, relation }: Resource, filters: readonly Filter[]): string {
+  const joined = filters.findIndex(filter => relation !== undefined && isOfOne(relation, filter))
+  return joined === -1 || relation === undefined ? `${plural}.id` : `${pairOf(joined)}.${relation.ownKey}`
 }
 
-/** Orders by `keys`, then by ascending id. NULL is first in MySQL's ascending order and last in its descending one. */
-export function applySort(builder: Knex.QueryBuilder, table: string, keys: readonly SortKey[]): void {
+/** Orders by `keys`, then by ascending `id`. NULL is first in MySQL's ascending order and last in its descending one. */
+export function applySort(
+  builder: Knex.QueryBuilder,
+  table: string,
+  keys: readonly SortKey[],
+  id = `${table}.id`,
+): void {
   for (const { column, descending } of keys)
-    builder.orderBy(`${table}.${column}`, descending ? 'desc' : 'asc')
-  if (!keys.some(({ column }) => column === 'id')) builder.orderBy(`${table}.id`)
+    builder.orderBy(column === 'id' ? id : `${table}.${column}`, descending ? 'desc' : 'asc')
+  if (!keys.some(({ column }) => column === 'id')) builder.orderBy(id)
 }

@@ -1,9 +1,10 @@
 // Reading records, by SQL that comes from their definition.
 import type { Knex } from 'knex'
 import { type Resource, type Row, readRow } from '../resources/definition.ts'
-import { SLOT_IDS, seekSql } from './counts.ts'
 import type { Database } from './database.ts'
-import { applySort, type Filter, matching, type SortKey, totalSql } from './predicates.ts'
+import { applySort, type Filter, idOfMatching, matching, type SortKey } from './predicates.ts'
+import { type Shortcut, shortcutTo } from './shortcuts.ts'
+import { totalSql } from './totals.ts'
 
 export interface PageQuery {
   readonly filters: readonly Filter[]
@@ -16,11 +17,6 @@ interface Page {
   readonly rows: readonly Row[]
   /** How many records there are in all, at the very moment the page was read. */
   readonly total: number
-}
-
-interface Start {
-  readonly id: number
-  readonly skip: number
 }
 
 export interface Records {
@@ -44,14 +40,14 @@ export function createRecords(database: Database, resource: Resource): Records {
 
   const selectByIds = knex(table).select(columns()).whereIn('id', [0]).toSQL().sql
 
-  /** @param from where to begin, if that is known: the first id to look at, and how many records to skip from there */
-  function pageStatement(query: PageQuery, on: Knex, from?: Start): Knex.QueryBuilder {
+  function pageStatement(query: PageQuery, on: Knex, { narrow, skip }: Shortcut = {}): Knex.QueryBuilder {
+    const id = idOfMatching(resource, query.filters)
     const shown = matching(on, resource, query.filters)
-      .select(`${table}.id`)
+      .select({ id })
       .limit(query.recordsPerPage)
-      .offset(from?.skip ?? query.startIndex)
-    if (from !== undefined) shown.where(`${table}.id`, '>=', from.id)
-    applySort(shown, table, query.sort)
+      .offset(skip ?? query.startIndex)
+    narrow?.(shown)
+    applySort(shown, table, query.sort, id)
     // One statement sees one moment, so the total is that of the page. The rows themselves are read last, those that are
     // shown alone: what is skipped is skipped in an index.
     const page = on
@@ -63,23 +59,12 @@ export function createRecords(database: Database, resource: Resource): Records {
     return page
   }
 
-  /** Far into all records the counts say where a page begins: skipping them one by one would take longer and longer. */
-  async function deepPage(query: PageQuery, trx: Knex): Promise<Record<string, unknown>[]> {
-    const [at] = await seekSql(trx, resource, query.startIndex)
-    if (at?.slot == null) return pageStatement({ ...query, startIndex: 0, recordsPerPage: 0 }, trx)
-    const start = { id: Number(at.slot) * SLOT_IDS, skip: query.startIndex - Number(at.skipped) }
-    return pageStatement(query, trx, start)
-  }
-
-  const isById = ({ column, descending }: SortKey) => column === 'id' && !descending
-  const isDeep = ({ filters, sort, startIndex }: PageQuery) =>
-    filters.length === 0 && sort.every(isById) && startIndex >= SLOT_IDS
-
   function find(query: PageQuery, on: Knex | undefined): Promise<Record<string, unknown>[]> {
-    if (isDeep(query))
-      return on === undefined ? database.snapshot(trx => deepPage(query, trx)) : deepPage(query, on)
-    if (on === undefined) return database.run(knex => pageStatement(query, knex))
-    return pageStatement(query, on)
+    const known = shortcutTo(resource, query)
+    if (known === undefined)
+      return on === undefined ? database.run(knex => pageStatement(query, knex)) : pageStatement(query, on)
+    const both = async (trx: Knex) => pageStatement(query, trx, await known(trx))
+    return on === undefined ? database.snapshot(both) : both(on)
   }
 
   return {

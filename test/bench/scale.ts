@@ -39,12 +39,18 @@ function kinds(users: number): Kind[] {
   return [
     collection('first page of 100', users, {}),
     collection('page of 100 after nine tenths of all', users, { start_index: String(users * 0.9) }),
+    collection('page of 100 above the id in the middle', users / 2, { 'id[gt]': String(users / 2) }),
     ...filtered('a first name, a fiftieth of all', 'first_name', firstName(7), perFirstName),
     ...filtered('a last name, one user', 'last_name', lastName(500), 1),
     ...filtered('members of a team of 50', 'groups[*].name', teamName(7), perTeam),
     ...filtered('members of a tenth of all', 'groups[*].name', divisionName(7), perDivision),
     collection('sorted by first_name', users, { records_per_page: '20', sort: 'first_name' }),
     collection('sorted by last_name', users, { records_per_page: '20', sort: 'last_name' }),
+    collection('sorted by last_name, backwards', users, { records_per_page: '20', sort: '-last_name' }),
+    collection('sorted by first_name, then last_name', users, {
+      records_per_page: '20',
+      sort: 'first_name,last_name',
+    }),
     { title: 'one user', path: '/v1/users/{id}' },
     { title: 'one user with groups', path: '/v1/users/{id}?include=groups' },
   ]

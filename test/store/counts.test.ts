@@ -90,6 +90,9 @@ async function assertExact(filters: readonly Filter[]): Promise<void> {
 const allFilters: readonly (readonly Filter[])[] = [
   [],
   [called('differs', 'a')],
+  ...(['above', 'below'] as const).map((operator): Filter[] => [
+    { related: false, column: 'id', comparison: { operator, value: 20 } },
+  ]),
   ...groupNames.flatMap(group => [[inGroup('equals', group)], [inGroup('differs', group)]]),
 ]
 
