@@ -5,6 +5,8 @@ import type { Socket } from 'node:net'
 interface Connection {
   readonly openedMs: number
   inFlight: number
+  /** How many of them were let in, and not turned away at once. */
+  admitted: number
   /** The response begun last. */
   latest?: ServerResponse
   quietSinceMs: number
@@ -40,11 +42,11 @@ export function createConnections(
 ) {
   const open = new Map<Socket, Connection>()
   let closeAfterAnswer = false
-  let allInFlight = 0
+  let allAdmitted = 0
 
   function forget(socket: Socket): void {
     // A response that waits behind another one never hears of its connection's end.
-    allInFlight -= open.get(socket)?.inFlight ?? 0
+    allAdmitted -= open.get(socket)?.admitted ?? 0
     open.delete(socket)
   }
 
@@ -74,7 +76,7 @@ export function createConnections(
         return
       }
       const nowMs = performance.now()
-      open.set(socket, { openedMs: nowMs, inFlight: 0, quietSinceMs: nowMs, bytesAtRest: 0 })
+      open.set(socket, { openedMs: nowMs, inFlight: 0, admitted: 0, quietSinceMs: nowMs, bytesAtRest: 0 })
       socket.once('close', () => forget(socket))
     },
 
@@ -86,13 +88,21 @@ export function createConnections(
       const connection = open.get(socket)
       if (connection === undefined) return false
       connection.inFlight++
-      allInFlight++
+      // Who is turned away takes no place from others, however many of its answers wait for each other.
+      const admitted = connection.admitted < limits.pipelined && allAdmitted < limits.connections
+      if (admitted) {
+        connection.admitted++
+        allAdmitted++
+      }
       connection.latest = response
       if (closeAfterAnswer) response.shouldKeepAlive = false
       const beganMs = performance.now()
       response.on('close', () => {
         connection.inFlight--
-        if (open.has(socket)) allInFlight--
+        if (admitted) {
+          connection.admitted--
+          if (open.has(socket)) allAdmitted--
+        }
         connection.quietSinceMs = performance.now()
         answered(
           response,
@@ -101,7 +111,7 @@ export function createConnections(
         )
         connection.bytesAtRest = socket.bytesRead
       })
-      return connection.inFlight <= limits.pipelined && allInFlight <= limits.connections
+      return admitted
     },
 
     /** Whether each answer from now on, also one to a request in flight, says `Connection: close`. */
@@ -145,6 +155,6 @@ export function createConnections(
     },
 
     count: () => open.size,
-    inFlight: () => allInFlight,
+    inFlight: () => [...open.values()].reduce((sum, one) => sum + one.inFlight, 0),
   }
 }

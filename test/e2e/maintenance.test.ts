@@ -44,7 +44,9 @@ test.serial(
     }
     const slow = await open()
     slow.write(post)
-    const before = await operator.until(({ ports }) => ports.http?.in_flight === 1)
+    const before = await operator.until(
+      ({ ports }) => ports.http?.in_flight === 1 && ports.https?.connections === 1,
+    )
 
     const startMs = performance.now()
     const reply = await operator.run('drain', 'http')

@@ -88,7 +88,12 @@ test('what is pipelined beyond the limit is told to come back, after the answers
   client.write(get.repeat(limits.pipelined + 2))
   while (port.report().inFlight < limits.pipelined) await new Promise(setImmediate)
   t.is(waiting.length, limits.pipelined)
+  // Who is turned away takes nobody's place.
+  const other = await open()
+  other.write(get)
+  while (port.report().inFlight < limits.pipelined + 3) await new Promise(setImmediate)
   for (const response of waiting) response.setHeader('Content-Length', 2).end('ok')
+  t.regex(await other.answer(), /^HTTP\/1.1 200/)
   for (let due = 0; due < limits.pipelined; due++) t.regex(await client.answer(), /^HTTP\/1.1 200/)
   for (let over = 0; over < 2; over++) {
     const answer = await client.answer()
@@ -97,7 +102,7 @@ test('what is pipelined beyond the limit is told to come back, after the answers
     t.regex(answer, /"code":"unavailable"/)
   }
   client.write(get)
-  while (waiting.length <= limits.pipelined) await new Promise(setImmediate)
+  while (waiting.length <= limits.pipelined + 1) await new Promise(setImmediate)
   waiting.at(-1)?.setHeader('Content-Length', 2).end('ok')
   t.regex(await client.answer(), /^HTTP\/1.1 200/)
 })
