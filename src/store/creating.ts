@@ -7,8 +7,8 @@ import type { Database } from './database.ts'
 import { createGatherer } from './gather.ts'
 import { newVersion } from './version.ts'
 
-// All that arrive while one transaction is flushed share the next: a second lane would only make both smaller.
-const limits = { lanes: 1, most: 200 }
+// While transactions are flushed, others gather: with fewer lanes the worker would wait for the disk.
+const limits = { lanes: 3, most: 200 }
 
 export interface Creating {
   /** Undefined where the unique index does not let it in. @param on a transaction that it is to be part of */

@@ -24,8 +24,9 @@ async function seek(resource: Resource, { startIndex }: PageQuery, trx: Knex): P
 }
 
 /**
- * No index has the order of any keys, or of one key backwards and ids forwards. But that of the first key says which
- * value the page does not go beyond, so that only what comes before it has to be sorted.
+ * No index has the order of several keys (a unique one that may hold NULLs is not ordered by id behind them), or of one key
+ * backwards and ids forwards. But that of the first key says which value the page does not go beyond, so that only what
+ * comes before it has to be sorted.
  */
 async function bound(
   { plural: table }: Resource,
@@ -56,17 +57,13 @@ const isById = ({ column, descending }: SortKey) => column === 'id' && !descendi
 const isDeep = ({ filters, sort, startIndex }: PageQuery) =>
   filters.length === 0 && sort.every(isById) && startIndex >= SLOT_IDS
 
-/** Whether an index has this order: each field has one, and so have the unique ones together. */
-const isIndexed = ({ unique }: Resource, { sort }: PageQuery) =>
-  sort.every(({ column, descending }, at) => !descending && (sort.length === 1 || column === unique[at]))
-
 /** Finds out, within the snapshot that the page will be read in, what makes that quick; undefined where nothing is needed. */
 export function shortcutTo(
   resource: Resource,
   query: PageQuery,
 ): ((trx: Knex) => Promise<Shortcut>) | undefined {
   if (isDeep(query)) return trx => seek(resource, query, trx)
-  const [first] = query.sort
+  const [first, ...others] = query.sort
   if (query.filters.length > 0 || first === undefined || first.column === 'id') return undefined
-  return isIndexed(resource, query) ? undefined : trx => bound(resource, query, first, trx)
+  return others.length > 0 || first.descending ? trx => bound(resource, query, first, trx) : undefined
 }

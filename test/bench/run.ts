@@ -1,15 +1,19 @@
-// npm run bench -- [name …|scale] [--rounds 5] [--seconds 5] [--users 1000000] [--write]: the benchmarks, and their table;
+// npm run bench -- [name …|scale|footprint] [--rounds 5] [--seconds 5] [--users 1000000] [--write]: the benchmarks, and their table;
 // --write puts it into the README.
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareAll } from './compare.ts'
 import { comparisons } from './comparisons.ts'
+import { measureFootprint } from './footprint.ts'
 import { measureScale } from './scale.ts'
 import { withStores } from './stores.ts'
 import { writeBetweenMarkers } from './table.ts'
 import { assertWrk } from './wrk.ts'
 
 const readme = new URL('../../README.md', import.meta.url)
+/** What is measured apart, each into a table of its own. */
+const tables = ['scale', 'footprint']
+const LOAD_SECONDS = 60
 const names = comparisons.map(comparison => comparison.name)
 
 const interrupted = new AbortController()
@@ -32,32 +36,37 @@ function readCommandLine() {
       write: { type: 'boolean', default: false },
     },
   })
-  const scale = positionals.includes('scale')
-  const unknown = positionals.filter(name => name !== 'scale' && !names.includes(name))
+  const table = tables.find(name => positionals.includes(name)) ?? 'bench'
+  const unknown = positionals.filter(name => ![...tables, ...names].includes(name))
   if (unknown.length > 0)
-    throw new Error(`there is no ${unknown.join()}: choose of ${names.join(', ')} or scale`)
-  if (values.write && !scale && positionals.length > 0) throw new Error('--write needs the whole table')
+    throw new Error(`there is no ${unknown.join()}: choose of ${names.join(', ')}, or ${tables.join(' or ')}`)
+  if (values.write && table === 'bench' && positionals.length > 0)
+    throw new Error('--write needs the whole table')
   const chosen =
     positionals.length === 0 ? comparisons : comparisons.filter(({ name }) => positionals.includes(name))
   const effort = {
     rounds: positiveInteger('rounds', values.rounds),
     seconds: positiveInteger('seconds', values.seconds),
   }
-  return { scale, chosen, effort, users: positiveInteger('users', values.users), write: values.write }
+  return { table, chosen, effort, users: positiveInteger('users', values.users), write: values.write }
 }
 
 async function main(): Promise<void> {
-  const { scale, chosen, effort, users, write } = readCommandLine()
+  const { table, chosen, effort, users, write } = readCommandLine()
   await assertWrk()
+  const where = (title: string) => `Node ${process.versions.node}, ${title}, ${cpus().length} cores`
+  const medians = `medians of ${effort.rounds} rounds of ${effort.seconds} s`
   const text = await withStores(async stores => {
-    const table = scale
-      ? await measureScale(users, stores, effort, interrupted.signal)
-      : await compareAll(chosen, stores, effort, interrupted.signal)
-    const medians = `medians of ${effort.rounds} rounds of ${effort.seconds} s`
-    return `${table}\n\nNode ${process.versions.node}, ${stores.title}, ${cpus().length} cores, ${medians}.`
+    if (table === 'footprint')
+      return `${await measureFootprint(stores, LOAD_SECONDS, interrupted.signal)}\n\n${where(stores.title)}.`
+    const measured =
+      table === 'scale'
+        ? await measureScale(users, stores, effort, interrupted.signal)
+        : await compareAll(chosen, stores, effort, interrupted.signal)
+    return `${measured}\n\n${where(stores.title)}, ${medians}.`
   })
   console.log(`\n${text}`)
-  if (write) await writeBetweenMarkers(readme, scale ? 'scale' : 'bench', text)
+  if (write) await writeBetweenMarkers(readme, table, text)
 }
 
 main().catch(error => {
