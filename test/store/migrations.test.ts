@@ -1,0 +1,39 @@
+// Migrations on a database that is in use already: what is there is counted, also after a crash in the middle.
+import test from 'ava'
+import { createLog } from '../../src/log.ts'
+import { openPool } from '../../src/store/connection.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { up } from '../../src/store/migrations/002-counts.ts'
+import { createDatabase } from '../support/service.ts'
+
+const log = createLog('warn', 'test')
+
+test('records from before the counts are counted, once', async t => {
+  const url = await createDatabase()
+  const knex = openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  await knex('users').insert([1, 2, 2047, 2048, 9999].map(id => ({ id, first_name: `${id}`, version: id })))
+  await knex('groups').insert([1, 2].map(id => ({ id, name: `${id}`, version: id })))
+  await knex('memberships').insert([1, 2, 9999].map(user_id => ({ user_id, group_id: 2 })))
+  // As a crash behind the last step leaves it: all done, and none of it known.
+  await knex('knex_migrations').where({ name: '002-counts' }).delete()
+  await knex('count_changes').insert({ kind: 'users', slot: 0, amount: 7 })
+  t.deepEqual(await migrate(url, log), ['002-counts'])
+  const counted = await knex('counts').orderBy(['kind', 'slot']).select('kind', 'slot', 'amount')
+  t.deepEqual(
+    counted.map(row => ({ ...row })),
+    [
+      { kind: 'groups', slot: 0, amount: 2 },
+      { kind: 'groups.members', slot: 2, amount: 3 },
+      { kind: 'users', slot: 0, amount: 3 },
+      { kind: 'users', slot: 1, amount: 1 },
+      { kind: 'users', slot: 4, amount: 1 },
+    ],
+  )
+  t.deepEqual(await knex('count_changes'), [])
+  await up(knex)
+  t.deepEqual(
+    (await knex('counts').sum('amount as all')).map(row => Number(row.all)),
+    [10],
+  )
+})
