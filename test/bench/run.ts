@@ -3,8 +3,9 @@
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareAll } from './compare.ts'
-import { comparisons } from './comparisons.ts'
+import { type Comparison, comparisons } from './comparisons.ts'
 import { measureFootprint } from './footprint.ts'
+import { installPlatformatic, platformaticTitle } from './platformatic.ts'
 import { measureScale } from './scale.ts'
 import { withStores } from './stores.ts'
 import { writeBetweenMarkers } from './table.ts'
@@ -24,6 +25,21 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 function positiveInteger(option: string, text: string): number {
   if (!/^[1-9][0-9]{0,8}$/.test(text)) throw new Error(`--${option} must be a positive integer`)
   return Number(text)
+}
+
+const isAgainstPlatformatic = ({ against }: Comparison) => against.some(one => one.server === 'platformatic')
+
+/** Leaves out what cannot be had, and says so. */
+async function withoutMissing(chosen: readonly Comparison[]): Promise<readonly Comparison[]> {
+  if (!chosen.some(isAgainstPlatformatic)) return chosen
+  try {
+    await installPlatformatic()
+    return chosen
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : error
+    console.log(`left out: ${platformaticTitle} cannot be installed: ${reason}`)
+    return chosen.filter(comparison => !isAgainstPlatformatic(comparison))
+  }
 }
 
 function readCommandLine() {
@@ -59,11 +75,12 @@ async function main(): Promise<void> {
   const text = await withStores(async stores => {
     if (table === 'footprint')
       return `${await measureFootprint(stores, LOAD_SECONDS, interrupted.signal)}\n\n${where(stores.title)}.`
-    const measured =
-      table === 'scale'
-        ? await measureScale(users, stores, effort, interrupted.signal)
-        : await compareAll(chosen, stores, effort, interrupted.signal)
-    return `${measured}\n\n${where(stores.title)}, ${medians}.`
+    if (table === 'scale')
+      return `${await measureScale(users, stores, effort, interrupted.signal)}\n\n${where(stores.title)}, ${medians}.`
+    const measurable = await withoutMissing(chosen)
+    const others = measurable.some(isAgainstPlatformatic) ? `, ${platformaticTitle}` : ''
+    const measured = await compareAll(measurable, stores, effort, interrupted.signal)
+    return `${measured}\n\n${where(stores.title)}${others}, ${medians}.`
   })
   console.log(`\n${text}`)
   if (write) await writeBetweenMarkers(readme, table, text)

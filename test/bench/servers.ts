@@ -4,19 +4,21 @@ import { fileURLToPath } from 'node:url'
 import { runServer } from '../../src/private-servers/run-server.ts'
 import { createClient } from '../support/http.ts'
 import { claimPorts } from '../support/ports.ts'
+import { platformaticArgs, platformaticProgram } from './platformatic.ts'
 
-const script = (url: URL): string[] => ['--import=tsx', fileURLToPath(url)]
-
-const service = [fileURLToPath(new URL('../../dist/supervisor.js', import.meta.url))]
+const onOurNode = (...args: string[]) => ({ program: process.execPath, args, isConstant: false })
+const script = (name: string) => onOurNode('--import=tsx', fileURLToPath(new URL(name, import.meta.url)))
+const service = onOurNode(fileURLToPath(new URL('../../dist/supervisor.js', import.meta.url)))
 
 const programs = {
-  service: { args: service, isConstant: false },
+  service,
   /** The service, with a line in the log for each request. */
-  logging: { args: service, isConstant: false },
-  bare: { args: script(new URL('./bare.ts', import.meta.url)), isConstant: false },
-  conventional: { args: script(new URL('./conventional.ts', import.meta.url)), isConstant: false },
-  constant: { args: script(new URL('./constant.ts', import.meta.url)), isConstant: true },
-  cluster: { args: script(new URL('./cluster.ts', import.meta.url)), isConstant: true },
+  logging: service,
+  bare: script('./bare.ts'),
+  conventional: script('./conventional.ts'),
+  constant: { ...script('./constant.ts'), isConstant: true },
+  cluster: { ...script('./cluster.ts'), isConstant: true },
+  platformatic: { program: platformaticProgram, args: platformaticArgs, isConstant: false },
 }
 
 export type ServerName = keyof typeof programs
@@ -67,7 +69,7 @@ function environment(
  * @throws Error with the end of its output where it does not
  */
 export async function startServer(name: ServerName, surroundings: Surroundings): Promise<RunningServer> {
-  const { args, isConstant } = programs[name]
+  const { program, args, isConstant } = programs[name]
   const claim = await claimPorts()
   const url = `http://127.0.0.1:${claim.first}`
   const ping = async () => {
@@ -75,7 +77,7 @@ export async function startServer(name: ServerName, surroundings: Surroundings):
     const { status, text } = await client.get('/v1/users/1').finally(client.close)
     if (status !== 200) throw new Error(text)
   }
-  const server = { title: name, program: process.execPath, args, url, ping }
+  const server = { title: name, program, args, url, ping }
   const { stop } = await runServer(server, environment(name, claim.first, surroundings)).catch(
     async error => {
       await claim.release()

@@ -1,0 +1,27 @@
+// Platformatic DB as it comes: REST over the tables that it finds, below /v1 like the service's. Needs Node 22.19; its
+// package is in the folder that is the argument.
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { databaseUrl, port } from './environment.ts'
+
+interface Platformatic {
+  create(root: string, config: object): Promise<{ start(options: { listen: boolean }): Promise<string> }>
+}
+
+const [folder = ''] = process.argv.slice(2)
+const entry = createRequire(join(folder, 'package.json')).resolve('@platformatic/db')
+const { create }: Platformatic = await import(pathToFileURL(entry).href)
+
+const server = await create(folder, {
+  server: { hostname: '127.0.0.1', port, logger: { level: 'error' } },
+  db: {
+    connectionString: databaseUrl,
+    poolSize: 10,
+    openapi: { prefix: '/v1' },
+    graphql: false,
+    events: false,
+  },
+  watch: false,
+})
+await server.start({ listen: true })

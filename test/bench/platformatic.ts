@@ -1,0 +1,42 @@
+// Platformatic DB and the Node that it needs, outside the project: they are installed for the benchmark only.
+import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runProgram } from '../../src/private-servers/run-program.ts'
+
+const versions = { '@platformatic/db': '3.67.0', node: '24.21.0' }
+
+export const platformaticTitle = `Platformatic DB ${versions['@platformatic/db']} on Node ${versions.node}`
+
+const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
+const folder = join(cache, 'users-api', 'platformatic', Object.values(versions).join('-'))
+
+/** What runs it: its server gets the folder in which its package is. */
+export const platformaticProgram = join(folder, 'node_modules/node/bin/node')
+export const platformaticArgs = [fileURLToPath(new URL('./platformatic-server.ts', import.meta.url)), folder]
+
+/**
+ * Installs both with npm unless they are there.
+ * @throws Error where they cannot be had, such as without a network
+ */
+export async function installPlatformatic(): Promise<void> {
+  if (await stat(folder).catch(() => undefined)) return
+  console.log(`installing ${platformaticTitle} in ${folder}: this takes up to a minute`)
+  // Under its name there is only ever a whole one.
+  const incomplete = `${folder}.${process.pid}`
+  try {
+    await mkdir(incomplete, { recursive: true })
+    await writeFile(
+      join(incomplete, 'package.json'),
+      JSON.stringify({ private: true, dependencies: versions }),
+    )
+    const npm = (...args: string[]) => runProgram('npm', ['--prefix', incomplete, ...args])
+    // Its driver of SQLite wants to be compiled, and is not used; Node's package fetches the binary by a script.
+    await npm('install', '--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1')
+    await npm('rebuild', 'node')
+    await rename(incomplete, folder)
+  } finally {
+    await rm(incomplete, { recursive: true, force: true })
+  }
+}
