@@ -7,7 +7,7 @@ import { createGatherer } from './gather.ts'
 import { newVersion, type Precondition, renewGeneration } from './version.ts'
 
 // While one transaction waits for somebody's row, another one can go on.
-const limits = { lanes: 2, most: 200 }
+const limits = { lanes: 2, most: 200, eager: true }
 
 export interface Changing {
   /** Changes some fields, or all, where `precondition` holds for the version that it replaces. */

@@ -8,7 +8,7 @@ import { createGatherer } from './gather.ts'
 import { newVersion } from './version.ts'
 
 // While transactions are flushed, others gather: with fewer lanes the worker would wait for the disk.
-const limits = { lanes: 3, most: 200 }
+const limits = { lanes: 3, most: 200, eager: true }
 
 export interface Creating {
   /** Undefined where the unique index does not let it in. @param on a transaction that it is to be part of */

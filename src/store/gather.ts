@@ -11,6 +11,11 @@ export interface GatherLimits {
   readonly lanes: number
   /** How many items one gathered call takes. */
   readonly most: number
+  /**
+   * Whether another lane opens for however few wait. Otherwise for no fewer than are under way: so the calls grow with
+   * the load, even where requests come in one by one, as they do on new connections.
+   */
+  readonly eager: boolean
 }
 
 /**
@@ -19,14 +24,16 @@ export interface GatherLimits {
  */
 export function createGatherer<T, R>(
   act: (items: readonly T[]) => Promise<readonly R[]>,
-  { lanes, most }: GatherLimits,
+  { lanes, most, eager }: GatherLimits,
 ): (item: T) => Promise<R> {
   let waiting: Waiting<T, R>[] = []
   let scheduled = false
   let busy = 0
+  let underWay = 0
 
   function schedule(): void {
     if (scheduled || busy === lanes || waiting.length === 0) return
+    if (!eager && waiting.length < underWay) return
     scheduled = true
     // Not a microtask: those run between the callbacks of two sockets, and would gather one request each.
     setImmediate(dispatch)
@@ -37,6 +44,7 @@ export function createGatherer<T, R>(
     if (gathered === waiting) waiting = []
     scheduled = false
     busy++
+    underWay += gathered.length
     schedule()
     try {
       const results = (await act(gathered.map(({ item }) => item))).values()
@@ -49,6 +57,7 @@ export function createGatherer<T, R>(
       for (const { reject } of gathered) reject(error)
     } finally {
       busy--
+      underWay -= gathered.length
       schedule()
     }
   }

@@ -4,8 +4,8 @@ import { createGatherer } from './gather.ts'
 import type { Includes } from './includes.ts'
 import type { Records } from './records.ts'
 
-// A second read may begin while one is under way: more would only be smaller.
-const limits = { lanes: 2, most: 1000 }
+// A second read may begin while one is under way, where it is no smaller: more of them would only cost more.
+const limits = { lanes: 2, most: 1000, eager: false }
 
 interface Complete {
   readonly row: Row
