@@ -1,18 +1,7 @@
 // The connections of one data port: what each one is busy with, and how to let go of them without losing a request.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-
-interface Connection {
-  readonly openedMs: number
-  inFlight: number
-  /** How many of them were let in, and not turned away at once. */
-  admitted: number
-  /** The response begun last. */
-  latest?: ServerResponse
-  quietSinceMs: number
-  /** `socket.bytesRead` when it fell quiet: more than that is the beginning of another request. */
-  bytesAtRest: number
-}
+import { type Connection, createConnection } from './connection.ts'
 
 export interface LettingGo {
   readonly sinceMs: number
@@ -28,6 +17,12 @@ export interface ConnectionLimits {
   readonly pipelined: number
   /** Of all answers that were sent and not taken. */
   readonly unreadBytes: number
+}
+
+/** What may become of a request. */
+export interface Serving {
+  readonly serve: () => void
+  readonly turnAway: () => void
 }
 
 export type Connections = ReturnType<typeof createConnections>
@@ -59,10 +54,10 @@ export function createConnections(
   function makeRoom(): boolean {
     let quietest: Socket | undefined
     let leastMs = Infinity
-    for (const [socket, { inFlight, quietSinceMs }] of open) {
-      if (inFlight > 0 || quietSinceMs >= leastMs) continue
+    for (const [socket, connection] of open) {
+      if (connection.inFlight() > 0 || connection.quietSinceMs() >= leastMs) continue
       quietest = socket
-      leastMs = quietSinceMs
+      leastMs = connection.quietSinceMs()
     }
     if (quietest !== undefined) cut(quietest)
     return quietest !== undefined
@@ -75,70 +70,60 @@ export function createConnections(
         socket.destroy()
         return
       }
-      const nowMs = performance.now()
-      open.set(socket, { openedMs: nowMs, inFlight: 0, admitted: 0, quietSinceMs: nowMs, bytesAtRest: 0 })
+      open.set(socket, createConnection(socket))
       socket.once('close', () => forget(socket))
     },
 
     /** The socket lives on as something else: it is not counted any more. */
     forget,
 
-    /** Every request passes here. @returns whether it may be served: there is a bound to what is in flight */
-    began(socket: Socket, response: ServerResponse): boolean {
+    /** Every request passes here: there is a bound to what is in flight. */
+    began(socket: Socket, response: ServerResponse, { serve, turnAway }: Serving): void {
       const connection = open.get(socket)
-      if (connection === undefined) return false
-      connection.inFlight++
+      if (connection?.isListening() !== true) return
       // Who is turned away takes no place from others, however many of its answers wait for each other.
-      const admitted = connection.admitted < limits.pipelined && allAdmitted < limits.connections
-      if (admitted) {
+      const isAdmitted = connection.admitted < limits.pipelined && allAdmitted < limits.connections
+      if (isAdmitted) {
         connection.admitted++
         allAdmitted++
       }
-      connection.latest = response
-      if (closeAfterAnswer) response.shouldKeepAlive = false
       const beganMs = performance.now()
       response.on('close', () => {
-        connection.inFlight--
-        if (admitted) {
+        if (isAdmitted) {
           connection.admitted--
           if (open.has(socket)) allAdmitted--
         }
-        connection.quietSinceMs = performance.now()
-        answered(
-          response,
-          response.writableFinished ? response.statusCode : undefined,
-          connection.quietSinceMs - beganMs,
-        )
-        connection.bytesAtRest = socket.bytesRead
+        const status = response.writableFinished ? response.statusCode : undefined
+        answered(response, status, performance.now() - beganMs)
+        connection.ended()
       })
-      return admitted
+      if (closeAfterAnswer) response.shouldKeepAlive = false
+      connection.began(response, isAdmitted ? serve : turnAway)
     },
 
     /** Whether each answer from now on, also one to a request in flight, says `Connection: close`. */
     closeAfterAnswer(yes: boolean): void {
       closeAfterAnswer = yes
-      if (!yes) return
-      for (const { latest } of open.values())
-        if (latest !== undefined && !latest.headersSent) latest.shouldKeepAlive = false
+      if (yes) for (const connection of open.values()) connection.closeAfterLatest()
     },
 
-    /** Whether `socket` can take the answer to a request that the parser refused. */
-    awaitsAnswer(socket: Socket): boolean {
+    /**
+     * The parser has refused what `socket` sent: ends the connection, behind the answers that are due before.
+     * @param answer is called in its place, unless one of those ends the connection
+     */
+    refused(socket: Socket, answer: () => void): void {
       const connection = open.get(socket)
-      if (connection === undefined || !socket.writable) return false
-      return (
-        connection.inFlight === 0 || (connection.inFlight === 1 && connection.latest?.headersSent === false)
-      )
+      if (connection !== undefined && socket.writable) connection.refused(answer)
+      else if (!socket.writableEnded) socket.destroy()
     },
 
     /** Ends the connections that have been quiet for `idleMs`, and cuts those that are left at the deadline. */
     letGo({ sinceMs, idleMs, deadlineMs }: LettingGo): void {
       const nowMs = performance.now()
       for (const [socket, connection] of open) {
-        const { openedMs, inFlight, quietSinceMs, bytesAtRest } = connection
-        const idle = inFlight === 0 && socket.bytesRead === bytesAtRest
-        if (nowMs - Math.max(sinceMs, openedMs) >= deadlineMs) socket.destroy()
-        else if (idle && nowMs - Math.max(sinceMs, quietSinceMs) >= idleMs) socket.destroySoon()
+        const quietSinceMs = Math.max(sinceMs, connection.quietSinceMs())
+        if (nowMs - Math.max(sinceMs, connection.openedMs) >= deadlineMs) socket.destroy()
+        else if (connection.isIdle() && nowMs - quietSinceMs >= idleMs) socket.destroySoon()
       }
     },
 
@@ -155,6 +140,6 @@ export function createConnections(
     },
 
     count: () => open.size,
-    inFlight: () => [...open.values()].reduce((sum, one) => sum + one.inFlight, 0),
+    inFlight: () => [...open.values()].reduce((sum, one) => sum + one.inFlight(), 0),
   }
 }

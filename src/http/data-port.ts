@@ -7,8 +7,8 @@ import type { Config, DataPortConfig } from '../config.ts'
 import { listen } from '../listen.ts'
 import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../messages.ts'
 import { type Connections, createConnections } from './connections.ts'
-import { ApiError } from './errors.ts'
-import { answerOverload, answerRaw, type ParserError, parserError } from './parser-errors.ts'
+import { answerOverload, answerRaw, noProxy, type ParserError, parserError } from './parser-errors.ts'
+import { requestIdOf } from './request-id.ts'
 import type { RequestLog } from './request-log.ts'
 import { createTraffic } from './traffic.ts'
 
@@ -130,28 +130,28 @@ export function createDataPort(options: DataPortOptions): DataPort {
   setInterval(connections.letGoOfUnread, UNREAD_CHECK_MS).unref()
   server.on('connection', (socket: Socket) => connections.opened(socket))
   if (server instanceof https.Server) trackHandshakes(server, connections)
-  const serve: RequestListener = (request, response) => {
-    if (connections.began(request.socket, response)) listener(request, response)
-    else answerOverload(response)
-  }
+  const serve: RequestListener = (request, response) =>
+    connections.began(request.socket, response, {
+      serve: () => listener(request, response),
+      turnAway: () => answerOverload(response),
+    })
   server.on('request', serve)
-  // Whoever reads the body says `100 Continue`, once nothing speaks against it.
+  // Whoever reads the body says `100 Continue`, once nothing speaks against it; the application knows no other expectation.
   server.on('checkContinue', serve)
+  server.on('checkExpectation', serve)
   server.on('clientError', (error: ParserError, socket) => {
-    if (socket instanceof Socket && connections.awaitsAnswer(socket)) {
+    if (!(socket instanceof Socket)) return void socket.destroy()
+    connections.refused(socket, () => {
       const refusal = parserError(error, config.limits)
       traffic.refused(refusal.status)
       answerRaw(socket, refusal)
-    } else if (!socket.writableEnded) socket.destroy()
+    })
   })
-  server.on('connect', (_request, socket) =>
-    answerRaw(socket, new ApiError('method_not_allowed', 'this is no proxy: CONNECT is not offered')),
-  )
-  server.on('checkExpectation', request =>
-    answerRaw(
-      request.socket,
-      new ApiError('expectation_failed', 'the only known expectation is 100-continue'),
-    ),
+  server.on('connect', request =>
+    connections.refused(request.socket, () => {
+      traffic.refused(noProxy.status)
+      answerRaw(request.socket, noProxy, requestIdOf(request))
+    }),
   )
 
   return {

@@ -1,5 +1,4 @@
 // The first and last middleware: every response has a Request-Id, every failure is JSON, no request is over the limits.
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
@@ -7,17 +6,10 @@ import type { Log } from '../log.ts'
 import { securityHeaders } from '../security-headers.ts'
 import { answerFailure } from './answer.ts'
 import { ApiError, errorBody } from './errors.ts'
+import { requestIdOf } from './request-id.ts'
 import { traceOf } from './trace.ts'
 
-/** What a client may call its request: other values are not repeated. */
-export const saneToken = /^[A-Za-z0-9._~+/=-]{1,128}$/
-
 const everyAnswer = Object.entries(securityHeaders)
-
-function requestIdOf({ headers }: IncomingMessage): string {
-  const sent = headers['request-id']
-  return typeof sent === 'string' && saneToken.test(sent) ? sent : randomUUID()
-}
 
 /** @throws ApiError for what is over the limits, or breaks RFC 9112 where Node's parser lets it pass */
 function assertSane(request: IncomingMessage, limits: Config['limits']): void {
@@ -39,6 +31,12 @@ function assertSane(request: IncomingMessage, limits: Config['limits']): void {
   // RFC 9112, 3.2: exactly one Host in HTTP/1.1.
   if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1'))
     throw new ApiError('malformed_request', `the request has ${hosts} Host headers, one is needed`)
+}
+
+/** @throws ApiError for what this server cannot do (RFC 9110, 10.1.1) */
+function assertExpectation({ headers: { expect }, httpVersion }: IncomingMessage): void {
+  if (expect !== undefined && httpVersion === '1.1' && expect.toLowerCase() !== '100-continue')
+    throw new ApiError('expectation_failed', 'the only known expectation is 100-continue')
 }
 
 /** Every spelling of a path becomes one: `%75sers` is `users`, but an escaped slash stays. @throws ApiError */
@@ -77,7 +75,7 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
     )
   ctx.set(error.headers)
   // The client may keep back the body that it asked to send: what comes next could be that, or another request.
-  if (ctx.req.headers.expect !== undefined) ctx.set('Connection', 'close')
+  if (ctx.req.headers.expect !== undefined) ctx.res.shouldKeepAlive = false
   answerFailure(ctx, error.status, errorBody(error, requestId))
 }
 
@@ -89,6 +87,7 @@ export function createEdge(limits: Config['limits'], log: Log): Middleware {
     for (const [name, value] of everyAnswer) ctx.res.setHeader(name, value)
     try {
       assertSane(ctx.req, limits)
+      assertExpectation(ctx.req)
       normalizePath(ctx)
       await next()
     } catch (error) {

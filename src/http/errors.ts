@@ -1,5 +1,4 @@
 // Every failure a client can see: its code, its status, and the one way it is written down.
-import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import { securityHeaders } from '../security-headers.ts'
 
@@ -116,9 +115,8 @@ export function errorHeaders(error: ApiError, body: string, requestId: string): 
   }
 }
 
-/** A whole HTTP/1.1 response, for a socket on which no request could be parsed. The connection ends with it. */
-export function rawError(error: ApiError): string {
-  const requestId = randomUUID()
+/** A whole HTTP/1.1 response, for a socket that no response object stands for. The connection ends with it. */
+export function rawError(error: ApiError, requestId: string): string {
   const body = errorBody(error, requestId)
   const headers = { ...errorHeaders(error, body, requestId), Connection: 'close' }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)

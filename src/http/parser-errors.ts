@@ -39,10 +39,15 @@ export function parserError(error: ParserError, limits: Pick<Config['limits'], '
   }
 }
 
+/** No proxy is here; RFC 9110, 15.5.6 wants to know what is. */
+export const noProxy = new ApiError('method_not_allowed', 'this is no proxy: CONNECT is not offered', {
+  headers: { Allow: 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT' },
+})
+
 /** Answers on a socket that no response object stands for, and ends the connection. */
-export function answerRaw(socket: Duplex, error: ApiError): void {
+export function answerRaw(socket: Duplex, error: ApiError, requestId: string = randomUUID()): void {
   socket.on('error', () => {})
-  socket.end(rawError(error))
+  socket.end(rawError(error, requestId))
   socket.resume()
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }

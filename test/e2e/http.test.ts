@@ -192,11 +192,24 @@ test('Expect: 100-continue is met, any other is 417', async t => {
   const body = JSON.stringify({ first_name: 'Great', last_name: 'Expectations' })
   const request = (expectation: string) =>
     `POST /v1/users HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n` +
-    `Content-Length: ${body.length}\r\nExpect: ${expectation}\r\n\r\n${body}`
+    `Content-Length: ${body.length}\r\nRequest-Id: mine\r\nExpect: ${expectation}\r\n\r\n${body}`
   const met = await sendRaw(service.url, request('100-continue'))
   t.regex(met.text, /^HTTP\/1\.1 100 /)
   t.is(met.answer?.status, 200, met.text)
-  expectError(t, (await sendRaw(service.url, request('a-miracle'))).answer, 417, 'expectation_failed')
+  const { answer, text } = await sendRaw(service.url, request('a-miracle'))
+  expectError(t, answer, 417, 'expectation_failed')
+  t.regex(text, /\r\nRequest-Id: mine\r\n/)
+})
+
+test('who deletes and reads behind it, in one breath, finds nothing', async t => {
+  const id = await api.create('/v1/users', { first_name: 'Here', last_name: 'Today' })
+  const request = (method: string, more = '') =>
+    `${method} /v1/users/${id} HTTP/1.1\r\nHost: x\r\n${more}\r\n`
+  const { text } = await sendRaw(
+    service.url,
+    request('GET') + request('DELETE') + request('GET', 'Connection: close\r\n'),
+  )
+  t.deepEqual(text.match(/(?<=HTTP\/1.1 )\d+/g), ['200', '200', '404'])
 })
 
 test('pipelined requests are answered in order', async t => {

@@ -239,7 +239,6 @@ for (const protocol of ['http', 'https'] as const) {
         ...(protocol === 'http' ? ([414, 'uri_too_long'] as const) : ([431, 'headers_too_large'] as const)),
       ],
       ['CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405, 'method_not_allowed'],
-      ['GET / HTTP/1.1\r\nHost: a\r\nExpect: cake\r\n\r\n', 417, 'expectation_failed'],
     ]
     for (const [request, status, code] of refused) {
       const client = await open()
@@ -282,6 +281,93 @@ test('pipelined requests are all answered, also those behind the beginning of a 
   await client.closed
   t.is(client.text().match(/200 OK/g)?.length, 2)
 })
+
+test('draining: requests that come together are all answered, and the last answer ends the connection', async t => {
+  const { port, open } = await start(t, {
+    listener: (_request, response) => setImmediate(() => answer(response)),
+  })
+  const client = await open()
+  port.become('draining')
+  client.write(`${get}${post}body${get}`)
+  for (const connection of ['keep-alive', 'keep-alive', 'close'])
+    t.regex(await client.answer(), new RegExp(`200 OK\r\n.*Connection: ${connection}`, 's'))
+  await client.closed
+})
+
+test('draining: what follows the answer that ends the connection is not served', async t => {
+  const served: string[] = []
+  const listener: RequestListener = ({ method = '' }, response) => {
+    served.push(method)
+    answer(response)
+  }
+  const { port, open } = await start(t, { listener })
+  const client = await open()
+  port.become('draining')
+  client.write(`${post.replace('POST', 'PUT')}body${post}body${get}`)
+  await client.closed
+  t.is(client.text().match(/200 OK/g)?.length, served.length)
+  t.regex(client.text(), /Connection: close\r\n\r\nok$/)
+})
+
+test('what may change something is served alone, and reads side by side', async t => {
+  const waiting: ServerResponse[] = []
+  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const client = await open()
+  client.write(`${get}${get}${post}body${get}${get}`)
+  await until(() => port.report().inFlight === 5)
+  const answerAll = () => waiting.splice(0).map(response => answer(response)).length
+  t.is(answerAll(), 2)
+  await until(() => waiting.length > 0)
+  t.is(answerAll(), 1)
+  await until(() => waiting.length > 0)
+  t.is(answerAll(), 2)
+})
+
+// What is sent behind a request that is still being served, and what comes after the answer to that one.
+const behind: [string, string, RegExp][] = [
+  ['garbage', 'garbage\r\n\r\n', /^HTTP\/1.1 400 .*"malformed_request"/s],
+  [
+    'a length that is none',
+    'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n',
+    /^HTTP\/1.1 400 .*"malformed_request"/s,
+  ],
+  [
+    'CONNECT',
+    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\nRequest-Id: mine\r\n\r\n',
+    /^HTTP\/1.1 405 .*Request-Id: mine\r\n.*Allow: DELETE, GET, .*"method_not_allowed"/s,
+  ],
+]
+for (const [title, bytes, expected] of behind)
+  test(`${title} behind a request is answered behind its answer`, async t => {
+    const { open } = await start(t, {
+      listener: (_request, response) => setImmediate(() => answer(response)),
+    })
+    const client = await open()
+    client.write(get + get + bytes)
+    for (let due = 0; due < 2; due++) t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+    await client.closed
+    t.regex(client.text(), expected)
+  })
+
+for (const [title, last] of [
+  ['says that it is the last', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
+  ['is of HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n'],
+])
+  test(`what is behind a request that ${title} is not looked at`, async t => {
+    let served = 0
+    const { open } = await start(t, {
+      listener(_request, response) {
+        served++
+        setImmediate(() => answer(response))
+      },
+    })
+    const client = await open()
+    client.write(`${get}${last}${get}`)
+    for (let due = 0; due < 2; due++) t.regex(await client.answer(), /^HTTP\/1.[01] 200 OK/)
+    await client.closed
+    t.is(client.text(), '')
+    t.is(served, 2)
+  })
 
 test('no answer is written into another one', async t => {
   const { open } = await start(t, {

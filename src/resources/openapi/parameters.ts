@@ -1,7 +1,7 @@
 // The parameters as the document describes them.
 import type { Config } from '../../config.ts'
-import { saneToken } from '../../http/edge.ts'
 import { saneKey } from '../../http/idempotency.ts'
+import { saneToken } from '../../http/request-id.ts'
 import { columnsOf, MAX_ID, type Resource } from '../definition.ts'
 import { unpagedRecords } from '../query.ts'
 import { filterParameters } from './filter-parameters.ts'
