@@ -3,7 +3,10 @@ import type { Context } from 'koa'
 import { isUnmodified } from './conditions.ts'
 import { ApiError } from './errors.ts'
 
-const JSON_TYPE = 'application/json; charset=utf-8'
+/** As a text of this media type is sent. */
+export const inUtf8 = (type: string): string => `${type}; charset=utf-8`
+
+const JSON_TYPE = inUtf8('application/json')
 
 /** @param text of the JSON that answers with status 200 */
 export function answer(ctx: Context, text: string): void {
@@ -51,7 +54,7 @@ export function answerRead(ctx: Context, etag: string, text: string): void {
 export function assertAccepts(ctx: Context, type: string): void {
   const accept = ctx.req.headers.accept
   if (accept === undefined || accept === '*/*' || accept === type) return
-  if (ctx.accepts(type) === false)
+  if (ctx.accepts(inUtf8(type)) === false)
     throw new ApiError('not_acceptable', `the answer is ${type}, which the Accept header rules out`)
 }
 

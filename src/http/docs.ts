@@ -11,7 +11,7 @@ import type { Handler } from '../resources/handlers.ts'
 import { describeDocument } from '../resources/openapi/document.ts'
 import { type DescribedRoute, openApi } from '../resources/openapi.ts'
 import { parseNoQuery } from '../resources/query.ts'
-import { answerRead, answerUnmodified, assertAccepts, assertAcceptsJson } from './answer.ts'
+import { answerRead, answerUnmodified, assertAccepts, assertAcceptsJson, inUtf8 } from './answer.ts'
 import { ApiError } from './errors.ts'
 import type { Route } from './routes.ts'
 
@@ -55,7 +55,7 @@ const sender =
     const unmodified = answerUnmodified(ctx, `${size.toString(36)}-${Math.trunc(mtimeMs).toString(36)}`)
     ctx.set(headers)
     if (unmodified) return
-    ctx.type = `${type}; charset=utf-8`
+    ctx.type = inUtf8(type)
     ctx.length = size
     ctx.body = createReadStream(path)
   }

@@ -104,7 +104,13 @@ test.serial('media types other than JSON are 415', async t => {
 })
 
 test.serial('only JSON is offered: another Accept is 406', async t => {
-  for (const accept of ['text/html', 'application/xml', 'application/json;q=0', 'image/*']) {
+  for (const accept of [
+    'text/html',
+    'application/xml',
+    'application/json;q=0',
+    'image/*',
+    'application/json;charset=utf-16',
+  ]) {
     expectError(t, await api.get(`/v1/users/${user}`, { accept }), 406, 'not_acceptable')
     expectError(t, await api.get('/v1/users', { accept }), 406, 'not_acceptable')
   }
@@ -114,8 +120,26 @@ test.serial('only JSON is offered: another Accept is 406', async t => {
     '*/*',
     'text/html, */*;q=0.1',
     'text/html, application/json;q=0.5',
-  ])
+    'application/json; charset=utf-8',
+    'Application/JSON;charset="UTF-8", text/html',
+    'text/html, application/json;charset=utf-8;q=0.5',
+  ]) {
     expectOk(t, await api.get(`/v1/users/${user}`, { accept }))
+    expectOk(t, await api.patch(`/v1/users/${user}`, {}, { accept }))
+  }
+})
+
+test.serial('what an answer says of its type is accepted, the page of the document among them', async t => {
+  for (const path of [
+    `/v1/users/${user}`,
+    '/v1/users',
+    '/v1/openapi.json',
+    '/v1/docs',
+    '/v1/docs/page.css',
+  ]) {
+    const accept = String((await api.get(path)).headers['content-type'])
+    t.is((await api.get(path, { accept })).status, 200, `${accept} of ${path}`)
+  }
 })
 
 test.serial(
