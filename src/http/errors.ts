@@ -34,13 +34,11 @@ export const statuses = {
 /** A stable name of a failure; those of a resource carry its name: `user_not_found`, `group_exists`. */
 export type ErrorCode = keyof typeof statuses | `${string}_not_found` | `${string}_exists`
 
-/** One fault of a request, of several that are reported together. */
-export interface Fault {
-  readonly field?: string
-  readonly parameter?: string
-  readonly code: ErrorCode
-  readonly message: string
-}
+/** One fault of a request, of several that are reported together, and where it is. */
+export type Fault = { readonly code: ErrorCode; readonly message: string } & (
+  | { readonly field: string }
+  | { readonly parameter: string }
+)
 
 function isListed(code: ErrorCode): code is keyof typeof statuses {
   return Object.hasOwn(statuses, code)

@@ -137,6 +137,7 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
   const pairs = pairsOf(search)
   const reading = new Reading([...filterNames(resource), 'sort', 'include', ...pagingNames])
   const filters: Filter[] = []
+  let excess: string | undefined
   let sort: SortKey[] = []
   let include = false
   for (const pair of pairs) {
@@ -148,14 +149,16 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
       if (reading.once(name)) include = readInclude(reading, resource, pair)
     } else {
       const filter = parseFilter(resource, name, value)
-      if (!('code' in filter)) filters.push(filter)
-      else if (filter.code === 'unknown_parameter') reading.unknown(name)
+      if (!('code' in filter)) {
+        filters.push(filter)
+        if (filters.length === limits.filters + 1) excess = name
+      } else if (filter.code === 'unknown_parameter') reading.unknown(name)
       else reading.fault(name, filter.code, filter.message)
     }
   }
-  if (filters.length > limits.filters) {
+  if (excess !== undefined) {
     const message = `${filters.length} filters are given, at most ${limits.filters} are allowed`
-    reading.faults.push({ code: 'limit_exceeded', message })
+    reading.fault(excess, 'limit_exceeded', `${excess}: ${message}`)
   }
   const paging = readPaging(reading, pairs, unpagedRecords(limits), limits.recordsPerPage)
   refuse(reading.faults)

@@ -132,8 +132,13 @@ test('PUT and PATCH refuse faulty fields, and store nothing of them', async t =>
       expectError(t, answer, 400, ...Object.values(faults))
       expectFaults(t, answer, faults)
     }
-  for (const wrong of [String(id), [id], id + 0.5, true, {}])
-    t.is((await api.put(`/v1/users/${id}`, { first_name: 'x', id: wrong })).status, 400)
+  for (const method of ['put', 'patch'] as const) {
+    for (const wrong of [String(id), [id], true, {}])
+      expectFaults(t, await api[method](`/v1/users/${id}`, { id: wrong }), { id: 'invalid_field' })
+    for (const other of ['0', '-1', '-0', `${id}.5`, '9007199254740993', '1e999'])
+      expectFaults(t, await api[method](`/v1/users/${id}`, `{"id":${other}}`), { id: 'id_mismatch' })
+  }
+  expectFaults(t, await api.patch(`/v1/users/${id}`, { id: null }), { id: 'invalid_field' })
   const after = (await api.get(`/v1/users/${id}`)).body
   t.deepEqual({ ...after, meta: before.meta }, before)
 })

@@ -102,7 +102,9 @@ test('20 filters are allowed, 21 are not', async t => {
   const answer = await api.get(`/v1/users?${filters(20)}${paging}`)
   expectOk(t, answer)
   t.is(answer.body.meta.total_records, 1)
-  expectError(t, await api.get(`/v1/users?${filters(21)}`), 400, 'limit_exceeded')
+  const over = await api.get(`/v1/users?${filters(20)}&groups[*].name=x&first_name=x`)
+  expectError(t, over, 400, 'limit_exceeded')
+  expectFaults(t, over, { 'groups[*].name': 'limit_exceeded' })
 })
 
 test('a single resource knows no parameters of collections', async t => {
