@@ -71,7 +71,8 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
     if (bytes > limitBytes) throw tooLarge()
     if (receivingBytes + bytes > limits.receivingBytes)
       throw unavailable(undefined, 'too many bodies are being received here, please try again')
-    if (ctx.req.headers.expect !== undefined) ctx.res.writeContinue()
+    // A client of HTTP/1.0 does not know interim responses (RFC 9110, 10.1.1).
+    if (ctx.req.headers.expect !== undefined && ctx.req.httpVersion === '1.1') ctx.res.writeContinue()
     receivingBytes += bytes
     try {
       await read(ctx, async () => {})

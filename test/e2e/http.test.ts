@@ -201,6 +201,15 @@ test('Expect: 100-continue is met, any other is 417', async t => {
   t.regex(text, /\r\nRequest-Id: mine\r\n/)
 })
 
+test('an expectation of HTTP/1.0 is no expectation', async t => {
+  const id = await api.create('/v1/users', { first_name: 'Old', last_name: 'Expectations' })
+  for (const expectation of ['100-continue', 'a-miracle']) {
+    const head = `PATCH /v1/users/${id} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
+    const { text } = await sendRaw(service.url, `${head}Expect: ${expectation}\r\n\r\n{}`)
+    t.regex(text, /^HTTP\/1\.1 200 /)
+  }
+})
+
 test('who deletes and reads behind it, in one breath, finds nothing', async t => {
   const id = await api.create('/v1/users', { first_name: 'Here', last_name: 'Today' })
   const request = (method: string, more = '') =>
