@@ -38,7 +38,9 @@ export function createConnection(socket: Socket) {
 
     /** What follows an answer that ends the connection is not looked at (RFC 9112, 9.6): it can be sent elsewhere. */
     isListening: () =>
-      refusal === undefined && (latest === undefined || latest.shouldKeepAlive || !latest.headersSent),
+      refusal === undefined &&
+      !socket.writableEnded &&
+      (latest === undefined || latest.shouldKeepAlive || !latest.headersSent),
 
     /** @param serve is called when it is the request's turn */
     began(response: ServerResponse, serve: () => void): void {
@@ -59,7 +61,8 @@ export function createConnection(socket: Socket) {
       inFlight--
       quietSinceMs = performance.now()
       bytesAtRest = socket.bytesRead
-      if (socket.destroyed) return
+      // Nobody would hear the answer to what follows an answer that has ended the connection.
+      if (socket.destroyed || socket.writableEnded) return
       turns.ended()
       refuseInTurn()
     },

@@ -11,6 +11,9 @@ import { traceOf } from './trace.ts'
 
 const everyAnswer = Object.entries(securityHeaders)
 
+/** A name or an address, and a port (RFC 3986, 3.2.2 and 3.2.3). */
+const saneHost = /^(?:\[[\w:.~!$&'()*+,;=-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/
+
 /** @throws ApiError for what is over the limits, or breaks RFC 9112 where Node's parser lets it pass */
 function assertSane(request: IncomingMessage, limits: Config['limits']): void {
   const { url = '', rawHeaders } = request
@@ -18,19 +21,38 @@ function assertSane(request: IncomingMessage, limits: Config['limits']): void {
     throw new ApiError('uri_too_long', `the request target is over the limit of ${limits.urlBytes} bytes`)
   let bytes = 0
   let hosts = 0
+  let host = ''
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = [rawHeaders[at], rawHeaders[at + 1]]
     // On the wire `: ` and CRLF are between them.
     bytes += name.length + value.length + 4
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+    if (name.length === 4 && name.toLowerCase() === 'host') {
+      hosts++
+      host = value
+    }
   }
   if (bytes > limits.headerBytes)
     throw new ApiError('headers_too_large', `the headers are over the limit of ${limits.headerBytes} bytes`)
   if (rawHeaders.length > 2 * limits.headers)
     throw new ApiError('headers_too_large', `the headers are over the limit of ${limits.headers} headers`)
+  if (request.httpVersionMajor !== 1)
+    throw new ApiError(
+      'malformed_request',
+      `HTTP/${request.httpVersion} is not spoken here: allowed are 1.0 and 1.1`,
+    )
   // RFC 9112, 3.2: exactly one Host in HTTP/1.1.
   if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1'))
     throw new ApiError('malformed_request', `the request has ${hosts} Host headers, one is needed`)
+  if (!saneHost.test(host))
+    throw new ApiError('malformed_request', 'Host: must be a name or an address, with or without a port')
+}
+
+/** @throws ApiError for a body that others may see end elsewhere (RFC 9112, 6.1): the connection ends with it */
+function assertFraming(req: IncomingMessage): void {
+  const coding = req.headers['transfer-encoding']
+  if (coding === undefined || (coding.toLowerCase() === 'chunked' && req.httpVersion === '1.1')) return
+  const message = 'Transfer-Encoding: must be chunked, in HTTP/1.1, and nothing else'
+  throw new ApiError('malformed_request', message, { headers: { Connection: 'close' } })
 }
 
 /** @throws ApiError for what this server cannot do (RFC 9110, 10.1.1) */
@@ -87,6 +109,7 @@ export function createEdge(limits: Config['limits'], log: Log): Middleware {
     for (const [name, value] of everyAnswer) ctx.res.setHeader(name, value)
     try {
       assertSane(ctx.req, limits)
+      assertFraming(ctx.req)
       assertExpectation(ctx.req)
       normalizePath(ctx)
       await next()

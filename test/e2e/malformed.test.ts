@@ -23,6 +23,27 @@ const refused: [title: string, request: string | Buffer][] = [
   ['an unknown method', 'FOO /v1/users HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['an unknown version', 'GET /v1/users HTTP/9.9\r\nHost: x\r\n\r\n'],
   ['no Host', 'GET /v1/users HTTP/1.1\r\nConnection: close\r\n\r\n'],
+  ['another version', 'GET /v1/users HTTP/2.0\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ['a version before versions', 'GET /v1/users\r\n\r\n'],
+  ...[
+    'a b/c@',
+    'a b',
+    'user@x',
+    'http://x',
+    'x/y',
+    'x:port',
+    'x:1:2',
+    '::1',
+    '[::1',
+    '[]',
+    'x%zz',
+    'ü',
+    'x?',
+    'a"b',
+  ].map((host): [string, string] => [
+    `Host: ${host}`,
+    `GET /v1/users HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+  ]),
   ['a space in a header name', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nBad Name: x\r\n\r\n'],
   ['NUL in a header', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Bad: a\u0000b\r\n\r\n'],
   ['a header without colon', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nnothing\r\n\r\n'],
@@ -53,6 +74,23 @@ for (const [title, request] of refused)
       t.is(text.match(/HTTP\/1\.1 /g)?.length, 1, text)
     })
   })
+
+test.serial('every spelling of a Host is one, an empty one too', async t => {
+  for (const host of [
+    '',
+    'x',
+    'x:',
+    'x:80',
+    'my_host.example',
+    'x%C3%BC',
+    '127.0.0.1:8000',
+    '[::1]',
+    '[::1]:80',
+  ]) {
+    const request = `OPTIONS /v1/users HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
+    t.is((await sendRaw(service.url, request)).answer?.status, 204, host)
+  }
+})
 
 test.serial('half a request and a closed half: a clear word, if it is still heard', async t => {
   const whole = `POST /v1/users HTTP/1.1\r\n${json}Content-Length: ${body.length}\r\n\r\n${body}`
