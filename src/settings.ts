@@ -17,12 +17,15 @@ const label = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/, 'must be letters,
 
 /** A URL whose scheme is one of `schemes`. Its value is never repeated in a fault: it may carry a password. */
 const url = (...schemes: string[]) =>
-  z
-    .string()
-    .refine(
-      value => URL.canParse(value) && schemes.includes(new URL(value).protocol.slice(0, -1)),
-      `must be a URL that starts with ${schemes.map(scheme => `${scheme}://`).join(' or ')}`,
-    )
+  z.string().refine(value => URL.canParse(value) && schemes.includes(new URL(value).protocol.slice(0, -1)), {
+    error: `must be a URL that starts with ${schemes.map(scheme => `${scheme}://`).join(' or ')}`,
+    abort: true,
+  })
+
+const databaseUrl = url('mysql').refine(
+  value => new URL(value).pathname.length > 1,
+  'names no database: mysql://user:password@host:port/database',
+)
 
 const dataPort = z.discriminatedUnion('protocol', [
   z.strictObject({ label, port: portNumber, protocol: z.literal('http') }),
@@ -65,7 +68,7 @@ export const schema = z.strictObject({
       .transform(Number),
   ]),
   database: z.strictObject({
-    url: url('mysql').nullable(),
+    url: databaseUrl.nullable(),
     poolMax: atLeastOne,
     acquireTimeoutMs: milliseconds,
     queryTimeoutMs: atLeastOne,

@@ -64,6 +64,9 @@ test('a fault ends the supervisor with 78, and names what is wrong, but no passw
   for (const name of [/workers/, /limits\.filters/, /database\.url: must be a URL that starts with mysql/])
     t.regex(faulty.stderr, name)
   t.notRegex(faulty.stderr, /secret/)
+  const nameless = start('{}', { DATABASE_URL: 'mysql://me:secret@127.0.0.1:9' })
+  t.is(nameless.status, 78)
+  t.regex(nameless.stderr, /: names no database: mysql:\/\/user:password@host:port\/database\n$/)
   t.like(start('{'), {
     status: 78,
     stderr: 'users-api: the configuration has a fault: NODE_CONFIG: is not JSON\n',

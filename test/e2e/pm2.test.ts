@@ -99,6 +99,7 @@ test.serial('a start that fails says what to do in one sentence, and leaves noth
 
   const url = new URL(process.env.TEST_DATABASE_URL ?? '')
   url.username = 'nobody'
+  url.pathname = '/users'
   const servers = { DATABASE_URL: url.href, REDIS_URL: 'redis://127.0.0.1:9' }
   fails(await here.start(servers), 1, /Access denied.*: correct DATABASE_URL, or /)
 
