@@ -1,8 +1,7 @@
 // Entry of `npm run migrate`: brings the database of DATABASE_URL to the schema of this code.
 import { runCommand, say } from './command-line.ts'
 import { ConfigError, loadConfig } from './config.ts'
-import { createLog } from './log.ts'
-import { migrate } from './store/migrate.ts'
+import { migrateWhenUp } from './pm2/preconditions.ts'
 
 async function main(): Promise<number> {
   const config = await loadConfig()
@@ -10,7 +9,7 @@ async function main(): Promise<number> {
     throw new ConfigError([
       'database.url: is missing, set DATABASE_URL (npm start migrates its private database)',
     ])
-  const applied = await migrate(config.database.url, createLog(config.log.level, 'migrate'))
+  const applied = await migrateWhenUp(config.database.url, 0, () => {})
   say(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`)
   return 0
 }

@@ -11,6 +11,7 @@ import { createLogAndOutput } from './log.ts'
 import { type Fact, readWanted, type Wanted } from './messages.ts'
 import { createCache } from './store/cache.ts'
 import { createDatabase } from './store/database.ts'
+import { RefusedError } from './store/failures.ts'
 import { createIdempotencyKeys } from './store/idempotency.ts'
 import { UnmigratedError } from './store/migrate.ts'
 
@@ -142,6 +143,7 @@ function fatalOf(error: unknown): FatalError | undefined {
   if (error instanceof FatalError) return error
   if (error instanceof ConfigError || error instanceof UnmigratedError)
     return new FatalError(exitCodes.configuration, error.message)
+  if (error instanceof RefusedError) return new FatalError(exitCodes.noWorkers, error.message)
   return undefined
 }
 

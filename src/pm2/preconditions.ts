@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import { listen } from '../listen.ts'
 import { createLog } from '../log.ts'
-import { isNotUpYet } from '../store/failures.ts'
+import { isDriverError, isNotUpYet, reasonOf } from '../store/failures.ts'
 import { migrate } from '../store/migrate.ts'
 
 const PAUSE_MS = 500
@@ -27,26 +27,31 @@ export async function assertPortsFree({ ports, host, control }: Pick<Config, 'po
 /**
  * Migrates the database, with patience for one that is just starting.
  * @param say takes a line about a step that is going to take a while
+ * @returns the names of the migrations that were applied
  * @throws Error that says what to do
  */
 export async function migrateWhenUp(
   url: string,
   patienceMs: number,
   say: (line: string) => void,
-): Promise<void> {
+): Promise<string[]> {
   const giveUpMs = performance.now() + patienceMs
+  // One for all attempts: each log listens for the end of the process.
+  const log = createLog('warn', 'migrate')
   say('migrating the database')
   for (let attempt = 1; ; attempt++) {
     try {
-      const applied = await migrate(url, createLog('warn', 'migrate'))
+      const applied = await migrate(url, log)
       if (applied.length > 0) say(`migrated the database: ${applied.join(', ')}`)
-      return
+      return applied
     } catch (error) {
-      const reason = error instanceof Error ? error.message || String(error) : String(error)
-      if (!(error instanceof Error) || !isNotUpYet(error))
+      const reason = reasonOf(error)
+      if (!isNotUpYet(error)) {
+        if (!isDriverError(error)) throw error
         throw new Error(
           `the database refuses to be migrated (${reason}): correct DATABASE_URL, or let its user change the schema`,
         )
+      }
       if (performance.now() > giveUpMs)
         throw new Error(`the database cannot be reached (${reason}): start it, or correct DATABASE_URL`)
       if (attempt === 1) say(`waiting for the database: ${reason}`)

@@ -4,7 +4,15 @@ import type { Knex } from 'knex'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import { openPool } from './connection.ts'
-import { isNotUpYet, isUnreachable, retryContended, translate } from './failures.ts'
+import {
+  isDriverError,
+  isNotUpYet,
+  isUnreachable,
+  RefusedError,
+  reasonOf,
+  retryContended,
+  translate,
+} from './failures.ts'
 import { assertMigrated } from './migrate.ts'
 
 const LONGEST_WAIT_MS = 2000
@@ -33,7 +41,10 @@ export interface Database {
   downSinceMs(): number | undefined
   /** Asks whether the database answers, so that `downSinceMs` is right without traffic, too. */
   probe(): Promise<void>
-  /** Waits, with backoff, for a database that answers. @throws UnmigratedError if its schema is older than the code */
+  /**
+   * Waits, with backoff, for a database that answers.
+   * @throws UnmigratedError if its schema is older than the code, RefusedError if it does not let us in
+   */
   ready(): Promise<void>
   /** The pool's connections, how many requests wait for one, and how many there can be. */
   pool(): { used: number; free: number; waiting: number; max: number }
@@ -102,8 +113,8 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
         try {
           return await assertMigrated(knex)
         } catch (error) {
-          if (!isNotUpYet(error)) throw error
-          log.info({ waitMs, reason: String(error) }, 'waiting for the database')
+          if (!isNotUpYet(error)) throw isDriverError(error) ? new RefusedError(error) : error
+          log.info({ waitMs, reason: reasonOf(error) }, 'waiting for the database')
           await delay(waitMs)
         }
       }

@@ -73,6 +73,22 @@ export function isNotUpYet(error: unknown): boolean {
   return isUnreachable(error) && !(isDriverError(error) && misconfigured.has(error.code))
 }
 
+/** What went wrong, in the server's or the network's words: without the statement, which Knex puts before them. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if ('sqlMessage' in error && typeof error.sqlMessage === 'string') return error.sqlMessage
+  // Where every address of a host refuses, there is a code alone.
+  return error.message || (isDriverError(error) ? error.code : error.name)
+}
+
+/** At boot: the database is up, and turns us away. */
+export class RefusedError extends Error {
+  constructor(error: DriverError) {
+    super(`the database refuses its user (${reasonOf(error)}): correct DATABASE_URL, or the user's rights`)
+    this.name = 'RefusedError'
+  }
+}
+
 /** What a client is told of a failed statement; an error that is already the client's passes through. */
 export function translate(error: unknown): unknown {
   if (error instanceof ApiError) return error

@@ -11,6 +11,8 @@ import { runServer } from '../../src/private-servers/run-server.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { populate } from './population.ts'
 
+const log = createLog('warn', 'bench')
+
 export interface Stores {
   /** What runs, in words: "MariaDB 10.11.6". */
   readonly title: string
@@ -62,7 +64,7 @@ function createStores(title: string, serverUrl: string, redisUrl: string, folder
       databases.push(name)
       const url = new URL(serverUrl)
       url.pathname = `/${name}`
-      await migrate(url.href, createLog('warn', 'bench'))
+      await migrate(url.href, log)
       await populate(url.href, users)
       return url.href
     },

@@ -376,4 +376,9 @@ test.serial('what cannot be started says why in one line and ends with its code'
   const unmigrated = await run({ NODE_CONFIG: http(free), DATABASE_URL: empty.href })
   t.is(unmigrated.code, 78)
   t.regex(unmigrated.text, /npm run migrate/)
+  const stranger = new URL(service.database)
+  stranger.username = 'nobody'
+  const refused = await run({ NODE_CONFIG: http(free), DATABASE_URL: stranger.href })
+  t.is(refused.code, 70)
+  t.regex(refused.text, /^users-api: no worker comes up: .*Access denied for .*: correct DATABASE_URL, .*\n$/)
 })

@@ -15,6 +15,16 @@ test('a database that does not come up: what to do, once the patience is over', 
   t.deepEqual(said, ['migrating the database'])
 })
 
+test('a wait for the database leaves no more listeners behind than one attempt', async t => {
+  const listeners = () => process.listenerCount('exit') + process.stdout.listenerCount('error')
+  const wait = async (patienceMs: number): Promise<number> => {
+    const before = listeners()
+    await t.throwsAsync(migrateWhenUp('mysql://me:secret@127.0.0.1:9/users', patienceMs, () => {}))
+    return listeners() - before
+  }
+  t.is(await wait(600), await wait(0))
+})
+
 test('every port is looked at, the control ports too, and left free', async t => {
   const claim = await claimPorts()
   t.teardown(claim.release)

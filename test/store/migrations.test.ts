@@ -4,6 +4,7 @@ import { createLog } from '../../src/log.ts'
 import { openPool } from '../../src/store/connection.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { up } from '../../src/store/migrations/002-counts.ts'
+import { runNode } from '../support/run-to-end.ts'
 import { createDatabase } from '../support/service.ts'
 
 const log = createLog('warn', 'test')
@@ -36,4 +37,43 @@ test('records from before the counts are counted, once', async t => {
     (await knex('counts').sum('amount as all')).map(row => Number(row.all)),
     [10],
   )
+})
+
+test('npm run migrate says in one line what it has done, or what to do', async t => {
+  const server = new URL(process.env.TEST_DATABASE_URL ?? '')
+  const knex = openPool(server.href, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  await knex.raw('CREATE DATABASE for_migrate')
+  await knex.raw("CREATE USER poor@localhost IDENTIFIED BY 'secret'")
+  await knex.raw('GRANT SELECT ON for_migrate.* TO poor@localhost')
+
+  const migrateAs = (user: string, change: (url: URL) => void = () => {}) => {
+    const url = new URL(server)
+    url.username = user
+    url.password = user === 'poor' ? 'secret' : ''
+    url.pathname = '/for_migrate'
+    change(url)
+    return runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url.href })
+  }
+  const refused =
+    /^users-api: the database refuses to be migrated \(\w+ (command )?denied .*\): correct DATABASE_URL, .*\n$/
+  for (const user of ['poor', 'nobody']) {
+    const { code, stdout, stderr } = await migrateAs(user)
+    t.deepEqual([code, stdout], [1, ''])
+    t.regex(stderr, refused)
+    t.notRegex(stderr, /create table|secret/i)
+  }
+  const away = await migrateAs('root', url => {
+    url.search = ''
+    url.port = '9'
+  })
+  t.deepEqual([away.code, away.stdout], [1, ''])
+  t.regex(
+    away.stderr,
+    /^users-api: the database cannot be reached \(.*\): start it, or correct DATABASE_URL\n$/,
+  )
+
+  const done = await migrateAs('root')
+  t.regex(done.stdout, /^users-api: applied 001-[^\n]*\n$/)
+  t.like(await migrateAs('root'), { code: 0, stdout: 'users-api: the database is up to date\n' })
 })
