@@ -40,6 +40,20 @@ export type Fault = { readonly code: ErrorCode; readonly message: string } & (
   | { readonly parameter: string }
 )
 
+/** How many faults of a request are listed: a body has room for very many. */
+export const MOST_FAULTS = 100
+
+/** How many code points are repeated of a name that a client has made up. */
+const MOST_OF_NAME = 100
+
+/** `name` as it stands in a fault: one that is too long to be a mistake loses its end. */
+export function shortened(name: string): string {
+  if (name.length <= MOST_OF_NAME) return name
+  // A code point has two units at most.
+  const points = [...name.slice(0, 2 * MOST_OF_NAME + 1)]
+  return points.length > MOST_OF_NAME ? `${points.slice(0, MOST_OF_NAME).join('')}…` : name
+}
+
 function isListed(code: ErrorCode): code is keyof typeof statuses {
   return Object.hasOwn(statuses, code)
 }
@@ -69,9 +83,12 @@ export class ApiError extends Error {
     this.headers = details.headers ?? {}
   }
 
-  /** `faults` as one error: it has the first one's code and every message. */
-  static of(faults: readonly [Fault, ...Fault[]]): ApiError {
-    return new ApiError(faults[0].code, faults.map(fault => fault.message).join('; '), { faults })
+  /** `faults` as one error: it has the first one's code and every message, of `most` of them. */
+  static of(faults: readonly [Fault, ...Fault[]], most = MOST_FAULTS): ApiError {
+    const listed = faults.slice(0, most)
+    const messages = listed.map(fault => fault.message)
+    if (faults.length > most) messages.push(`and ${faults.length - most} more`)
+    return new ApiError(faults[0].code, messages.join('; '), { faults: listed })
   }
 }
 

@@ -1,5 +1,5 @@
 // Batches: many entries in one body, one outcome for each, in their order.
-import { ApiError, errorMeta, type Fault, refuse } from '../http/errors.ts'
+import { ApiError, errorMeta, type Fault, refuse, shortened } from '../http/errors.ts'
 import type { JsonObject } from './validation.ts'
 
 /** What became of an entry: its text in the response, and whether it counts as created or failed. */
@@ -24,7 +24,7 @@ export function entriesOf(body: JsonObject, name: string, most: number): readonl
   else if (entries.length > most)
     fault(name, `has ${entries.length} entries, at most ${most} are allowed`, 'limit_exceeded')
   for (const field of Object.keys(body))
-    if (field !== name && field !== 'meta') fault(field, `cannot stand beside ${name}`)
+    if (field !== name && field !== 'meta') fault(shortened(field), `cannot stand beside ${name}`)
   refuse(faults)
   return Array.isArray(entries) ? entries : undefined
 }
@@ -33,6 +33,12 @@ export function entriesOf(body: JsonObject, name: string, most: number): readonl
 export function failed(error: ApiError, fields: JsonObject = {}): Outcome {
   return { text: JSON.stringify({ ...fields, meta: errorMeta(error, 400) }), result: 'failed' }
 }
+
+/** How many faults of each entry are listed: there are many entries. */
+export const MOST_FAULTS_OF_ENTRY = 10
+
+/** What is wrong with an entry. */
+export const faultyEntry = (faults: readonly [Fault, ...Fault[]]) => ApiError.of(faults, MOST_FAULTS_OF_ENTRY)
 
 export const notAnObject = (what: string) => new ApiError('invalid_body', `${what} must be an object`)
 

@@ -1,5 +1,6 @@
 // The OpenAPI 3.1 document: every route, with what is said of it, and the schemas of every resource.
 import type { Config } from '../config.ts'
+import { MOST_FAULTS } from '../http/errors.ts'
 import { securityHeaders } from '../security-headers.ts'
 import type { Resource } from './definition.ts'
 import { requestIdParameter } from './openapi/parameters.ts'
@@ -25,7 +26,7 @@ function introduction(resources: readonly Resource[], limits: Config['limits']):
   return `${capital(names)}, over HTTP.
 
 Bodies are JSON in UTF-8, of ${bytes(limits.bodyBytes)} at most; a URL has ${bytes(limits.urlBytes)} at most; there can be ${limits.headers} headers of ${bytes(limits.headerBytes)} together.
-Every answer is JSON with a \`meta\`: its \`status\` mirrors the HTTP status, and a failure has a \`code\` to program against, a \`message\` for people, and in \`errors\` every fault of the request.
+Every answer is JSON with a \`meta\`: its \`status\` mirrors the HTTP status, and a failure has a \`code\` to program against, a \`message\` for people, and in \`errors\` every fault of the request, up to ${MOST_FAULTS}.
 An unknown parameter or field is refused, never ignored. All comparison of names is exact, to the last code point.
 
 \`HEAD\` is possible wherever \`GET\` is, and answers the same without the body. \`OPTIONS\` answers 204 with the methods of a path in \`Allow\`, as does 405 for a method that it does not have. Every answer has the headers ${everywhere}.`

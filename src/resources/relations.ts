@@ -8,7 +8,7 @@ import type { Once } from '../http/idempotency.ts'
 import type { Lookups } from '../store/lookups.ts'
 import type { Added, Memberships } from '../store/memberships.ts'
 import type { Precondition } from '../store/version.ts'
-import { batchText, entriesOf, failed, notAnObject, type Outcome } from './batch.ts'
+import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from './batch.ts'
 import { parseId, type Relation, type Resource } from './definition.ts'
 import { completeEtag, preconditionOf } from './etags.ts'
 import { type Handler, notFound, objectBody, pathId } from './handlers.ts'
@@ -90,7 +90,7 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
       const [fault, ...faults] = entry.faults
       const { id: other } = entry
       if (fault !== undefined)
-        return failed(ApiError.of([fault, ...faults]), other === undefined ? {} : { id: other })
+        return failed(faultyEntry([fault, ...faults]), other === undefined ? {} : { id: other })
       const outcome = added.next().value
       if (other === undefined || outcome === undefined) throw new Error('an entry without an outcome')
       return outcomeOf(other, outcome)

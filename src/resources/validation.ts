@@ -1,5 +1,5 @@
 // What a body may say of a record: every fault of it at once.
-import type { Fault } from '../http/errors.ts'
+import { type Fault, shortened } from '../http/errors.ts'
 import { MAX_ID, type Resource, type TextField } from './definition.ts'
 
 /** `create` and `replace` give every field a value, `patch` only those that are sent. */
@@ -47,7 +47,8 @@ function idFault(id: unknown, mode: Mode, pathId: number | undefined): Fault | u
   return undefined
 }
 
-function unknownFault(resource: Resource, field: string): Fault {
+function unknownFault(resource: Resource, name: string): Fault {
+  const field = shortened(name)
   if (field === resource.relation?.name) {
     const path = `/v1/${resource.plural}/<id>/${field}`
     return {
@@ -89,6 +90,12 @@ export function checkBody(resource: Resource, body: JsonObject, mode: Mode, path
   return { values, faults }
 }
 
+const unknownInReference = (field: string): Fault => ({
+  field,
+  code: 'unknown_field',
+  message: `${JSON.stringify(field)} is unknown: allowed is id`,
+})
+
 /** A membership's body: its `id`; `meta` and the fields of the related record are ignored, so that it can be sent as read. */
 export function checkReference(
   to: Resource,
@@ -102,10 +109,6 @@ export function checkReference(
     faults.push({ field: 'id', code: 'invalid_field', message: 'id: must be a whole number from 1' })
   for (const field of Object.keys(body))
     if (field !== 'id' && field !== 'meta' && !Object.hasOwn(to.fields, field))
-      faults.push({
-        field,
-        code: 'unknown_field',
-        message: `${JSON.stringify(field)} is unknown: allowed is id`,
-      })
+      faults.push(unknownInReference(shortened(field)))
   return { id: isId(id) ? id : undefined, faults }
 }

@@ -8,7 +8,7 @@ import type { Done, Once } from '../http/idempotency.ts'
 import type { Lookups } from '../store/lookups.ts'
 import type { Precondition } from '../store/version.ts'
 import type { Writes } from '../store/writes.ts'
-import { batchText, entriesOf, failed, notAnObject, type Outcome } from './batch.ts'
+import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from './batch.ts'
 import type { Resource, Row, Values } from './definition.ts'
 import { preconditionOf, recordEtag } from './etags.ts'
 import { type Handler, notFound, objectBody, pathId } from './handlers.ts'
@@ -45,7 +45,7 @@ export function createWriteHandlers(dependencies: WritingDependencies) {
     const outcomes = checked.map((entry): Outcome => {
       if (entry === undefined) return failed(notAnObject('an entry'))
       const [fault, ...faults] = entry.faults
-      if (fault !== undefined) return failed(ApiError.of([fault, ...faults]), entry.values)
+      if (fault !== undefined) return failed(faultyEntry([fault, ...faults]), entry.values)
       const row = rows.next().value
       return row === undefined
         ? failed(exists(), entry.values)

@@ -99,6 +99,27 @@ test.serial('a bad entry fails in place: 400, message, code, its valid fields, n
   t.is(await countUsers(), before + 2)
 })
 
+test.serial('10 faults of each entry are listed, more are counted', async t => {
+  const wrong = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 0]))
+  const entries = [
+    { ...person(), ...wrong(10) },
+    ...Array.from({ length: 999 }, () => ({ ...person(), ...wrong(90) })),
+  ]
+  const answer = await api.post('/v1/users', { users: entries })
+  expectOk(t, answer)
+  const [few, ...many] = answer.body.users ?? []
+  t.is(few?.meta.errors?.length, 10)
+  t.notRegex(few?.meta.message ?? '', / more$/)
+  for (const { meta } of many) {
+    t.deepEqual(meta.errors, few?.meta.errors)
+    t.is(meta.message, `${few?.meta.message}; and 80 more`)
+  }
+  const group = await api.create('/v1/groups', { name: 'Many' })
+  const id = await api.create('/v1/users', person())
+  const members = await api.post(`/v1/users/${id}/groups`, { groups: [{ id: group, ...wrong(90) }] })
+  t.is(members.body.groups?.[0]?.meta.errors?.length, 10)
+})
+
 test.serial('a batch of which every entry fails is still 200', async t => {
   const before = await countUsers()
   const answer = await api.post('/v1/users', { users: [{}, null, { first_name: 'a' }] })

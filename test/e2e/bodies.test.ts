@@ -63,6 +63,48 @@ test('POST refuses names of 256 code points', async t => {
   )
 })
 
+/** A body with so many fields that are none. */
+const wrong = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 0]))
+
+test('100 faults are listed, more are counted', async t => {
+  const id = await createUser()
+  const { meta } = (await api.patch(`/v1/users/${id}`, wrong(100))).body
+  t.is(meta.errors?.length, 100)
+  t.notRegex(meta.message ?? '', / more$/)
+  const answer = await api.patch(`/v1/users/${id}`, wrong(60_000))
+  expectError(t, answer, 400, 'unknown_field')
+  t.deepEqual(answer.body.meta.errors, meta.errors)
+  t.is(answer.body.meta.message, `${meta.message}; and 59900 more`)
+  const groups = await api.post(`/v1/users/${id}/groups`, wrong(60_000))
+  t.is(groups.body.meta.errors?.length, 100)
+  const parameters = await api.get(`/v1/users?${Object.keys(wrong(1000)).join('&')}`)
+  t.is(parameters.body.meta.errors?.length, 100)
+})
+
+test('what is no field is named by 100 code points, and none of them in halves', async t => {
+  const id = await createUser()
+  const rows: [name: string, as: string][] = [
+    ['😀'.repeat(100), '😀'.repeat(100)],
+    ['😀'.repeat(101), `${'😀'.repeat(100)}…`],
+    [`a${'😀'.repeat(50_000)}`, `a${'😀'.repeat(99)}…`],
+    ['a'.repeat(100_000), `${'a'.repeat(100)}…`],
+  ]
+  for (const [name, as] of rows)
+    for (const [path, body] of [
+      ['/v1/users', { [name]: 0, first_name: 'a', last_name: 'b' }],
+      ['/v1/users', { [name]: 0, users: [{}] }],
+      [`/v1/users/${id}/groups`, { [name]: 0, id: 1 }],
+    ] as const) {
+      const { meta } = (await api.post(path, body)).body
+      t.deepEqual(
+        meta.errors?.map(({ field }) => field),
+        [as],
+      )
+      t.true(meta.message?.includes(as))
+      t.true((meta.message?.length ?? 0) < 400)
+    }
+})
+
 test('a body that is no object is invalid_body, whatever the method', async t => {
   const id = await createUser()
   for (const text of ['[]', '"a"', '1', 'true', 'null', '[{"first_name":"a","last_name":"b"}]']) {

@@ -1,5 +1,6 @@
 // What the document says of the bodies of answers, but for those of failures.
 import { type ErrorCode, statuses } from '../../http/errors.ts'
+import { MOST_FAULTS_OF_ENTRY } from '../batch.ts'
 import type { Relation, Resource } from '../definition.ts'
 import {
   capital,
@@ -32,9 +33,15 @@ function batch(
   codes: readonly ErrorCode[],
 ): Schema {
   const code = codeOf([...entryCodes, ...codes])
-  const fault = object({ status: status(400), message: messageSchema, code, errors: listOf(ref('Fault')) }, [
-    'errors',
-  ])
+  const fault = object(
+    {
+      status: status(400),
+      message: messageSchema,
+      code,
+      errors: { ...listOf(ref('Fault')), maxItems: MOST_FAULTS_OF_ENTRY },
+    },
+    ['errors'],
+  )
   const entry = { anyOf: [ref(type), object({ ...failed, meta: fault }, Object.keys(failed))] }
   const counts = { created: integer(0), failed: integer(0) }
   return {

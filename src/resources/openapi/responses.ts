@@ -3,7 +3,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Config } from '../../config.ts'
 import { preconditionFailed } from '../../http/conditions.ts'
-import { ApiError, type ErrorCode, errorBody, unavailable } from '../../http/errors.ts'
+import { ApiError, type ErrorCode, errorBody, MOST_FAULTS, unavailable } from '../../http/errors.ts'
 import type { Parameter } from './parameter.ts'
 import { object, ref, type Schema } from './schema.ts'
 
@@ -99,7 +99,7 @@ function failureSchema(statuses: readonly number[], codes: readonly ErrorCode[])
     message: { type: 'string' },
     code: { type: 'string', enum: codes },
     request_id: { type: 'string' },
-    errors: { type: 'array', minItems: 1, items: ref('Fault') },
+    errors: { type: 'array', minItems: 1, maxItems: MOST_FAULTS, items: ref('Fault') },
   }
   return object({ meta: object(meta, ['errors']) })
 }
