@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Resource } from '../resources/definition.ts'
 import { groups } from '../resources/groups.ts'
+import { checkId } from '../resources/handlers.ts'
 import { describeMemberships } from '../resources/openapi/memberships.ts'
 import { describeReads } from '../resources/openapi/reads.ts'
 import { describeWrites } from '../resources/openapi/writes.ts'
@@ -53,25 +54,26 @@ function routesOf(resource: Resource, dependencies: AppDependencies): Route[] {
   const readSays = describeReads(resource, limits)
   const writeSays = describeWrites(resource, limits)
   const all = `/v1/${plural}`
-  const one = `${all}/:id`
+  const one = { path: `${all}/:id`, checkPath: checkId(resource) }
   const routes: Route[] = [
     { method: 'get', path: all, handler: reading.list, operation: readSays.list },
     { method: 'post', path: all, handler: writing.create, operation: writeSays.create },
-    { method: 'get', path: one, handler: reading.get, operation: readSays.get },
-    { method: 'put', path: one, handler: writing.replace, operation: writeSays.replace },
-    { method: 'patch', path: one, handler: writing.patch, operation: writeSays.patch },
-    { method: 'delete', path: one, handler: writing.remove, operation: writeSays.remove },
+    { method: 'get', ...one, handler: reading.get, operation: readSays.get },
+    { method: 'put', ...one, handler: writing.replace, operation: writeSays.replace },
+    { method: 'patch', ...one, handler: writing.patch, operation: writeSays.patch },
+    { method: 'delete', ...one, handler: writing.remove, operation: writeSays.remove },
   ]
   if (relation === undefined) return routes
   const memberships = createMemberships(database, counts, resource, relation, limits.membershipsPerUser)
   const related = createRelationHandlers({ resource, relation, lookups, memberships, readBody, once, limits })
   const said = describeMemberships(resource, relation, limits)
-  const members = `${one}/${relation.name}`
+  const members = { ...one, path: `${one.path}/${relation.name}` }
+  const member = { path: `${members.path}/:related`, checkPath: related.checkMember }
   return [
     ...routes,
-    { method: 'get', path: members, handler: related.list, operation: said.list },
-    { method: 'post', path: members, handler: related.create, operation: said.create },
-    { method: 'delete', path: `${members}/:related`, handler: related.remove, operation: said.remove },
+    { method: 'get', ...members, handler: related.list, operation: said.list },
+    { method: 'post', ...members, handler: related.create, operation: said.create },
+    { method: 'delete', ...member, handler: related.remove, operation: said.remove },
   ]
 }
 
@@ -80,13 +82,14 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   const { limits, log } = dependencies
   const resources = [users, groups]
   const routes = resources.flatMap(resource => routesOf(resource, dependencies))
+  const others = documentRoutes(resources, routes, limits)
   // Two routers: what is asked all the time is not held against what few ask for.
-  const routers = [routes, documentRoutes(resources, routes, limits)].map(createRouter)
+  const routers = [routes, others].map(createRouter)
 
   const app = new Koa()
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))
   app.use(createEdge(limits, log))
   for (const router of routers) app.use(router.routes())
-  app.use(createUnrouted(routers))
+  app.use(createUnrouted(routers, [...routes, ...others]))
   return app.callback()
 }

@@ -74,11 +74,12 @@ export function documentRoutes(
     assertAcceptsJson(ctx)
     answerRead(ctx, etag, text)
   }
-  const sendFile: Handler = async ctx => {
-    const send = senders.get(ctx.params.file ?? '')
-    if (send === undefined) throw new ApiError('route_not_found', `there is nothing at ${ctx.path}`)
-    await send(ctx)
+  const senderOf = (file = ''): Handler => {
+    const send = senders.get(file)
+    if (send === undefined) throw new ApiError('route_not_found', `there is nothing at /v1/docs/${file}`)
+    return send
   }
+  const sendFile: Handler = async ctx => senderOf(ctx.params.file)(ctx)
 
   const routes: Route[] = [
     { method: 'get', path: '/v1/openapi.json', handler: sendDocument, operation: said.document },
@@ -88,7 +89,13 @@ export function documentRoutes(
       handler: sender(page, { 'Content-Security-Policy': policy }),
       operation: said.page,
     },
-    { method: 'get', path: '/v1/docs/:file', handler: sendFile, operation: said.file },
+    {
+      method: 'get',
+      path: '/v1/docs/:file',
+      checkPath: params => void senderOf(params.file),
+      handler: sendFile,
+      operation: said.file,
+    },
   ]
   const text = openApi(resources, [...described, ...routes], limits)
   const etag = textEtag(text)

@@ -1,10 +1,12 @@
 // What a route is, and the router that a table of them makes.
 import { Router } from '@koa/router'
-import type { Handler } from '../resources/handlers.ts'
+import type { CheckPath, Handler } from '../resources/handlers.ts'
 import type { DescribedRoute } from '../resources/openapi.ts'
 
 export interface Route extends DescribedRoute {
   readonly handler: Handler
+  /** For the methods that the path has not; handlers see to it themselves. */
+  readonly checkPath?: CheckPath
 }
 
 /** Paths are matched to the letter: case and a trailing slash count. */

@@ -9,6 +9,9 @@ import { isObject, type JsonObject } from './validation.ts'
 
 export type Handler = (ctx: Context & { params: Record<string, string> }) => Promise<void>
 
+/** @throws ApiError 404 where what stands in a path can be nothing there, whatever the method */
+export type CheckPath = (params: Readonly<Record<string, string>>) => void
+
 export const notFound = ({ singular }: Resource, id: string | number) =>
   new ApiError(`${singular}_not_found`, `there is no ${singular} with the id ${id}`)
 
@@ -18,6 +21,12 @@ export function pathId(resource: Resource, text = ''): number {
   if (id === undefined) throw notFound(resource, text)
   return id
 }
+
+/** Of the paths of one record. */
+export const checkId =
+  (resource: Resource): CheckPath =>
+  params =>
+    void pathId(resource, params.id)
 
 /** Sees to the media types, then reads the body. @throws ApiError */
 export async function objectBody(ctx: Context, readBody: ReadBody): Promise<JsonObject> {

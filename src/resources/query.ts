@@ -188,10 +188,13 @@ export function parseRecordQuery(resource: Resource, search: string): { include:
   return { include }
 }
 
-/** Where no parameter is known. */
-export function parseNoQuery(search: string): void {
+/** Where parameters have no meaning. @param allowed may be there nevertheless. @throws ApiError */
+export function refuseUnknown(search: string, allowed: readonly string[]): void {
   if (search === '') return
-  const reading = new Reading([])
-  for (const { name } of pairsOf(search)) reading.unknown(name)
+  const reading = new Reading(allowed)
+  for (const { name } of pairsOf(search)) if (!allowed.includes(name)) reading.unknown(name)
   refuse(reading.faults)
 }
+
+/** Where no parameter is known. */
+export const parseNoQuery = (search: string): void => refuseUnknown(search, [])

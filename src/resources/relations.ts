@@ -11,7 +11,7 @@ import type { Precondition } from '../store/version.ts'
 import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from './batch.ts'
 import { parseId, type Relation, type Resource } from './definition.ts'
 import { completeEtag, preconditionOf } from './etags.ts'
-import { type Handler, notFound, objectBody, pathId } from './handlers.ts'
+import { type CheckPath, type Handler, notFound, objectBody, pathId } from './handlers.ts'
 import { listMeta } from './paging.ts'
 import { parseNoQuery, parsePagingQuery, type QueryLimits } from './query.ts'
 import { collectionText, recordText } from './representation.ts'
@@ -110,6 +110,15 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
     if (other !== undefined) await once(ctx, async trx => ({ text: await addOne(owner, other, trx) }))
   }
 
+  const noMember = (id: number, other: string) =>
+    new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
+
+  const checkMember: CheckPath = params => {
+    const id = pathId(resource, params.id)
+    const other = params.related ?? ''
+    if (parseId(other) === undefined) throw noMember(id, other)
+  }
+
   const remove: Handler = async ctx => {
     const id = pathId(resource, ctx.params.id)
     parseNoQuery(ctx.querystring)
@@ -120,10 +129,10 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
     const outcome = await memberships.remove(id, parseId(text) ?? 0, precondition)
     if (outcome === 'unknown') throw notFound(resource, id)
     if (outcome === 'changed') throw changed(id)
-    const [one, other] = [`${resource.singular} ${id}`, `${to.singular} ${text}`]
-    if (outcome === 'no member') throw new ApiError('membership_not_found', `${one} is not in ${other}`)
-    answer(ctx, JSON.stringify({ meta: { status: 200, message: `${one} removed from ${other}` } }))
+    if (outcome === 'no member') throw noMember(id, text)
+    const message = `${resource.singular} ${id} removed from ${to.singular} ${text}`
+    answer(ctx, JSON.stringify({ meta: { status: 200, message } }))
   }
 
-  return { list, create, remove }
+  return { list, create, remove, checkMember }
 }

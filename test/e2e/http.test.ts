@@ -91,6 +91,20 @@ test('OPTIONS answers 204 with Allow', async t => {
   }
 })
 
+test('a path whose id can be none is 404, whatever the method', async t => {
+  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'LINK']) {
+    for (const id of ['abc', '007', '0', '-1', '1.0', '9007199254740992']) {
+      expectError(t, await api.send(method, `/v1/users/${id}`), 404, 'user_not_found')
+      expectError(t, await api.send(method, `/v1/groups/${id}?x=1`), 404, 'group_not_found')
+      expectError(t, await api.send(method, `/v1/users/${id}/groups`), 404, 'user_not_found')
+      expectError(t, await api.send(method, `/v1/users/${id}/groups/${id}`), 404, 'user_not_found')
+      const member = await api.send(method, `/v1/users/${user}/groups/${id}`)
+      expectError(t, member, 404, 'membership_not_found')
+    }
+    expectError(t, await api.send(method, '/v1/docs/nothing.js'), 404, 'route_not_found')
+  }
+})
+
 test.serial('HEAD mirrors GET, without the body', async t => {
   const paths = [
     '/v1/users',

@@ -121,6 +121,29 @@ test('a single resource knows no parameters of collections', async t => {
   expectError(t, await api.get(`/v1/users/${user}?include=groups&include=groups`), 400, 'invalid_parameter')
 })
 
+test('OPTIONS allows what any method of the path knows, by its name, and nothing else', async t => {
+  const options = (path: string) => api.send('OPTIONS', path)
+  for (const path of [
+    '/v1/users?groups%5B*%5D.name[prefix]=x&sort=y&include=groups&start_index=z&first_name=a&first_name=b',
+    `/v1/users/${user}?include=groups`,
+    `/v1/users/${user}/groups?records_per_page=1`,
+  ])
+    t.is((await options(path)).status, 204, path)
+  for (const path of [
+    '/v1/users?zz=1',
+    `/v1/users/${user}?sort=id`,
+    `/v1/users/${user}/groups?include=users`,
+    `/v1/users/${user}/groups/1?start_index=0`,
+    '/v1/groups?x=1',
+    '/v1/openapi.json?include=groups',
+    '/v1/docs/page.js?x',
+  ])
+    expectError(t, await options(path), 400, 'unknown_parameter')
+  const answer = await options(`/v1/users/${user}?zz=1&include=groups&y`)
+  expectFaults(t, answer, { zz: 'unknown_parameter', y: 'unknown_parameter' })
+  t.regex(answer.text, /allowed are include\b/)
+})
+
 test('an unknown parameter is refused on every method, before the body and before existence', async t => {
   const group = await api.create('/v1/groups', { name: 'Math' })
   const unknown = Number.MAX_SAFE_INTEGER

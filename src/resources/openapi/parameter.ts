@@ -1,7 +1,11 @@
 // What every parameter of the document is built with.
 import type { Schema } from './schema.ts'
 
-export type Parameter = Readonly<Record<string, unknown>>
+export interface Parameter {
+  readonly name: string
+  readonly in: 'query' | 'path' | 'header'
+  readonly [keyword: string]: unknown
+}
 
 export const inQuery = (name: string, description: string, schema: Schema): Parameter => ({
   name,
