@@ -32,6 +32,10 @@ export type TrafficTotals = z.output<typeof trafficTotals>
 const portReport = z.strictObject({ state: listenerState, connections: count, inFlight: count })
 export type PortReport = z.output<typeof portReport>
 
+/** Redis, as a worker knows it. `none`: there is no REDIS_URL; `connecting`: nobody knows yet. */
+export const cacheStates = ['away', 'connecting', 'connected', 'none'] as const
+export type CacheState = (typeof cacheStates)[number]
+
 const beat = z.strictObject({
   type: z.literal('beat'),
   /** By label; empty until the worker listens. */
@@ -41,8 +45,8 @@ const beat = z.strictObject({
   /** The longest that the event loop kept anyone waiting since the last beat. */
   lagMs: count,
   lagP99Ms: count,
-  /** Of the cache of includes, since the worker began. */
-  cache: z.strictObject({ hits: count, misses: count }),
+  /** Of the cache of includes; the counts are since the worker began. */
+  cache: z.strictObject({ hits: count, misses: count, state: z.enum(cacheStates) }),
   /** The database's connections; `waiting` are requests for one, `max` how many there can be. */
   pool: z.strictObject({ used: count, free: count, waiting: count, max: count }),
   rssBytes: count,

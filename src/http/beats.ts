@@ -31,7 +31,7 @@ export function startBeats({ everyMs, pool, downSinceMs, cache, ports, say }: Be
       traffic: Object.fromEntries(ports.map(port => [port.label, port.traffic()])),
       lagMs: lagMs(lag.max),
       lagP99Ms: lagMs(lag.percentile(99)),
-      cache: cache.counts(),
+      cache: cache.report(),
       pool: pool(),
       rssBytes: process.memoryUsage.rss(),
       ...(databaseDownSinceMs !== undefined && { databaseDownSinceMs }),

@@ -2,22 +2,24 @@
 import { Cluster, Redis } from 'ioredis'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
+import type { CacheState } from '../messages.ts'
 import { afterFailure, attempt, type Breaker, closedBreaker, isOpen } from './breaker.ts'
+import { reasonOf } from './failures.ts'
 
 export interface Cache {
   /** One value a key, undefined where there is none or where Redis does not answer in time. */
   read(keys: readonly string[]): Promise<(string | undefined)[]>
   /** Stores values in the background. */
   write(entries: readonly (readonly [key: string, value: string])[]): void
-  /** How many values were there, and how many were not, since the beginning. */
-  counts(): { hits: number; misses: number }
+  /** How many values were there, and how many were not, since the beginning; and whether Redis is. */
+  report(): { hits: number; misses: number; state: CacheState }
   close(): void
 }
 
 const uncached: Cache = {
   read: keys => Promise.resolve(keys.map(() => undefined)),
   write: () => {},
-  counts: () => ({ hits: 0, misses: 0 }),
+  report: () => ({ hits: 0, misses: 0, state: 'none' }),
   close: () => {},
 }
 
@@ -52,16 +54,20 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   const { url, ttlSeconds } = settings
   if (url === null) return uncached
   const redis = connect({ ...settings, url })
-  let available = false
+  let closed = false
+  /** Undefined until the first attempt to connect has come to something. */
+  let available: boolean | undefined
   const counts = { hits: 0, misses: 0 }
-  const became = (now: boolean, reason: string) => {
-    if (available !== now)
-      log.info({ reason }, now ? 'the cache is there' : 'the cache is away: reads go to the database')
-    available = now
+  redis.on('ready', () => {
+    if (available !== true) log.info('the cache is there')
+    available = true
+  })
+  const away = (reason: string) => {
+    if (available !== false && !closed) log.warn({ reason }, 'the cache is away: reads go to the database')
+    available = false
   }
-  redis.on('ready', () => became(true, 'connected'))
-  redis.on('error', error => became(false, String(error)))
-  redis.on('close', () => became(false, 'the connection ended'))
+  redis.on('error', error => away(reasonOf(error)))
+  redis.on('close', () => away('the connection ended'))
 
   // The keys of one MGET, or of one pipeline, would have to live on one node of a cluster, which sorts single commands
   // into a pipeline for each node by itself.
@@ -119,7 +125,13 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
       if (!available || isOpen(breaker, breakerSettings)) return
       writeMany(entries).catch(error => log.debug({ reason: String(error) }, 'the cache did not store'))
     },
-    counts: () => ({ ...counts }),
-    close: () => redis.disconnect(),
+    report() {
+      const usable = available === true && !isOpen(breaker, breakerSettings)
+      return { ...counts, state: available === undefined ? 'connecting' : usable ? 'connected' : 'away' }
+    },
+    close() {
+      closed = true
+      redis.disconnect()
+    },
   }
 }

@@ -110,6 +110,9 @@ function ofWorkers(workers: readonly WorkerView[]) {
     gauge('users_api_worker_database_up', '0 while the worker cannot reach the database.', beat =>
       beat.databaseDownSinceMs === undefined ? 1 : 0,
     ),
+    gauge('users_api_worker_cache_up', '0 while the worker cannot use Redis, or has none.', beat =>
+      beat.cache.state === 'connected' ? 1 : 0,
+    ),
     metric('gauge', 'users_api_database_pool_connections', 'Connections and waiters of the pool.', pool),
   ]
 }

@@ -1,5 +1,6 @@
 // What is known at this moment, for operators, pages and health checks: all from memory.
 import type { Config, DataPortConfig } from '../config.ts'
+import { type CacheState, cacheStates } from '../messages.ts'
 import type { Checker, Checkers } from './checkers.ts'
 import type { Cluster } from './cluster.ts'
 import { type Health, healthOf } from './health.ts'
@@ -38,6 +39,8 @@ interface WorkerStatus {
 export interface Status {
   readonly ports: Readonly<Record<string, PortStatus>>
   readonly workers: readonly WorkerStatus[]
+  /** The worst that a worker knows of it. */
+  readonly redis: CacheState
 }
 
 function sum(numbers: readonly number[]): number {
@@ -69,10 +72,16 @@ export function createStatus({ config, maintenance, cluster, checkers }: StatusO
     }
   }
 
+  function redis(): CacheState {
+    const known = cluster.workers().flatMap(({ beat }) => beat?.cache.state ?? [])
+    return cacheStates.find(state => known.includes(state)) ?? 'connecting'
+  }
+
   return {
     now: (): Status => ({
       ports: Object.fromEntries(config.ports.map(port => [port.label, portStatus(port)])),
       workers: cluster.workers().map(workerStatus),
+      redis: redis(),
     }),
 
     /** What a health check of the label is told. */

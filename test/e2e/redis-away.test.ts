@@ -3,6 +3,7 @@ import test from 'ava'
 import { openDoor } from '../support/door.ts'
 import { expectOk } from '../support/expect.ts'
 import { createClient } from '../support/http.ts'
+import { createOperator } from '../support/operator.ts'
 import { ask, startService } from '../support/service.ts'
 
 const redis = process.env.TEST_REDIS_URL
@@ -50,6 +51,24 @@ else {
         )
       }
     }
+  })
+
+  test('a Redis that is not there at the start is told of once, and so is its coming', async t => {
+    const late = await openDoor(redis)
+    late.slam()
+    const { stop, log, ...other } = await startService({
+      env: { REDIS_URL: `redis://127.0.0.1:${late.port}`, LOG_LEVEL: 'info' },
+      config: { fleet: { beatMs: 50 } },
+    })
+    t.teardown(late.close)
+    t.teardown(stop)
+    const operator = createOperator(other)
+    await operator.until(status => status.redis === 'away')
+    t.is(log().match(/"level":40,.*"the cache is away: reads go to the database"/g)?.length, 1)
+    late.open()
+    await operator.until(status => status.redis === 'connected')
+    t.is(log().match(/"level":30,.*"the cache is there"/g)?.length, 1)
+    t.is(log().match(/the cache is away/g)?.length, 1)
   })
 
   test('the health check does not mind', async t => {

@@ -92,6 +92,14 @@ test.serial('traffic, workers, memory and pool are shown, on a wall and on a pho
   t.deepEqual(problems, [])
 })
 
+test.serial('a Redis that is away is no trouble of a port, but told of', async t => {
+  const service = await start(t, { env: { REDIS_URL: 'redis://127.0.0.1:9' } })
+  const { page, problems, heading } = await openPage(t, service)
+  await heading('All ports are serving')
+  await page.getByRole('region', { name: 'Redis' }).filter({ hasText: 'away' }).waitFor()
+  t.deepEqual(problems, [])
+})
+
 test.serial('the supervisor is away: the page says since when, and lives on when it is back', async t => {
   const first = await start(t)
   const { page, problems, loads, heading } = await openPage(t, first)

@@ -14,7 +14,7 @@ const beatOf = (traffic: Traffic, hits: number): Beat => ({
   traffic: { http: traffic.totals() },
   lagMs: 0,
   lagP99Ms: 0,
-  cache: { hits, misses: 0 },
+  cache: { hits, misses: 0, state: 'none' },
   pool: { used: 0, free: 0, waiting: 0, max: 10 },
   rssBytes: 0,
 })
