@@ -12,7 +12,7 @@ const usage = `usage: npm run ops -- <command> [argument]
   drain <label>[:404|:refuse]   take a port into maintenance: its check fails, its requests go on
   wait <label>                  until the draining port has no connection and every checker knows, or the deadline
   resume <label>                back into service
-  status                        ports, connections, checkers, workers
+  status                        ports, connections, checkers, workers, Redis
   reload                        new code and configuration, one worker at a time
   reload-certificates           new certificates for new connections
   log-level <level>             of the supervisor and all workers, until the next start: trace, debug, info, warn, …

@@ -60,7 +60,7 @@ else {
       env: { REDIS_URL: `redis://127.0.0.1:${late.port}`, LOG_LEVEL: 'info' },
       config: { fleet: { beatMs: 50 } },
     })
-    t.teardown(late.close)
+    t.teardown(() => late.close())
     t.teardown(stop)
     const operator = createOperator(other)
     await operator.until(status => status.redis === 'away')
