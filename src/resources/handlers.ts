@@ -7,10 +7,13 @@ import { notAnObject } from './batch.ts'
 import { parseId, type Resource } from './definition.ts'
 import { isObject, type JsonObject } from './validation.ts'
 
-export type Handler = (ctx: Context & { params: Record<string, string> }) => Promise<void>
+/** What stands in a path, by name. */
+export type PathParams = Readonly<Record<string, string>>
+
+export type Handler = (ctx: Context & { params: PathParams }) => Promise<void>
 
 /** @throws ApiError 404 where what stands in a path can be nothing there, whatever the method */
-export type CheckPath = (params: Readonly<Record<string, string>>) => void
+export type CheckPath = (params: PathParams) => void
 
 export const notFound = ({ singular }: Resource, id: string | number) =>
   new ApiError(`${singular}_not_found`, `there is no ${singular} with the id ${id}`)

@@ -11,7 +11,7 @@ import type { Precondition } from '../store/version.ts'
 import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from './batch.ts'
 import { parseId, type Relation, type Resource } from './definition.ts'
 import { completeEtag, preconditionOf } from './etags.ts'
-import { type CheckPath, type Handler, notFound, objectBody, pathId } from './handlers.ts'
+import { type CheckPath, type Handler, notFound, objectBody, type PathParams, pathId } from './handlers.ts'
 import { listMeta } from './paging.ts'
 import { parseNoQuery, parsePagingQuery, type QueryLimits } from './query.ts'
 import { collectionText, recordText } from './representation.ts'
@@ -110,27 +110,28 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
     if (other !== undefined) await once(ctx, async trx => ({ text: await addOne(owner, other, trx) }))
   }
 
-  const noMember = (id: number, other: string) =>
+  const noMember = (id: number, other: string | number) =>
     new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
 
-  const checkMember: CheckPath = params => {
-    const id = pathId(resource, params.id)
-    const other = params.related ?? ''
-    if (parseId(other) === undefined) throw noMember(id, other)
+  /** The ids in the path of a membership. @throws ApiError 404 for what cannot be one */
+  function pathIds({ id: own, related = '' }: PathParams) {
+    const id = pathId(resource, own)
+    const other = parseId(related)
+    if (other === undefined) throw noMember(id, related)
+    return { id, other }
   }
+  const checkMember: CheckPath = params => void pathIds(params)
 
   const remove: Handler = async ctx => {
-    const id = pathId(resource, ctx.params.id)
+    const { id, other } = pathIds(ctx.params)
     parseNoQuery(ctx.querystring)
     const precondition = preconditionOf(ctx.req.headers)
     assertAcceptsJson(ctx)
-    const text = ctx.params.related ?? ''
-    // What cannot be an id is no member of anything; 0 is nobody's id.
-    const outcome = await memberships.remove(id, parseId(text) ?? 0, precondition)
+    const outcome = await memberships.remove(id, other, precondition)
     if (outcome === 'unknown') throw notFound(resource, id)
     if (outcome === 'changed') throw changed(id)
-    if (outcome === 'no member') throw noMember(id, text)
-    const message = `${resource.singular} ${id} removed from ${to.singular} ${text}`
+    if (outcome === 'no member') throw noMember(id, other)
+    const message = `${resource.singular} ${id} removed from ${to.singular} ${other}`
     answer(ctx, JSON.stringify({ meta: { status: 200, message } }))
   }
 

@@ -98,7 +98,7 @@ test('a path whose id can be none is 404, whatever the method', async t => {
       expectError(t, await api.send(method, `/v1/groups/${id}?x=1`), 404, 'group_not_found')
       expectError(t, await api.send(method, `/v1/users/${id}/groups`), 404, 'user_not_found')
       expectError(t, await api.send(method, `/v1/users/${id}/groups/${id}`), 404, 'user_not_found')
-      const member = await api.send(method, `/v1/users/${user}/groups/${id}`)
+      const member = await api.send(method, `/v1/users/${user}/groups/${id}?x=1`)
       expectError(t, member, 404, 'membership_not_found')
     }
     expectError(t, await api.send(method, '/v1/docs/nothing.js'), 404, 'route_not_found')
