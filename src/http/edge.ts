@@ -97,7 +97,7 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
     )
   ctx.set(error.headers)
   // The client may keep back the body that it asked to send: what comes next could be that, or another request.
-  if (ctx.req.headers.expect !== undefined) ctx.res.shouldKeepAlive = false
+  if (ctx.req.headers.expect !== undefined) ctx.set('Connection', 'close')
   answerFailure(ctx, error.status, errorBody(error, requestId))
 }
 
