@@ -1,17 +1,20 @@
 // Entry of `npm run dev`: the service from source, started again at each change. Where no URL is given, private servers
 // under var/dev come and go with it, beside those of `npm start`.
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { runCommand, say } from './command-line.ts'
 import { type Config, loadConfig } from './config.ts'
-import { migrateWhenUp } from './pm2/preconditions.ts'
+import { untilHealthy } from './health-checks.ts'
+import { assertPortsFree, migrateWhenUp } from './pm2/preconditions.ts'
+import { assertWritable } from './private-servers/folders.ts'
 import { prepareMysql } from './private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from './private-servers/programs.ts'
 import { prepareRedis } from './private-servers/redis.ts'
 import { runServer } from './private-servers/run-server.ts'
 import type { PrivateServer } from './private-servers/server.ts'
 import { root } from './root.ts'
+import { describeUrls } from './screen.ts'
 
 const DATABASE_TIMEOUT_MS = 30_000
 
@@ -32,10 +35,24 @@ async function startServers(
   return [...redis, `DATABASE_URL=${url}`]
 }
 
+/** The first time; a fault in the source may be mended meanwhile. */
+function tellWhenHealthy(config: Config, service: ChildProcess): void {
+  const assertRunning = (): void => {
+    if (service.exitCode !== null || service.signalCode !== null) throw new Error('it has ended')
+  }
+  untilHealthy(config, Infinity, assertRunning).then(
+    () => say(`it runs, and again at each change; Ctrl-C ends it\n${describeUrls(config)}`),
+    () => {},
+  )
+}
+
 async function main(): Promise<number> {
   const running: { stop(): Promise<void> }[] = []
   try {
-    const variables = await startServers(await loadConfig(), async server => {
+    const config = await loadConfig()
+    await assertPortsFree(config)
+    await assertWritable(base)
+    const variables = await startServers(config, async server => {
       say(`starting ${server.title}`)
       running.push(await runServer(server))
       return server.url
@@ -51,7 +68,9 @@ async function main(): Promise<number> {
     )
     // A Ctrl-C at the terminal has reached it by itself.
     ended.signal.addEventListener('abort', () => ended.signal.reason === 'SIGTERM' && service.kill('SIGTERM'))
-    const [code] = await once(service, 'exit')
+    const exited = once(service, 'exit')
+    tellWhenHealthy(config, service)
+    const [code] = await exited
     return ended.signal.aborted ? 0 : (code ?? 1)
   } finally {
     await Promise.all(running.map(server => server.stop()))

@@ -8,6 +8,8 @@ export const exitCodes = {
   portTaken: 71,
   /** The settings have a fault, or the database's schema is not the code's. */
   configuration: 78,
+  /** As shells have it for Ctrl-C. */
+  interrupted: 130,
 } as const
 
 /** A reason to end the process that its user can mend; the message is the whole of it. */

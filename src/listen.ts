@@ -11,7 +11,7 @@ const RETRY_MS = 500
 /** Each says what to do. */
 const reasons: Record<string, string> = {
   EADDRINUSE:
-    'another process listens there; free that port, or choose others in config/ or with NODE_CONFIG',
+    'another process listens there, perhaps of `npm start` or `npm run dev`; free that port, or choose others in config/ or with NODE_CONFIG',
   EACCES:
     'permission denied; start it as root, give node the capability CAP_NET_BIND_SERVICE, or choose ports from 1024 in config/ or with NODE_CONFIG',
   EADDRNOTAVAIL: 'this machine has no such address; correct the host in config/ or with NODE_CONFIG',

@@ -1,25 +1,34 @@
 // Entry of `npm start`: from nothing to a healthy service under pm2. It ends with that, or with nothing left behind.
-import { controlUrl, dataUrl, healthUrl } from './addresses.ts'
+import { once } from 'node:events'
+import { dirname } from 'node:path'
+import { dataUrl } from './addresses.ts'
 import { runCommand, say, serviceName } from './command-line.ts'
 import { type Config, loadConfig } from './config.ts'
+import { exitCodes, FatalError } from './exit-codes.ts'
+import { remarksOn, untilHealthy } from './health-checks.ts'
 import { assertPortsFree, migrateWhenUp } from './pm2/preconditions.ts'
 import { type ProcessManager, withProcessManager } from './pm2/process-manager.ts'
 import { startServer } from './pm2/servers.ts'
-import { base, startService, stopEverything, untilHealthy } from './pm2/service.ts'
+import { base, startService, stopEverything } from './pm2/service.ts'
+import { assertWritable } from './private-servers/folders.ts'
 import { prepareMysql } from './private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from './private-servers/programs.ts'
 import { prepareRedis } from './private-servers/redis.ts'
 import { root } from './root.ts'
+import { describeUrls } from './screen.ts'
 import { createSteps, type Steps } from './steps.ts'
 import { readState } from './supervisor/state-file.ts'
 
 const DATABASE_TIMEOUT_MS = 30_000
+const HEALTHY_TIMEOUT_MS = 60_000
+
+type Begin = Steps['begin']
 
 /** Starts private servers where the configuration has no URL. @returns their URLs, as the environment of the service */
 async function startServers(
   config: Config,
   manager: ProcessManager,
-  { begin }: Steps,
+  begin: Begin,
 ): Promise<Record<string, string>> {
   const needsMysql = config.database.url === null
   const needsRedis = config.cache.url === null
@@ -42,18 +51,12 @@ async function startServers(
 
 /** The screen that a start ends with. */
 function describe(config: Config): string {
-  const row = (title: string, text: string) => `  ${title.padEnd(14)}${text}`
   const [first] = config.ports
   if (first === undefined) return ''
   const curl = `curl ${first.protocol === 'https' ? '-k ' : ''}${dataUrl(config, first)}/v1/users`
-  return `
-${config.ports.map((port, at) => row(at === 0 ? 'API' : '', `${dataUrl(config, port)}/v1/users`)).join('\n')}
-${row('its document', `${dataUrl(config, first)}/v1/docs`)}
-${row('status page', `${controlUrl(config, first)}/`)}
-${config.ports.map((port, at) => row(at === 0 ? 'health checks' : '', healthUrl(config, port, port))).join('\n')}
-
+  return `${describeUrls(config)}
 Try:
-  ${curl} -H 'Content-Type: application/json' -d '{"first_name": "Ada", "last_name": "Lovelace"}'
+  ${curl} -H 'Content-Type: application/json' -d '{"first_name": "Mary", "last_name": "Somerville"}'
   npm run load -- test/data/community.json      people and groups from a file, JSON or CSV
   npm run ops -- status                         what runs, port by port
 
@@ -61,15 +64,50 @@ Try:
 `
 }
 
-/** @returns the labels of the ports that are in maintenance, as they were before */
-async function bringUp(config: Config, manager: ProcessManager, steps: Steps): Promise<string[]> {
+async function assertPossible(config: Config): Promise<void> {
   await assertPortsFree(config)
-  const env = await startServers(config, manager, steps)
+  await assertWritable(dirname(config.stateFile))
+  if (config.database.url === null || config.cache.url === null) await assertWritable(base)
+}
+
+/** @param begin throws once the start is interrupted, so that nothing is started after that */
+async function bringUp(config: Config, manager: ProcessManager, begin: Begin): Promise<void> {
+  const env = await startServers(config, manager, begin)
   const url = config.database.url ?? env.DATABASE_URL
-  if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, steps.begin)
-  steps.begin('starting the service')
+  if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, begin)
+  begin('starting the service')
   await startService(manager, env)
-  return untilHealthy(config, manager)
+  await untilHealthy(config, HEALTHY_TIMEOUT_MS, () => manager.assertUp(serviceName, 'the service'))
+}
+
+/** @returns a signal that aborts at a Ctrl-C: once, for npm passes on what the terminal has sent already */
+function interruption(): AbortSignal {
+  const controller = new AbortController()
+  const stopped = new FatalError(exitCodes.interrupted, 'it has stopped')
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => controller.abort(stopped))
+  return controller.signal
+}
+
+async function startAnew(config: Config, manager: ProcessManager): Promise<void> {
+  await assertPossible(config)
+  const interrupted = interruption()
+  const steps = createSteps(process.stdout)
+  const begin = (line: string): void => {
+    interrupted.throwIfAborted()
+    steps.begin(line)
+  }
+  try {
+    await Promise.race([
+      bringUp(config, manager, begin),
+      once(interrupted, 'abort').then(() => interrupted.throwIfAborted()),
+    ])
+    steps.end()
+  } catch (error) {
+    steps.end()
+    if (interrupted.aborted) say('interrupted: stopping what this start has started')
+    await stopEverything(manager)
+    throw error
+  }
 }
 
 async function start(config: Config, manager: ProcessManager): Promise<number> {
@@ -77,30 +115,23 @@ async function start(config: Config, manager: ProcessManager): Promise<number> {
   if (app?.isRunning) {
     if (`${app.folder}/` !== root)
       throw new Error(
-        `it is running already, but from ${app.folder}: stop it there, or set a PM2_HOME of its own here`,
+        `it is running already, but from ${app.folder}: stop it there, or have a second one here, with other` +
+          ' `ports` and, for every command here, `export PM2_HOME=$PWD/var/pm2`',
       )
     say(`it is running already\n${describe(config)}`)
+    for (const remark of await remarksOn(config)) say(remark)
     return 0
   }
   const startedMs = performance.now()
-  const steps = createSteps(process.stdout)
   const state = readState(config.stateFile)
-  try {
-    const inMaintenance = await bringUp(config, manager, steps)
-    steps.end()
-    say(`it runs, after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describe(config)}`)
-    for (const label of inMaintenance)
-      say(`${label} is in maintenance, as it was: npm run ops -- resume ${label}`)
-    if (state.is === 'damaged')
-      say(
-        `${config.stateFile} was damaged, so that every port is in service: npm run ops -- drain <label> where that is wrong`,
-      )
-    return 0
-  } catch (error) {
-    steps.end()
-    await stopEverything(manager)
-    throw error
-  }
+  await startAnew(config, manager)
+  say(`it runs, after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describe(config)}`)
+  for (const remark of await remarksOn(config)) say(remark)
+  if (state.is === 'damaged')
+    say(
+      `${config.stateFile} was damaged, so that every port is in service: npm run ops -- drain <label> where that is wrong`,
+    )
+  return 0
 }
 
 async function main(): Promise<number> {

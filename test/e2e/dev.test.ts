@@ -22,6 +22,7 @@ test('dev serves without a URL, prints lines for people, and leaves nothing behi
   const closed = once(dev, 'close')
   while (!text.includes('the worker listens')) await once(dev.stdout, 'data')
   t.is((await ask(`${here.url}/v1/users`))?.status, 200)
+  while (!text.includes(` ${here.url}/v1/docs\n`)) await once(dev.stdout, 'data')
   while (!text.includes('"/v1/users"')) await once(dev.stdout, 'data')
   t.regex(text, /^\[[\d:.]+\] .*INFO.*\(\d+\): .*the worker listens/m)
   // As a Ctrl-C does.

@@ -1,6 +1,7 @@
 // npm start, npm stop and npm run ops as a user has them: with pm2's daemon and private servers of their own.
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import anyTest, { type TestFn } from 'ava'
@@ -46,18 +47,27 @@ test.serial(
     const id = await client.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
     const supervisor = await processOf(here, 'supervisor.js')
 
+    t.is((await here.ops('drain', 'http')).code, 0)
     const again = await here.start()
     t.is(again.code, 0)
     t.regex(again.stdout, /is running already/)
+    t.regex(again.stdout, /http is in maintenance, as it was: npm run ops -- resume http\n$/)
     t.is(await processOf(here, 'supervisor.js'), supervisor)
+
+    const other = await createInstallation()
+    t.teardown(() => other.remove())
+    const second = await other.start({ PM2_HOME: here.env.PM2_HOME })
+    t.is(second.code, 1)
+    t.regex(second.stderr, /already, but from .* other `ports` .*`export PM2_HOME=\$PWD\/var\/pm2`\n$/)
 
     const stopped = await here.stop()
     t.is(stopped.code, 0, stopped.stderr)
     t.deepEqual(await here.processes(), [])
 
     await writeFile(join(here.folder, 'var/state.json'), '{"maintenance": ')
-    const damaged = await here.start()
+    const damaged = await here.start({ REDIS_URL: 'redis://127.0.0.1:9' })
     t.is(damaged.code, 0)
+    t.regex(damaged.stdout, /^users-api: Redis cannot be reached.*: start it, or correct REDIS_URL$/m)
     t.regex(damaged.stdout, /state\.json was damaged, so that .*: npm run ops -- drain <label> /)
     t.is((await client.get(`/v1/users/${id}`)).body.id, id)
     t.is((await here.stop()).code, 0)
@@ -104,10 +114,32 @@ test.serial('a start that fails says what to do in one sentence, and leaves noth
   fails(await here.start(servers), 1, /Access denied.*: correct DATABASE_URL, or /)
 
   const privileged = { label: 'http', port: 80, protocol: 'http' }
+  await rm(join(here.folder, 'var'), { recursive: true, force: true })
+  await writeFile(join(here.folder, 'var'), '')
+  fails(await here.start(), 1, /cannot write in .*\/var \(\w+\): give this user the folder/)
+  await rm(join(here.folder, 'var'))
+
   if (await canTakeRights()) {
     const refused = await here.startUnprivileged({ NODE_CONFIG: JSON.stringify({ ports: [privileged] }) })
     fails(refused, 71, /:80 .*permission denied; start it as root, .* or choose ports from 1024/)
   } else t.log('ports below 1024 are for everyone here, or setpriv is missing')
+  t.deepEqual(await here.processes(), [])
+})
+
+test.serial('a start that is interrupted says so, and leaves nothing behind', async t => {
+  const { here } = t.context
+  const env = { ...here.env, DATABASE_URL: 'mysql://me@127.0.0.1:9/users' }
+  const start = spawn(process.execPath, ['dist/start.js'], { cwd: here.folder, env })
+  const closed = once(start, 'close')
+  let text = ''
+  for (const stream of [start.stdout, start.stderr])
+    stream.setEncoding('utf8').on('data', part => (text += part))
+  while (!text.includes('waiting for the database')) await once(start.stdout, 'data')
+  // Twice: npm passes on what the terminal has sent to all.
+  start.kill('SIGINT')
+  start.kill('SIGINT')
+  t.deepEqual(await closed, [130, null])
+  t.regex(text, /\nusers-api: interrupted: stopping what .* started\nusers-api: it has stopped\n$/)
   t.deepEqual(await here.processes(), [])
 })
 

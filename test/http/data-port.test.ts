@@ -429,6 +429,6 @@ test('a port that is taken is named, with the reason', async t => {
     ticketKeys: Buffer.alloc(48),
   })
   await t.throwsAsync(port.listen(), {
-    message: `cannot listen on 127.0.0.1:${number} (data port data): another process listens there; free that port, or choose others in config/ or with NODE_CONFIG`,
+    message: `cannot listen on 127.0.0.1:${number} (data port data): another process listens there, perhaps of \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG`,
   })
 })
