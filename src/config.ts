@@ -1,5 +1,6 @@
 // The configuration: read with node-config, checked as a whole, frozen. The one file that reads the environment.
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
+import { faultsOf, phrase } from './faults.ts'
 import { root } from './root.ts'
 import { faultsBetween, type Settings, schema } from './settings.ts'
 
@@ -32,17 +33,34 @@ function deepFreeze<T>(value: T): T {
  * @throws ConfigError that names every fault at once
  */
 export function parseConfig(raw: unknown, production: boolean): Config {
-  const result = schema.safeParse(raw)
-  if (!result.success)
-    throw new ConfigError(
-      result.error.issues.map(issue => {
-        const path = issue.path.join('.')
-        return path === '' ? issue.message : `${path}: ${issue.message}`
-      }),
-    )
+  const result = schema.safeParse(raw, { error: phrase })
+  if (!result.success) throw new ConfigError(result.error.issues.flatMap(faultsOf))
   const faults = faultsBetween(result.data, production)
   if (faults.length > 0) throw new ConfigError(faults)
   return deepFreeze({ ...result.data, production })
+}
+
+/** What node-config would only print, or pass over, and go on with the defaults. */
+function checkOverride(text: string | undefined): void {
+  if (text === undefined || text === '') return
+  let override: unknown
+  try {
+    override = JSON.parse(text)
+  } catch {
+    throw new ConfigError(['NODE_CONFIG: is not JSON'])
+  }
+  if (typeof override !== 'object' || override === null || Array.isArray(override))
+    throw new ConfigError(['NODE_CONFIG: must be a JSON object, such as {"workers": 2}'])
+}
+
+/** A misspelt `production` would listen on other ports, and be found out late. */
+function checkEnvironment(files: readonly string[]): void {
+  const { NODE_ENV: environments = '' } = process.env
+  const faults = environments
+    .split(',')
+    .filter(name => name !== '' && name !== 'development' && !files.some(file => file.startsWith(`${name}.`)))
+    .map(name => `NODE_ENV: ${name} has no config/${name}.json; there are development, production and test`)
+  if (faults.length > 0) throw new ConfigError(faults)
 }
 
 /**
@@ -51,16 +69,13 @@ export function parseConfig(raw: unknown, production: boolean): Config {
  * @throws ConfigError that names every fault at once
  */
 export async function loadConfig(): Promise<Config> {
-  const override = process.env.NODE_CONFIG
-  try {
-    if (override !== undefined) JSON.parse(override)
-  } catch {
-    // node-config would only print this and go on with the defaults.
-    throw new ConfigError(['NODE_CONFIG: is not JSON'])
-  }
+  checkOverride(process.env.NODE_CONFIG)
   process.env.NODE_CONFIG_DIR ??= resolve(root, 'config')
+  // It would only print what is a fault here.
+  process.env.SUPPRESS_STRICTNESS_CHECK ??= 'true'
   const { default: settings } = await import('config').catch((error: Error) => {
     throw new ConfigError([error.message])
   })
+  checkEnvironment(settings.util.getConfigSources().map(({ name }) => basename(name)))
   return parseConfig(settings.util.toObject(), process.env.NODE_ENV === 'production')
 }

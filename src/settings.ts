@@ -27,16 +27,22 @@ const databaseUrl = url('mysql').refine(
   'names no database: mysql://user:password@host:port/database',
 )
 
-const dataPort = z.discriminatedUnion('protocol', [
-  z.strictObject({ label, port: portNumber, protocol: z.literal('http') }),
-  z.strictObject({
-    label,
-    port: portNumber,
-    protocol: z.literal('https'),
-    certificate: path.nullable().default(null),
-    key: path.nullable().default(null),
-  }),
-])
+const workersFault = 'must be "auto" or a positive integer'
+
+const dataPort = z.discriminatedUnion(
+  'protocol',
+  [
+    z.strictObject({ label, port: portNumber, protocol: z.literal('http') }),
+    z.strictObject({
+      label,
+      port: portNumber,
+      protocol: z.literal('https'),
+      certificate: path.nullable().default(null),
+      key: path.nullable().default(null),
+    }),
+  ],
+  { error: issue => (issue.code === 'invalid_union' ? 'must be http or https' : undefined) },
+)
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -58,15 +64,18 @@ const hasReusePort = () => {
 export const schema = z.strictObject({
   host: z.string().min(1),
   ports: z.array(dataPort).min(1),
-  control: z.strictObject({ host: z.string().min(1), offset: z.union([z.literal(1), z.literal(8000)]) }),
-  workers: z.union([
-    z.literal('auto'),
-    atLeastOne,
-    z
-      .string()
-      .regex(/^[1-9][0-9]{0,3}$/, 'must be "auto" or a positive integer')
-      .transform(Number),
-  ]),
+  control: z.strictObject({ host: z.string().min(1), offset: z.literal([1, 8000]) }),
+  workers: z.union(
+    [
+      z.literal('auto'),
+      z.int().min(1, workersFault),
+      z
+        .string()
+        .regex(/^[1-9][0-9]{0,3}$/, workersFault)
+        .transform(Number),
+    ],
+    workersFault,
+  ),
   database: z.strictObject({
     url: databaseUrl.nullable(),
     poolMax: atLeastOne,

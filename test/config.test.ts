@@ -34,11 +34,24 @@ test('every fault is named at once', async t => {
     return error.faults
   }
   const faults = faultsOf({ host: 7, workers: 0, limits: { ...raw.limits, filters: -1 }, colour: 'red' })
-  for (const name of ['host', 'workers', 'limits.filters', 'colour'])
-    t.true(
-      faults.some(fault => fault.includes(name)),
-      name,
-    )
+  t.deepEqual([...faults].sort(), [
+    'colour: is no setting, config/default.json has them all',
+    'host: must be a string',
+    'limits.filters: must be at least 0',
+    'workers (WORKERS): must be "auto" or a positive integer',
+  ])
+  for (const workers of ['many', '0', null])
+    t.deepEqual(faultsOf({ workers }), ['workers (WORKERS): must be "auto" or a positive integer'])
+  t.deepEqual(faultsOf({ ports: [] }), ['ports: must not be empty'])
+  t.deepEqual(faultsOf({ ports: [{ label: 'a', port: 70_000, protocol: 'ftp' }, 7] }), [
+    'ports.0.protocol: must be http or https',
+    'ports.1: must be an object',
+  ])
+  t.deepEqual(faultsOf({ cache: { ...raw.cache, url: 'http://a' }, log: { level: 'loud' } }), [
+    'cache.url (REDIS_URL): must be a URL that starts with redis:// or rediss:// or redis+unix://',
+    'log.level (LOG_LEVEL): must be trace, debug, info, warn, error, fatal or silent',
+    'log.requests: is missing',
+  ])
   const twice = [
     { label: 'a', port: 8000, protocol: 'http' },
     { label: 'a', port: 8001, protocol: 'http' },
@@ -53,7 +66,7 @@ test('every fault is named at once', async t => {
   if (process.version < 'v22.12')
     t.regex(faultsOf({ fleet }).join(), /fleet.scheduling: reuse-port needs Node 22.12.*round-robin/)
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
-  t.regex(faultsOf({ control: { host: '127.0.0.1', offset: 2 } }).join(), /control.offset/)
+  t.deepEqual(faultsOf({ control: { host: '127.0.0.1', offset: 2 } }), ['control.offset: must be 1 or 8000'])
 })
 
 test('a fault ends the supervisor with 78, and names what is wrong, but no password', t => {
@@ -61,7 +74,11 @@ test('a fault ends the supervisor with 78, and names what is wrong, but no passw
     DATABASE_URL: 'postgres://me:secret@x/y',
   })
   t.is(faulty.status, 78)
-  for (const name of [/workers/, /limits\.filters/, /database\.url: must be a URL that starts with mysql/])
+  for (const name of [
+    /workers/,
+    /limits\.filters/,
+    /database\.url \(DATABASE_URL\): must be a URL that starts with mysql/,
+  ])
     t.regex(faulty.stderr, name)
   t.notRegex(faulty.stderr, /secret/)
   const nameless = start('{}', { DATABASE_URL: 'mysql://me:secret@127.0.0.1:9' })
@@ -70,6 +87,16 @@ test('a fault ends the supervisor with 78, and names what is wrong, but no passw
   t.like(start('{'), {
     status: 78,
     stderr: 'users-api: the configuration has a fault: NODE_CONFIG: is not JSON\n',
+  })
+  t.like(start('[]'), {
+    status: 78,
+    stderr:
+      'users-api: the configuration has a fault: NODE_CONFIG: must be a JSON object, such as {"workers": 2}\n',
+  })
+  t.like(start('{}', { NODE_ENV: 'staging' }), {
+    status: 78,
+    stderr:
+      'users-api: the configuration has a fault: NODE_ENV: staging has no config/staging.json; there are development, production and test\n',
   })
   t.regex(start('{}').stderr, /DATABASE_URL/)
 })

@@ -105,7 +105,7 @@ test.serial('a start that fails says what to do in one sentence, and leaves noth
   )
 
   fails(await here.start({ WORKERS: 'many', LOG_LEVEL: 'loud' }), 78, /2 faults: .*workers.*log\.level/)
-  fails(await here.start({ DATABASE_URL: 'postgres://x/y' }), 78, /database\.url: .* starts with mysql:/)
+  fails(await here.start({ DATABASE_URL: 'postgres://x/y' }), 78, /DATABASE_URL\): .* starts with mysql:/)
 
   const url = new URL(process.env.TEST_DATABASE_URL ?? '')
   url.username = 'nobody'
