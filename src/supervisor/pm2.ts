@@ -4,15 +4,18 @@ import { type Commands, commandNames, takesTarget } from './commands.ts'
 
 /** Without a parameter pm2 sends the bare name. */
 const trigger = z.union([
-  z.string().transform(msg => ({ msg, opts: null })),
-  z.object({
-    msg: z.string(),
-    opts: z
-      .string()
-      .nullish()
-      .transform(opts => opts ?? null),
-  }),
+  z.string().transform(msg => ({ msg, opts: undefined })),
+  z.object({ msg: z.string(), opts: z.string().nullish() }),
 ])
+
+/**
+ * `http id=…` → argument `http`, and the id: with it `npm run ops` knows its own reply among those that pm2 hands to
+ * everybody. It is nobody else's business.
+ */
+function takeId(opts: string | null | undefined): { argument: string | null; id: string | undefined } {
+  const [all, argument = null, id] = /^(?:(.*) )?id=([0-9a-f-]{36})$/s.exec(opts ?? '') ?? []
+  return { argument: all === undefined ? (opts ?? null) : argument, id }
+}
 
 /** Makes the commands known to pm2, and answers those that come in. Without pm2 it does nothing. */
 export function connectPm2(channel: NodeJS.Process, commands: Commands): void {
@@ -26,7 +29,8 @@ export function connectPm2(channel: NodeJS.Process, commands: Commands): void {
   channel.on('message', async message => {
     const { data } = trigger.safeParse(message)
     if (data === undefined || !commandNames.some(name => name === data.msg)) return
-    const reply = await commands.run(data.msg, data.opts, 'pm2')
-    send({ type: 'axm:reply', data: { action_name: data.msg, return: reply } })
+    const { argument, id } = takeId(data.opts)
+    const reply = await commands.run(data.msg, argument, 'pm2')
+    send({ type: 'axm:reply', data: { action_name: data.msg, id, return: reply } })
   })
 }

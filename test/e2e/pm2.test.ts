@@ -185,7 +185,16 @@ test.serial('ops: every reply is the one to its command, and the exit code can b
   const labels = ['a', 'b', 'c', 'd', 'e', 'f']
   const replies = await Promise.all(labels.map(label => here.ops('resume', label)))
   for (const [index, { stdout }] of replies.entries())
-    t.true(JSON.parse(stdout).argument.startsWith(`${labels[index]} by=`), stdout)
+    t.regex(JSON.parse(stdout).argument, new RegExp(`^${labels[index]} by=\\S+$`), stdout)
+
+  // The same of several: one reloads, and the others are refused while it does.
+  const reloads = await Promise.all(['', '', ''].map(() => here.ops('reload')))
+  t.true(reloads.some(({ code }) => code === 0))
+  for (const { code, stdout } of reloads) {
+    const reply = JSON.parse(stdout)
+    t.is(code, 'error' in reply ? 1 : 0, stdout)
+    t.regex(reply.argument, /^by=\S+$/)
+  }
 
   const supervisor = await processOf(here, 'supervisor.js')
   process.kill(supervisor, 'SIGSTOP')
