@@ -77,16 +77,21 @@ export function createCommands(options: CommandOptions) {
     portOf(label)
     if (!isDrainMode(mode) || rest.length > 0)
       throw new Refusal(`there is no such mode; possible are ${label}, ${label}:404 and ${label}:refuse`)
-    maintenance.drain(label, mode, by)
-    await options.followed()
-    return portOf(label)
+    return change(label, () => maintenance.drain(label, mode, by))
   }
 
-  async function resume(label: string, by: string): Promise<object> {
-    if (portOf(label).mode === null) throw new Refusal(`${label} is serving; possible is: drain ${label}`)
-    maintenance.resume(label, by)
+  function resume(label: string, by: string): Promise<object> {
+    portOf(label)
+    return change(label, () => maintenance.resume(label, by))
+  }
+
+  /** What is so already succeeds, too: scripts may repeat themselves. */
+  async function change(label: string, act: () => void): Promise<object> {
+    const before = maintenance.of(label)
+    act()
+    const changed = maintenance.of(label) !== before
     await options.followed()
-    return portOf(label)
+    return { changed, ...portOf(label) }
   }
 
   /** The checkers that do not know of the maintenance yet. */
