@@ -1,5 +1,6 @@
 // The workers' processes: does what the plan says, and records what becomes of it.
 import cluster from 'node:cluster'
+import { once } from 'node:events'
 import type { Log } from '../log.ts'
 import { type Beat, type Fact, readFact, type Wanted } from '../messages.ts'
 import type { Scheduling } from '../settings.ts'
@@ -7,6 +8,9 @@ import { after, emptyFleet, type Fleet, type FleetEvent, type Reload } from './f
 import { reclaimConnections } from './handover.ts'
 import { type Limits, plan, type Step } from './plan.ts'
 import { deathOf, type Handle, type WorkerView } from './worker-handle.ts'
+
+/** A healthy worker answers within a few; an operator who asks about a hung one should not wait much longer. */
+const ANSWER_MS = 250
 
 export interface ClusterOptions {
   readonly limits: Limits
@@ -171,6 +175,18 @@ export function createCluster(options: ClusterOptions) {
     /** Says to all workers what is wanted now. */
     tellAll(): void {
       for (const id of handles.keys()) tell(id)
+    },
+    /** Has every worker that came up say how it is now; who does not in a moment stays as it was known. */
+    async refresh(): Promise<void> {
+      const signal = AbortSignal.timeout(ANSWER_MS)
+      const up = [...handles].filter(([id]) => stateOf(id) !== 'booting')
+      const answers = up.map(([id, { worker }]) => {
+        // It answers what is wanted of it with a beat.
+        const answer = once(worker, 'message', { signal })
+        tell(id)
+        return answer
+      })
+      await Promise.allSettled(answers)
     },
     /** Replaces every worker, one after another. Not while another reload is running. */
     reload(): Promise<Reload> {

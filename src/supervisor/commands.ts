@@ -91,6 +91,7 @@ export function createCommands(options: CommandOptions) {
     act()
     const changed = maintenance.of(label) !== before
     await options.followed()
+    await cluster.refresh()
     return { changed, ...portOf(label) }
   }
 
@@ -104,6 +105,7 @@ export function createCommands(options: CommandOptions) {
 
   async function wait(label: string): Promise<object> {
     for (;;) {
+      await cluster.refresh()
       const port = portOf(label)
       if (port.mode === null) throw new Refusal(`${label} is serving; possible is: drain ${label}`)
       const waitingFor = unaware(port)
@@ -129,8 +131,13 @@ export function createCommands(options: CommandOptions) {
     return { level }
   }
 
+  async function status(): Promise<object> {
+    await cluster.refresh()
+    return options.status()
+  }
+
   function runNamed(name: CommandName, target: string, by: string): Promise<object> | object {
-    if (name === 'status') return options.status()
+    if (name === 'status') return status()
     if (cluster.isStopping()) throw new Refusal('the service stops; possible is: status')
     switch (name) {
       case 'drain':

@@ -91,6 +91,26 @@ test.serial(
   },
 )
 
+test.serial('replies count the connections of this moment, not those of the last beat', async t => {
+  // No beat comes by itself before the test is over.
+  const { operator, open } = await start(t, { config: { fleet: { beatMs: 60_000, silentMs: 130_000 } } })
+  const upload = async () => {
+    const client = await open()
+    client.write(post.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'))
+    await client.until(/100 Continue/)
+    return client
+  }
+  const first = await upload()
+  t.like((await operator.run('status')).ports?.http, { connections: 1, in_flight: 1 })
+  const second = await upload()
+  t.like(await operator.run('drain', 'http'), { state: 'draining', connections: 2, in_flight: 2 })
+  const [hung] = (await operator.status()).workers
+  process.kill(hung?.pid ?? 0, 'SIGSTOP')
+  t.like(await operator.run('resume', 'http'), { state: 'serving' }, 'a hung worker keeps nobody waiting')
+  process.kill(hung?.pid ?? 0, 'SIGCONT')
+  for (const { socket } of [first, second]) socket.destroy()
+})
+
 test.serial(
   'drain refuse: the control port is closed, also to who is connected; others answer for it',
   async t => {
