@@ -1,6 +1,10 @@
 // The control ports: plain HTTP for health checks and status, read-only. Each answers for every label.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import type { Config } from '../config.ts'
+import { ApiError } from '../http/errors.ts'
+import { answerRaw, type ParserError, parserError } from '../http/parser-errors.ts'
+import { requestIdOf } from '../http/request-id.ts'
 import { listen } from '../listen.ts'
 import { securityHeaders } from '../security-headers.ts'
 import type { createCheckers } from './checkers.ts'
@@ -23,10 +27,36 @@ interface Answer extends Document {
 const HEALTH = '/healthcheck/'
 // Checks are short and few, whoever sends them.
 const MOST_CONNECTIONS = 1000
-const serverOptions = { requireHostHeader: false, headersTimeout: 10_000, requestTimeout: 10_000 }
+const MOST_HEADER_BYTES = 16_384
+const serverOptions = {
+  requireHostHeader: false,
+  headersTimeout: 10_000,
+  requestTimeout: 10_000,
+  maxHeaderSize: MOST_HEADER_BYTES,
+}
+const readOnly = 'a control port is read-only'
+const allow = { Allow: 'GET, HEAD' }
 
-function failure(status: number, code: string, message: string): Answer {
-  return { status, body: { meta: { status, message, code } } }
+/** Like those of the data ports, but not by name: what is unknown here is no 404. */
+function failure(
+  request: IncomingMessage,
+  status: number,
+  code: string,
+  message: string,
+  headers?: Document['headers'],
+): Answer {
+  const id = requestIdOf(request)
+  return {
+    status,
+    body: { meta: { status, message, code, request_id: id } },
+    headers: { 'Request-Id': id, ...headers },
+  }
+}
+
+/** The path that was asked for, also of a URL with scheme and host, which every server is to take (RFC 9112, 3.2.2). */
+function pathOf({ url = '' }: IncomingMessage): string {
+  const [path = ''] = url.replace(/^https?:\/\/[^/?]*/i, '').split('?')
+  return path || '/'
 }
 
 /** Plain IPv4, also where the socket is IPv6. */
@@ -62,28 +92,25 @@ export function createControl(options: ControlOptions) {
     return { status, body: { meta: { status, message, code } } }
   }
 
-  async function show(document: () => Document | Promise<Document>): Promise<Answer> {
+  async function show(request: IncomingMessage, document: Documents[string]): Promise<Answer> {
     try {
       return { status: 200, ...(await document()) }
     } catch (error) {
-      return failure(500, 'internal_error', String(error))
+      return failure(request, 500, 'internal_error', String(error))
     }
   }
 
   function answer(request: IncomingMessage): Answer | Promise<Answer> {
     if (request.method !== 'GET' && request.method !== 'HEAD')
-      return {
-        ...failure(405, 'method_not_allowed', 'a control port is read-only'),
-        headers: { Allow: 'GET, HEAD' },
-      }
-    const [path = ''] = (request.url ?? '').split('?')
+      return failure(request, 405, 'method_not_allowed', readOnly, allow)
+    const path = pathOf(request)
     const document = Object.hasOwn(options.documents, path) ? options.documents[path] : undefined
-    if (document !== undefined) return show(document)
+    if (document !== undefined) return show(request, document)
     const label = labels.find(one => path === HEALTH + one)
     if (label !== undefined) return check(request, label)
     // Not 404, which would turn a mistyped check into a silent drain.
     const known = labels.map(one => HEALTH + one).join(', ')
-    return failure(400, 'port_not_found', `there is no ${path}; the health checks are ${known}`)
+    return failure(request, 400, 'port_not_found', `there is no ${path}; the health checks are ${known}`)
   }
 
   const doors = config.ports.map(({ label, port }) => {
@@ -91,8 +118,19 @@ export function createControl(options: ControlOptions) {
       send(request, response, await answer(request)),
     )
     server.maxConnections = MOST_CONNECTIONS
-    // A TCP connect is a check, too: whoever hangs up at once, or resets, is no error.
-    server.on('clientError', (_error, socket) => socket.destroy())
+    server.on('checkExpectation', (request, response) => {
+      response.shouldKeepAlive = false
+      send(request, response, failure(request, 417, 'expectation_failed', 'nothing can be expected here'))
+    })
+    server.on('connect', (_request, socket) =>
+      answerRaw(socket, new ApiError('method_not_allowed', readOnly, { headers: allow })),
+    )
+    server.on('clientError', (error: ParserError, socket) => {
+      // A TCP connect is a check, too: whoever hangs up at once, or resets, is no error.
+      if (socket.writableEnded) return
+      if (!socket.writable || !(socket instanceof Socket) || socket.bytesRead === 0) socket.destroy()
+      else answerRaw(socket, parserError(error, { urlBytes: MOST_HEADER_BYTES }))
+    })
     const use = `control port of ${label}`
     const open = () => listen(server, { host: config.control.host, port: port + config.control.offset }, use)
     return { label, server, open, settled: Promise.resolve() }

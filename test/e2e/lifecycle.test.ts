@@ -67,6 +67,35 @@ test.serial(
   },
 )
 
+test.serial('control ports: what is no request of theirs is told so in JSON', async t => {
+  const { operator } = await start(t)
+  const ask = async (text: string) => {
+    const client = await connect(operator.controlPort('http'))
+    client.write(text)
+    await client.closed
+    return client.text()
+  }
+  const long = 'a'.repeat(20_000)
+  const cases: [string, number, string][] = [
+    ['zzz\r\n\r\n', 400, 'malformed_request'],
+    [`GET / HTTP/1.1\r\nLong: ${long}\r\n\r\n`, 431, 'headers_too_large'],
+    [`GET /${long} HTTP/1.1\r\n\r\n`, 414, 'uri_too_long'],
+    ['CONNECT a:1 HTTP/1.1\r\n\r\n', 405, 'method_not_allowed'],
+    ['GET /healthcheck/http HTTP/1.1\r\nExpect: foo\r\n\r\n', 417, 'expectation_failed'],
+    ['GET /x HTTP/1.0\r\n\r\n', 400, 'port_not_found'],
+  ]
+  for (const [request, status, code] of cases) {
+    const [head = '', body = ''] = (await ask(request)).split('\r\n\r\n')
+    t.regex(head, new RegExp(`^HTTP/1.1 ${status} `), request.slice(0, 40))
+    const { meta } = JSON.parse(body)
+    t.like(meta, { status, code })
+    t.is(/^Request-Id: (.*)$/m.exec(head)?.[1]?.trim(), meta.request_id)
+  }
+  t.regex(await ask('GET /x HTTP/1.0\r\nRequest-Id: mine\r\n\r\n'), /"request_id":"mine"/)
+  t.regex(await ask('GET http://127.0.0.1:1/healthcheck/http HTTP/1.0\r\n\r\n'), /"code":"serving"/)
+  t.regex(await ask('GET HTTP://a?x HTTP/1.0\r\n\r\n'), /<!doctype html>/i)
+})
+
 test.serial('who checks is shown: address, time, answer and what HAProxy says of the server', async t => {
   const { operator } = await start(t)
   const headers = { 'X-Haproxy-Server-State': 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0' }
