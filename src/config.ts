@@ -1,8 +1,9 @@
 // The configuration: read with node-config, checked as a whole, frozen. The one file that reads the environment.
 import { basename, resolve } from 'node:path'
+import type { z } from 'zod'
 import { faultsOf, phrase } from './faults.ts'
 import { root } from './root.ts'
-import { faultsBetween, type Settings, schema } from './settings.ts'
+import { faultsBetween, portsSchema, type Settings, schema, servingSchema } from './settings.ts'
 
 /** Every setting, checked; paths are absolute. `config/default.json` says what each one is by default. */
 export type Config = Settings & { readonly production: boolean }
@@ -28,17 +29,22 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
+function check<T extends Settings>(settings: z.ZodType<T>, raw: unknown, production: boolean) {
+  const { data, error } = settings.safeParse(raw, { error: phrase })
+  const { data: ports } = portsSchema.safeParse(raw)
+  const faults = [
+    ...(error?.issues.flatMap(faultsOf) ?? []),
+    ...(ports === undefined ? [] : faultsBetween(ports, production)),
+  ]
+  if (data === undefined || faults.length > 0) throw new ConfigError(faults)
+  return deepFreeze({ ...data, production })
+}
+
 /**
  * Checks raw settings.
  * @throws ConfigError that names every fault at once
  */
-export function parseConfig(raw: unknown, production: boolean): Config {
-  const result = schema.safeParse(raw, { error: phrase })
-  if (!result.success) throw new ConfigError(result.error.issues.flatMap(faultsOf))
-  const faults = faultsBetween(result.data, production)
-  if (faults.length > 0) throw new ConfigError(faults)
-  return deepFreeze({ ...result.data, production })
-}
+export const parseConfig = (raw: unknown, production: boolean): Config => check(schema, raw, production)
 
 /** What node-config would only print, or pass over, and go on with the defaults. */
 function checkOverride(text: string | undefined): void {
@@ -68,7 +74,7 @@ function checkEnvironment(files: readonly string[]): void {
  * (https://github.com/node-config/node-config/wiki).
  * @throws ConfigError that names every fault at once
  */
-export async function loadConfig(): Promise<Config> {
+async function load<T extends Settings>(wanted: z.ZodType<T>) {
   checkOverride(process.env.NODE_CONFIG)
   process.env.NODE_CONFIG_DIR ??= resolve(root, 'config')
   // It would only print what is a fault here.
@@ -77,5 +83,11 @@ export async function loadConfig(): Promise<Config> {
     throw new ConfigError([error.message])
   })
   checkEnvironment(settings.util.getConfigSources().map(({ name }) => basename(name)))
-  return parseConfig(settings.util.toObject(), process.env.NODE_ENV === 'production')
+  return check(wanted, settings.util.toObject(), process.env.NODE_ENV === 'production')
 }
+
+/** The configuration, with or without a database. @throws ConfigError that names every fault at once */
+export const loadConfig = (): Promise<Config> => load(schema)
+
+/** The configuration of who serves. @throws ConfigError that names every fault at once: no database is one */
+export const loadServingConfig = () => load(servingSchema)

@@ -22,7 +22,9 @@ const types: Readonly<Record<string, string>> = {
 export function phrase(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
-      return issue.input === undefined ? 'is missing' : `must be ${types[issue.expected] ?? issue.expected}`
+      return issue.input === undefined || issue.input === null
+        ? 'is missing'
+        : `must be ${types[issue.expected] ?? issue.expected}`
     case 'invalid_value':
       return `must be ${issue.values.map(String).join(', ')}`.replace(/, ([^,]*)$/, ' or $1')
     case 'too_small':

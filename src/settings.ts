@@ -29,20 +29,15 @@ const databaseUrl = url('mysql').refine(
 
 const workersFault = 'must be "auto" or a positive integer'
 
-const dataPort = z.discriminatedUnion(
-  'protocol',
-  [
-    z.strictObject({ label, port: portNumber, protocol: z.literal('http') }),
-    z.strictObject({
-      label,
-      port: portNumber,
-      protocol: z.literal('https'),
-      certificate: path.nullable().default(null),
-      key: path.nullable().default(null),
-    }),
-  ],
-  { error: issue => (issue.code === 'invalid_union' ? 'must be http or https' : undefined) },
-)
+// Not a union of protocols: of one that is unknown, it would check nothing else.
+const dataPort = z.strictObject({
+  label,
+  port: portNumber,
+  protocol: z.enum(['http', 'https']),
+  /** Of https alone. */
+  certificate: path.nullish(),
+  key: path.nullish(),
+})
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -97,47 +92,73 @@ export const schema = z.strictObject({
   }),
   idempotency: z.strictObject({ keepSeconds: atLeastOne, removeEveryMs: milliseconds.min(1) }),
   stateFile: path,
-  limits: z.strictObject({
-    bodyBytes: atLeastOne,
-    batchEntries: atLeastOne,
-    recordsPerPage: atLeastOne,
-    filters: z.int().min(0),
-    membershipsPerUser: atLeastOne,
-    urlBytes: z.int().min(64),
-    headerBytes: z.int().min(512),
-    headers: atLeastOne,
-    /** Of each port in each worker; also how many requests may be in flight there. */
-    connections: atLeastOne,
-    /** How many requests one connection may have in flight. */
-    pipelined: atLeastOne,
-    /** Of all bodies that a worker is receiving. */
-    receivingBytes: atLeastOne,
-    /** Of all answers of a port that its clients have not taken yet. */
-    unreadBytes: atLeastOne,
-  }),
-  timeouts: z.strictObject({ headersMs: milliseconds, requestMs: milliseconds, keepAliveMs: milliseconds }),
+  limits: z
+    .strictObject({
+      bodyBytes: atLeastOne,
+      batchEntries: atLeastOne,
+      recordsPerPage: atLeastOne,
+      filters: z.int().min(0),
+      membershipsPerUser: atLeastOne,
+      urlBytes: z.int().min(64),
+      headerBytes: z.int().min(512),
+      headers: atLeastOne,
+      /** Of each port in each worker; also how many requests may be in flight there. */
+      connections: atLeastOne,
+      /** How many requests one connection may have in flight. */
+      pipelined: atLeastOne,
+      /** Of all bodies that a worker is receiving. */
+      receivingBytes: atLeastOne,
+      /** Of all answers of a port that its clients have not taken yet. */
+      unreadBytes: atLeastOne,
+    })
+    .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
+      path: ['receivingBytes'],
+      error: 'must not be under limits.bodyBytes, or no such body could be received',
+    }),
+  timeouts: z
+    .strictObject({ headersMs: milliseconds, requestMs: milliseconds, keepAliveMs: milliseconds })
+    .refine(({ headersMs, requestMs }) => headersMs <= requestMs, {
+      path: ['headersMs'],
+      error: 'must not be over timeouts.requestMs, which counts the headers, too',
+    }),
   drain: z.strictObject({
     mode: z.enum(['404', 'refuse']),
     delayMs: milliseconds,
     idleMs: milliseconds,
     deadlineMs: milliseconds,
   }),
-  fleet: z.strictObject({
-    scheduling: z.enum(schedulings),
-    bootMs: atLeastOne,
-    beatMs: atLeastOne,
-    silentMs: atLeastOne,
-    bootFailures: atLeastOne,
-    memoryBytes: atLeastOne,
-  }),
+  fleet: z
+    .strictObject({
+      scheduling: z
+        .enum(schedulings)
+        .refine(
+          scheduling => scheduling !== 'reuse-port' || hasReusePort(),
+          `reuse-port needs Node 22.12, this is ${process.versions.node}; there are ${schedulings.join(', ')}`,
+        ),
+      bootMs: atLeastOne,
+      beatMs: atLeastOne,
+      silentMs: atLeastOne,
+      bootFailures: atLeastOne,
+      memoryBytes: atLeastOne,
+    })
+    .refine(({ silentMs, beatMs }) => silentMs > 2 * beatMs, {
+      path: ['silentMs'],
+      error: 'must be more than twice fleet.beatMs, or a late beat would kill a healthy worker',
+    }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
   log: z.strictObject({ level: z.enum(logLevels), requests: z.boolean() }),
 })
 
 export type Settings = Readonly<z.output<typeof schema>>
 
-/** What no single setting can say alone: ports that collide, certificates that are missing. */
-export function faultsBetween(config: Settings, production: boolean): string[] {
+/** With a database, without which nobody can serve. */
+export const servingSchema = schema.extend({ database: schema.shape.database.extend({ url: databaseUrl }) })
+
+/** What is looked at together, whatever is wrong with the others. */
+export const portsSchema = z.object({ ports: schema.shape.ports, control: schema.shape.control })
+
+/** What no port can say alone: ports that collide, certificates that are missing. */
+export function faultsBetween(config: z.output<typeof portsSchema>, production: boolean): string[] {
   const faults: string[] = []
   const offset = config.control.offset
   const taken = new Map<number, string>()
@@ -157,25 +178,13 @@ export function faultsBetween(config: Settings, production: boolean): string[] {
     }
   }
   for (const port of config.ports) {
-    if (port.protocol !== 'https') continue
-    if ((port.certificate === null) !== (port.key === null))
+    const { certificate = null, key = null } = port
+    if ((certificate === null) !== (key === null))
       faults.push(`ports: ${port.label} needs certificate and key together`)
-    else if (port.certificate === null && production)
+    else if (port.protocol === 'http' && certificate !== null)
+      faults.push(`ports: ${port.label} is http, which takes no certificate`)
+    else if (port.protocol === 'https' && certificate === null && production)
       faults.push(`ports: ${port.label} needs a certificate and a key in production`)
   }
-  if (config.timeouts.headersMs > config.timeouts.requestMs)
-    faults.push('timeouts.headersMs: must not be over timeouts.requestMs, which counts the headers, too')
-  if (config.fleet.scheduling === 'reuse-port' && !hasReusePort())
-    faults.push(
-      `fleet.scheduling: reuse-port needs Node 22.12, this is ${process.versions.node}; there are ${schedulings.join(', ')}`,
-    )
-  if (config.limits.receivingBytes < config.limits.bodyBytes)
-    faults.push(
-      'limits.receivingBytes: must not be under limits.bodyBytes, or no such body could be received',
-    )
-  if (config.fleet.silentMs <= 2 * config.fleet.beatMs)
-    faults.push(
-      'fleet.silentMs: must be more than twice fleet.beatMs, or a late beat would kill a healthy worker',
-    )
   return faults
 }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ConfigError, loadConfig } from './config.ts'
+import { ConfigError, loadServingConfig } from './config.ts'
 import { exitCodes, FatalError } from './exit-codes.ts'
 import { createLog } from './log.ts'
 import type { Wanted } from './messages.ts'
@@ -34,8 +34,7 @@ function workerFile(): string {
 
 /** Resolves when the supervisor is up; from then on it lives by events. */
 async function supervise(): Promise<void> {
-  const config = await loadConfig()
-  if (config.database.url === null) throw new ConfigError(['database.url: is missing, set DATABASE_URL'])
+  const config = await loadServingConfig()
   const log = createLog(config.log.level, 'supervisor')
   if (config.cache.url === null) log.warn('there is no REDIS_URL: the service runs without a cache')
   const certificates = await loadCertificates(config).catch((error: Error) => {

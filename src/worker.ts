@@ -1,7 +1,7 @@
 // Entry of a worker process: serves the API on every data port, and obeys the supervisor's messages alone.
 import cluster from 'node:cluster'
 import type { RequestListener } from 'node:http'
-import { type Config, ConfigError, loadConfig } from './config.ts'
+import { type Config, ConfigError, loadServingConfig } from './config.ts'
 import { exitCodes, FatalError } from './exit-codes.ts'
 import { createApp } from './http/app.ts'
 import { startBeats } from './http/beats.ts'
@@ -68,11 +68,9 @@ async function leave(): Promise<void> {
 
 /** Resolves when there is nothing left to serve. */
 async function serve(): Promise<void> {
-  const config = await loadConfig()
-  const { url } = config.database
-  if (url === null) throw new ConfigError(['database.url: is missing, set DATABASE_URL'])
+  const config = await loadServingConfig()
   const { log, soon } = createLogAndOutput(config.log.level, 'worker')
-  const database = createDatabase({ ...config.database, url }, log)
+  const database = createDatabase(config.database, log)
   const ports: DataPort[] = []
   const bornMs = Date.now()
   let hasDatabase = false

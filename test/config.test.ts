@@ -43,7 +43,9 @@ test('every fault is named at once', async t => {
   for (const workers of ['many', '0', null])
     t.deepEqual(faultsOf({ workers }), ['workers (WORKERS): must be "auto" or a positive integer'])
   t.deepEqual(faultsOf({ ports: [] }), ['ports: must not be empty'])
-  t.deepEqual(faultsOf({ ports: [{ label: 'a', port: 70_000, protocol: 'ftp' }, 7] }), [
+  t.deepEqual(faultsOf({ ports: [{ label: 'a/b', port: 70_000, protocol: 'ftp' }, 7] }), [
+    'ports.0.label: must be letters, digits, dots, - and _',
+    'ports.0.port: must be at most 65535',
     'ports.0.protocol: must be http or https',
     'ports.1: must be an object',
   ])
@@ -56,7 +58,8 @@ test('every fault is named at once', async t => {
     { label: 'a', port: 8000, protocol: 'http' },
     { label: 'a', port: 8001, protocol: 'http' },
   ]
-  t.deepEqual(faultsOf({ ports: twice }), [
+  t.deepEqual(faultsOf({ host: 7, ports: twice }), [
+    'host: must be a string',
     'ports: the label a is used twice',
     'ports: 8001 would be both control port of a and data port a',
   ])
@@ -65,6 +68,9 @@ test('every fault is named at once', async t => {
   const fleet = { ...raw.fleet, scheduling: 'reuse-port' }
   if (process.version < 'v22.12')
     t.regex(faultsOf({ fleet }).join(), /fleet.scheduling: reuse-port needs Node 22.12.*round-robin/)
+  t.deepEqual(faultsOf({ timeouts, fleet: { ...raw.fleet, silentMs: 1 }, workers: 0 }).length, 3)
+  const withCertificate = { label: 'a', port: 8000, protocol: 'http', certificate: 'a', key: 'a' }
+  t.deepEqual(faultsOf({ ports: [withCertificate] }), ['ports: a is http, which takes no certificate'])
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
   t.deepEqual(faultsOf({ control: { host: '127.0.0.1', offset: 2 } }), ['control.offset: must be 1 or 8000'])
 })
@@ -98,5 +104,8 @@ test('a fault ends the supervisor with 78, and names what is wrong, but no passw
     stderr:
       'users-api: the configuration has a fault: NODE_ENV: staging has no config/staging.json; there are development, production and test\n',
   })
-  t.regex(start('{}').stderr, /DATABASE_URL/)
+  t.regex(
+    start('{"workers": 0}').stderr,
+    /2 faults: workers .*; database\.url \(DATABASE_URL\): is missing\n/,
+  )
 })

@@ -9,8 +9,6 @@ import type { Config, DataPortConfig } from '../config.ts'
 import type { KeyPair } from '../messages.ts'
 import { writeAtomically } from './write-atomically.ts'
 
-type HttpsPort = Extract<DataPortConfig, { protocol: 'https' }>
-
 const YEAR_MS = 365 * 86_400_000
 
 /** @throws Error that says why this pair cannot serve */
@@ -54,8 +52,9 @@ async function selfSigned(file: string): Promise<KeyPair> {
   }
 }
 
-async function readKeyPair(port: HttpsPort, folder: string): Promise<KeyPair> {
-  if (port.certificate === null || port.key === null) return selfSigned(join(folder, 'self-signed.pem'))
+async function readKeyPair(port: DataPortConfig, folder: string): Promise<KeyPair> {
+  if (typeof port.certificate !== 'string' || typeof port.key !== 'string')
+    return selfSigned(join(folder, 'self-signed.pem'))
   const [certificate, key] = await Promise.all([
     readFile(port.certificate, 'utf8'),
     readFile(port.key, 'utf8'),
