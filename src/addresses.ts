@@ -17,7 +17,7 @@ export function controlUrl(config: Config, { port }: DataPortConfig): string {
   return `http://${reachable(config.control.host)}:${port + config.control.offset}`
 }
 
-/** @param control the data port whose control port is asked; any answers for every label */
-export function healthUrl(config: Config, { label }: DataPortConfig, control: DataPortConfig): string {
-  return `${controlUrl(config, control)}/healthcheck/${label}`
+/** On the port's own control port; any other one answers for it, too. */
+export function healthUrl(config: Config, port: DataPortConfig): string {
+  return `${controlUrl(config, port)}/healthcheck/${port.label}`
 }

@@ -3,8 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { controlUrl, healthUrl } from './addresses.ts'
 import { serviceName } from './command-line.ts'
-import type { Config, DataPortConfig } from './config.ts'
-import { cacheStates } from './messages.ts'
+import type { Config } from './config.ts'
+import { type CacheState, cacheStates } from './messages.ts'
+import type { DrainMode } from './supervisor/ports.ts'
+import { readState } from './supervisor/state-file.ts'
 
 const CHECK_TIMEOUT_MS = 2000
 const PAUSE_MS = 100
@@ -12,11 +14,7 @@ const PAUSE_MS = 100
 const SETTLE_MS = 5000
 
 /** What is read here of `/status`. */
-const statusAnswer = z.object({
-  ports: z.record(z.string(), z.object({ mode: z.string().nullable() })),
-  redis: z.enum(cacheStates),
-})
-type KnownStatus = z.output<typeof statusAnswer>
+const statusAnswer = z.object({ redis: z.enum(cacheStates) })
 
 /** Asks for a health check; gives its status, or undefined where nobody answers. */
 async function check(url: string): Promise<number | undefined> {
@@ -29,17 +27,19 @@ async function check(url: string): Promise<number | undefined> {
   }
 }
 
-/** A port in maintenance answers 404 or, its control port closed, lets another control port answer so. */
-async function checkPort(config: Config, port: DataPortConfig): Promise<number | undefined> {
-  const own = await check(healthUrl(config, port, port))
-  if (own !== undefined) return own
-  const others = config.ports.filter(other => other !== port)
-  const answers = await Promise.all(others.map(other => check(healthUrl(config, port, other))))
-  return answers.find(status => status === 404)
+/** The ports in maintenance, by label, with its mode; it outlives the service, so that a file has it. */
+function maintenanceOf({ ports, stateFile }: Config): Map<string, DrainMode | null> {
+  const state = readState(stateFile)
+  const kept = state.is === 'kept' ? Object.entries(state.maintenance) : []
+  return new Map(
+    kept
+      .filter(([label]) => ports.some(port => port.label === label))
+      .map(([label, { mode }]) => [label, mode]),
+  )
 }
 
 /**
- * Waits until every port's health check answers 200, or 404: an operator's maintenance outlives a restart.
+ * Waits until every port's health check answers 200, or 404 in maintenance; one that maintenance refuses cannot be asked.
  * @param assertRunning called between checks; what it throws ends the waiting
  * @throws Error after `timeoutMs`
  */
@@ -49,14 +49,17 @@ export async function untilHealthy(
   assertRunning: () => void | Promise<void>,
 ): Promise<void> {
   const giveUpMs = performance.now() + timeoutMs
-  for (const port of config.ports) {
+  const maintenance = maintenanceOf(config)
+  await assertRunning()
+  for (const port of config.ports.filter(({ label }) => maintenance.get(label) !== 'refuse')) {
+    const url = healthUrl(config, port)
     for (;;) {
-      const status = await checkPort(config, port)
+      const status = await check(url)
       if (status === 404 || status === 200) break
       await assertRunning()
       if (performance.now() > giveUpMs)
         throw new Error(
-          `${healthUrl(config, port, port)} answers ${status ?? 'nothing'} after ${timeoutMs / 1000} s:` +
+          `${url} answers ${status ?? 'nothing'} after ${timeoutMs / 1000} s:` +
             ` \`npx pm2 logs ${serviceName}\` may say why`,
         )
       await delay(PAUSE_MS)
@@ -64,13 +67,13 @@ export async function untilHealthy(
   }
 }
 
-/** Of any control port that answers: the one of a port in maintenance may be closed. */
-async function readStatus(config: Config): Promise<KnownStatus | undefined> {
+/** What a service knows of its Redis; undefined where every control port is closed. */
+async function askRedis(config: Config): Promise<CacheState | undefined> {
   for (const port of config.ports) {
     try {
       const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS)
       const answer = await fetch(`${controlUrl(config, port)}/status`, { signal })
-      return statusAnswer.parse(await answer.json())
+      return statusAnswer.parse(await answer.json()).redis
     } catch {}
   }
   return undefined
@@ -79,19 +82,17 @@ async function readStatus(config: Config): Promise<KnownStatus | undefined> {
 /** @returns what its user should know of a service that runs, a line each */
 export async function remarksOn(config: Config): Promise<string[]> {
   const giveUpMs = performance.now() + SETTLE_MS
-  let status = await readStatus(config)
-  while (status?.redis === 'connecting' && performance.now() < giveUpMs) {
+  let redis = await askRedis(config)
+  while (redis === 'connecting' && performance.now() < giveUpMs) {
     await delay(PAUSE_MS)
-    status = await readStatus(config)
+    redis = await askRedis(config)
   }
-  if (status === undefined) return []
-  const inMaintenance = Object.entries(status.ports).filter(([, { mode }]) => mode !== null)
-  return [
-    ...inMaintenance.map(
-      ([label]) => `${label} is in maintenance, as it was: npm run ops -- resume ${label}`,
-    ),
-    ...(status.redis === 'away'
-      ? ['Redis cannot be reached, so that every read goes to the database: start it, or correct REDIS_URL']
-      : []),
-  ]
+  const remarks = [...maintenanceOf(config).keys()].map(
+    label => `${label} is in maintenance, as it was: npm run ops -- resume ${label}`,
+  )
+  if (redis === 'away')
+    remarks.push(
+      'Redis cannot be reached, so that every read goes to the database: start it, or correct REDIS_URL',
+    )
+  return remarks
 }

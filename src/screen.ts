@@ -11,6 +11,6 @@ export function describeUrls(config: Config): string {
 ${config.ports.map((port, at) => row(at === 0 ? 'API' : '', `${dataUrl(config, port)}/v1/users`)).join('\n')}
 ${row('its document', `${dataUrl(config, first)}/v1/docs`)}
 ${row('status page', `${controlUrl(config, first)}/`)}
-${config.ports.map((port, at) => row(at === 0 ? 'health checks' : '', healthUrl(config, port, port))).join('\n')}
+${config.ports.map((port, at) => row(at === 0 ? 'health checks' : '', healthUrl(config, port))).join('\n')}
 `
 }

@@ -1,7 +1,7 @@
 // npm start, npm stop and npm run ops as a user has them: with pm2's daemon and private servers of their own.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import anyTest, { type TestFn } from 'ava'
@@ -141,6 +141,18 @@ test.serial('a start that is interrupted says so, and leaves nothing behind', as
   t.deepEqual(await closed, [130, null])
   t.regex(text, /\nusers-api: interrupted: stopping what .* started\nusers-api: it has stopped\n$/)
   t.deepEqual(await here.processes(), [])
+})
+
+test.serial('a start does not wait for checks that maintenance refuses', async t => {
+  const { here } = t.context
+  const refused = { mode: 'refuse', since: new Date().toISOString(), by: 'test' }
+  await mkdir(join(here.folder, 'var'))
+  const state = JSON.stringify({ maintenance: { http: refused, https: refused } })
+  await writeFile(join(here.folder, 'var/state.json'), state)
+  const { code, stdout, stderr } = await here.start()
+  t.is(code, 0, stderr)
+  for (const label of ['http', 'https'])
+    t.regex(stdout, new RegExp(`^users-api: ${label} is in maintenance, as it was: .* resume ${label}$`, 'm'))
 })
 
 test.serial('what a killed daemon of pm2 has left is cleared away by the next start or stop', async t => {
