@@ -20,7 +20,9 @@ function checkHeader(header: readonly string[]): string[] {
   const known: readonly string[] = columns
   if (needed.every(name => header.includes(name)) && header.every(name => known.includes(name)))
     return [...header]
-  throw new Error(`line 1: the columns must be ${columns.join()}, but are ${header.join() || 'missing'}`)
+  throw new Error(
+    `line 1: the columns must be first_name,last_name and, if wanted, groups, separated by commas, but are ${header.join() || 'missing'}`,
+  )
 }
 
 /** @throws Error that names the file and the line of what is wrong */
@@ -48,8 +50,9 @@ export async function* readCsv(file: string): AsyncGenerator<Person> {
       const names = groups.split(';').map(name => name.trim())
       yield {
         line: info.lines,
-        first_name,
-        last_name,
+        // Spaces around a name are the spreadsheet's, not the person's.
+        first_name: first_name.trim(),
+        last_name: last_name.trim(),
         groups: names.filter(name => name !== ''),
         share: info.bytes / size,
       }

@@ -1,4 +1,5 @@
 // A file of people and the groups they are in, whatever its format.
+import { statSync } from 'node:fs'
 import { extname } from 'node:path'
 import { readCsv } from './csv.ts'
 import { readJson } from './json.ts'
@@ -22,12 +23,15 @@ export interface Source {
 
 /** @throws Error that names the file, the line and what is wrong there, now or while the people are read */
 export function openSource(file: string): Source | Promise<Source> {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found === undefined) throw new Error(`there is no file ${file}`)
+  if (found.isDirectory()) throw new Error(`${file} is a folder`)
   switch (extname(file).toLowerCase()) {
     case '.json':
       return readJson(file)
     case '.csv':
       return { groups: [], people: readCsv(file) }
     default:
-      throw new Error(`${file} must be named .json or .csv`)
+      throw new Error(`${file} must be named .json or .csv: save a spreadsheet as CSV`)
   }
 }

@@ -48,7 +48,7 @@ async function groupsOf(t: ExecutionContext, lastName: string): Promise<(string 
 test.serial('CSV: quotes, line ends within them, several groups; again, it adds what is new', async t => {
   const text = [
     '\ufefflast_name,groups,first_name',
-    '"O""Neil, junior",Chess; Choir,Ada',
+    '" O""Neil, junior ",Chess; Choir, Ada ',
     '"Zoë\n茶","",',
     'Watson 🕷,Chess,!Mary',
     'Watson 🕷,Choir,!Mary',
@@ -89,7 +89,11 @@ test.serial('what fails is named with its line and its reason, and the others co
 test.serial('a bad file is refused with the line of what is wrong', async t => {
   const before = await api.count('/v1/users')
   const bad: ['csv' | 'json', string | Buffer, RegExp][] = [
-    ['csv', '', /line 1: the columns must be first_name,last_name,groups, but are missing/],
+    [
+      'csv',
+      '',
+      /line 1: the columns must be first_name,last_name and, if wanted, groups, .* but are missing/,
+    ],
     ['csv', 'first_name;last_name\na;b\n', /line 1: the columns must be .* but are first_name;last_name/],
     ['csv', 'first_name,last_name,age\n', /line 1: the columns must be/],
     ['csv', 'first_name,last_name\na,b\na,b,c\n', /on line 3/],
@@ -115,7 +119,10 @@ test.serial('a bad file is refused with the line of what is wrong', async t => {
   t.is(await api.count('/v1/users'), before)
   const missing = await runNode('dist/load.js', [join(folder, 'none.csv'), '--url', service.url])
   t.is(missing.code, 65)
-  t.regex(missing.stderr, /none\.csv: ENOENT/)
+  t.regex(missing.stderr, /there is no file .*none\.csv$/m)
+  const directory = await runNode('dist/load.js', [folder, '--url', service.url])
+  t.is(directory.code, 65)
+  t.true(directory.stderr.endsWith(`${folder} is a folder\n`), directory.stderr)
 })
 
 test.serial('the command line: usage, the default URL, a URL where nobody is', async t => {
