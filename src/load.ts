@@ -9,7 +9,7 @@ import { openSource, type Source } from './load/file.ts'
 import { load, type Tallies } from './load/loader.ts'
 import { createProgress } from './load/progress.ts'
 
-const exitCodes = { done: 0, someFailed: 1, usage: 2, badFile: 65, away: 69 } as const
+const exitCodes = { done: 0, someFailed: 1, usage: 2, badFile: 65, away: 69, interrupted: 130 } as const
 
 const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience SECONDS]
 
@@ -18,7 +18,7 @@ const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience
   --url        of the service; the first port of this folder's settings unless given
   --patience   how long to wait for a service that goes away meanwhile: 60 unless given
 
-exit codes: 0 all is there, 1 some failed, 2 usage, 65 a fault in the file, 69 the service is away`
+exit codes: 0 all is there, 1 some failed, 2 usage, 65 a fault in the file, 69 the service is away, 130 interrupted`
 
 function readCommandLine() {
   try {
@@ -59,6 +59,11 @@ async function main(): Promise<number> {
   }
   const url = asked.url ?? (await defaultUrl())
   const progress = createProgress(process.stderr)
+  process.once('SIGINT', () => {
+    progress.end()
+    console.error('users-api: interrupted; run it again, it goes on')
+    process.exit(exitCodes.interrupted)
+  })
   try {
     const source: Source = await openSource(asked.file)
     const api = createApi(url, asked.patienceMs, progress.waiting)

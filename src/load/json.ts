@@ -38,7 +38,9 @@ function parse(text: string) {
   const damaged = text.indexOf('\ufffd')
   if (damaged !== -1) throw new Error(`line ${text.slice(0, damaged).split('\n').length}: this is not UTF-8`)
   const lines = linesOf(text)
-  const { data, error } = schema.safeParse(JSON.parse(text))
+  const value: unknown = JSON.parse(text)
+  if (Array.isArray(value)) throw new Error('line 1: a list of people must be in an object: {"users": […]}')
+  const { data, error } = schema.safeParse(value)
   if (data !== undefined) return { ...data, lines }
   const faults = error.issues.map(({ path, message }) => {
     const line = path[0] === 'users' && typeof path[1] === 'number' ? lines[path[1]] : undefined

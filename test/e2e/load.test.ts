@@ -1,4 +1,6 @@
 // npm run load: files of people and groups, good and bad, and a service that goes away in the middle.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -106,6 +108,7 @@ test.serial('a bad file is refused with the line of what is wrong', async t => {
       '{"users": [\n{},\n{"first_name": 5, "last_name": "b"}]}',
       /line 3: users\.1\.first_name: .*string/,
     ],
+    ['json', '[{"first_name": "a", "last_name": "b"}]', /must be in an object: \{"users": \[…\]\}/],
     ['json', '{"users": [], "grous": []}', /the file: .*grous/],
     ['json', Buffer.from('{"groups": ["\n\xe9"]}', 'latin1'), /line 2: this is not UTF-8/],
   ]
@@ -181,4 +184,20 @@ test.serial('an answer that is lost, a 503, and a service that is gone', async t
   goneFrom = requests + 2
   const gone = await load('csv', text, '--url', `http://127.0.0.1:${port}`, '--patience', '1')
   t.is(gone.code, 69)
+})
+
+test.serial('^C says that it goes on when it is run again', async t => {
+  const silent = http.createServer()
+  silent.listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  t.teardown(() => silent.close())
+  const { port } = silent.address() as AddressInfo
+  const { file } = await load('json', '{"users": []}')
+  const child = spawn(process.execPath, ['dist/load.js', file, '--url', `http://127.0.0.1:${port}`])
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', text => (said += text))
+  await once(silent, 'request')
+  child.kill('SIGINT')
+  t.deepEqual(await once(child, 'close'), [130, null])
+  t.is(said, 'users-api: interrupted; run it again, it goes on\n')
 })
