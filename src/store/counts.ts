@@ -11,7 +11,7 @@ import type { Database } from './database.ts'
  */
 export const SLOT_IDS = 2048
 
-/** One write in so many adds the lines up: so few of them stay that reading them costs nothing. */
+/** For one line in so many, all are added up: so few of them stay that reading them costs nothing. */
 const SETTLE_ONE_IN = 64
 const SETTLE_AT_MOST = 2000
 
@@ -46,7 +46,7 @@ export interface Counts {
   record(trx: Knex.Transaction, changes: readonly CountChange[]): Promise<void>
   /** Forgets the members of a record that the transaction removes. */
   forgetMembers(trx: Knex.Transaction, resource: Resource, id: number): Promise<void>
-  /** Adds up what is noted, as much of it as one transaction should; several processes may do so at once. */
+  /** Adds up what is noted; several processes may do so at once. */
   settle(): Promise<void>
 }
 
@@ -71,7 +71,8 @@ const asRows = (changes: readonly CountChange[]) =>
 export function createCounts(database: Database): Counts {
   let settling = false
 
-  async function addUp(trx: Knex.Transaction): Promise<void> {
+  /** @returns how many lines it found */
+  async function addUp(trx: Knex.Transaction): Promise<number> {
     // Lines that another process is adding up are left to it.
     const lines: (CountChange & { id: number })[] = await trx('count_changes')
       .orderBy('id')
@@ -79,7 +80,7 @@ export function createCounts(database: Database): Counts {
       .forUpdate()
       .skipLocked()
       .select('id', 'kind', 'slot', 'amount')
-    if (lines.length === 0) return
+    if (lines.length === 0) return 0
     const changes = merge(lines)
     if (changes.length > 0) await database.execute(addSql, [asRows(changes)], trx)
     await trx('count_changes')
@@ -88,14 +89,17 @@ export function createCounts(database: Database): Counts {
         lines.map(({ id }) => id),
       )
       .delete()
+    return lines.length
   }
 
   async function settle(): Promise<void> {
     if (settling) return
     settling = true
-    await database.transaction(addUp).finally(() => {
+    try {
+      while ((await database.transaction(addUp)) === SETTLE_AT_MOST);
+    } finally {
       settling = false
-    })
+    }
   }
 
   return {
@@ -112,7 +116,7 @@ export function createCounts(database: Database): Counts {
       if (merged.length === 0) return
       await database.execute(noteSql, [asRows(merged)], trx)
       // What fails here is done by the next one; a loss of the database is noted where it is watched.
-      if (Math.random() < 1 / SETTLE_ONE_IN) trx.executionPromise.then(settle).catch(() => {})
+      if (Math.random() < merged.length / SETTLE_ONE_IN) trx.executionPromise.then(settle).catch(() => {})
     },
   }
 }

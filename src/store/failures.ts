@@ -47,6 +47,10 @@ const unreachable = new Set([
 // Another transaction was in the way; nothing of this one was stored.
 const contended = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
 
+/** Another transaction was in the way, though the database has not said so: to be tried again. */
+export const inTheWay = (message: string): DriverError =>
+  Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
+
 export function isDuplicate(error: unknown): boolean {
   return isDriverError(error) && error.code === 'ER_DUP_ENTRY'
 }
@@ -57,12 +61,17 @@ export function isLocked(error: unknown): boolean {
   return isDriverError(error) && ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT'].includes(error.code)
 }
 
+/** MariaDB's ER_STATEMENT_TIMEOUT, which mysql2 has no name for. */
+const isTooLong = (error: Error) => 'errno' in error && error.errno === 1969
+
 /** The database cannot be reached, as opposed to: it answered with an error. */
 export function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   // Knex has no code for a full pool, mysql2 none for a statement sent on a connection that has just ended.
-  if (error.name === 'KnexTimeoutError' || /closed state|Connection lost/.test(error.message)) return true
-  return isDriverError(error) && unreachable.has(error.code)
+  if (error.name === 'KnexTimeoutError') return true
+  // What the server says has the statement before it, and in that anything may stand.
+  if (!('sqlMessage' in error) && /closed state|Connection lost/.test(error.message)) return true
+  return isDriverError(error) && (unreachable.has(error.code) || isTooLong(error))
 }
 
 // Waiting mends none of these: the address, the user or the schema is wrong.

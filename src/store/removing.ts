@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import { type Resource, readRow } from '../resources/definition.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from './counts.ts'
 import type { Database } from './database.ts'
+import { inTheWay } from './failures.ts'
 import { type Precondition, renewGeneration } from './version.ts'
 
 export interface Removing {
@@ -13,10 +14,12 @@ export interface Removing {
 export function createRemoving(database: Database, counts: Counts, resource: Resource): Removing {
   const { plural: table, relation } = resource
 
-  /** Those that lose a member with it. Its row is locked, so there will be no more of them. */
-  async function leavings(trx: Knex.Transaction, id: number): Promise<CountChange[]> {
+  /** Takes it out of all that it is in. Its row is locked, so nothing is added, and the pairs, so nobody else does it. */
+  async function leaveAll(trx: Knex.Transaction, id: number): Promise<CountChange[]> {
     if (relation === undefined) return []
-    const others: number[] = await trx(relation.table).where(relation.ownKey, id).pluck(relation.otherKey)
+    const pairs = trx(relation.table).where(relation.ownKey, id)
+    const others: number[] = await pairs.clone().forUpdate().pluck(relation.otherKey)
+    if (others.length > 0) await pairs.delete()
     return others.map(other => memberChange(relation.to, other, -1))
   }
 
@@ -26,8 +29,9 @@ export function createRemoving(database: Database, counts: Counts, resource: Res
         const found = await trx(table).where({ id }).forUpdate().first('id', 'version')
         if (found === undefined) return undefined
         if (precondition?.(readRow(found).version) === false) return 'changed'
-        const left = await leavings(trx, id)
-        await trx(table).where({ id }).delete()
+        const left = await leaveAll(trx, id)
+        // MySQL 9.7 may delete nothing, and not say why, while others are at work on what goes with it.
+        if ((await trx(table).where({ id }).delete()) === 0) throw inTheWay(`${table} ${id} was not deleted`)
         await counts.record(trx, [recordChange(resource, id, -1), ...left])
         if (resource.generation !== undefined) await counts.forgetMembers(trx, resource, id)
         await renewGeneration(trx, resource)

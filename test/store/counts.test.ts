@@ -127,6 +127,40 @@ test.serial('a removed group leaves no count', async t => {
   t.deepEqual(await database.knex('counts').where({ kind: 'groups.members', slot: group.id }), [])
 })
 
+test.serial('many changes of one write are added up soon, not one write in so many', async t => {
+  const user = await writes.create({ first_name: 'Joiner', last_name: 'Of many' })
+  const entries = Array.from({ length: 400 }, (_, n) => ({ name: `many ${n}` }))
+  const found = await groupWrites.createAll(entries)
+  if (user === undefined) throw new Error('it is new')
+  const ids = found.flatMap(group => (group === undefined ? [] : [group.id]))
+  await memberships.add(user.id, ids)
+  while ((await database.knex('count_changes')).length > 0) await new Promise(setImmediate)
+  t.is((await database.knex('counts').where({ kind: 'groups.members' }).whereIn('slot', ids)).length, 400)
+})
+
+test.serial('what is removed while others come and go is gone, and leaves no count', async t => {
+  const people = await writes.createAll(
+    Array.from({ length: 400 }, (_, n) => ({ first_name: 'fleeting', last_name: String(n) })),
+  )
+  const teams = await groupWrites.createAll(Array.from({ length: 60 }, (_, n) => ({ name: `fleeting ${n}` })))
+  const userIds = people.map(row => row?.id ?? 0)
+  const groupIds = teams.map(row => row?.id ?? 0)
+  const some = (at: number) => [0, 1, 2].map(n => groupIds[(at * 7 + n) % groupIds.length] ?? 0)
+  await Promise.all(userIds.map((user, at) => memberships.add(user, some(at))))
+  await Promise.all(
+    userIds.flatMap((user, at) => [
+      memberships.add(user, some(at + 1)),
+      writes.remove(user),
+      groupWrites.remove(groupIds[at] ?? 0),
+    ]),
+  )
+  await counts.settle()
+  t.deepEqual(await database.knex('users').whereIn('id', userIds), [])
+  t.deepEqual(await database.knex('groups').whereIn('id', groupIds), [])
+  t.deepEqual(await database.knex('counts').where({ kind: 'groups.members' }).whereIn('slot', groupIds), [])
+  await assertExact([])
+})
+
 test.serial('a page far into all records is the same as one by skipping', async t => {
   const fill = 3 * SLOT_IDS
   for (let done = 0; done < fill; done += 512)
