@@ -14,7 +14,7 @@ import { createRelationHandlers } from '../resources/relations.ts'
 import { users } from '../resources/users.ts'
 import { createWriteHandlers } from '../resources/writing.ts'
 import type { Cache } from '../store/cache.ts'
-import { createCounts } from '../store/counts.ts'
+import { type Counts, createCounts } from '../store/counts.ts'
 import type { Database } from '../store/database.ts'
 import type { IdempotencyKeys } from '../store/idempotency.ts'
 import { createIncludes } from '../store/includes.ts'
@@ -22,10 +22,10 @@ import { createLookups } from '../store/lookups.ts'
 import { createMemberships } from '../store/memberships.ts'
 import { createRecords } from '../store/records.ts'
 import { createWrites } from '../store/writes.ts'
-import { createReadBody } from './body.ts'
+import { createReadBody, type ReadBody } from './body.ts'
 import { documentRoutes } from './docs.ts'
 import { createEdge } from './edge.ts'
-import { createOnce } from './idempotency.ts'
+import { createOnce, type Once } from './idempotency.ts'
 import { createRouter, type Route } from './routes.ts'
 import { createUnrouted } from './unrouted.ts'
 
@@ -37,17 +37,20 @@ export interface AppDependencies {
   readonly log: Log
 }
 
-function routesOf(resource: Resource, dependencies: AppDependencies): Route[] {
-  const { limits, database, cache, keys } = dependencies
+/** What all resources share: its bounds are those of the whole worker. */
+interface Shared extends AppDependencies {
+  readonly counts: Counts
+  readonly readBody: ReadBody
+  readonly once: Once
+}
+
+function routesOf(resource: Resource, shared: Shared): Route[] {
+  const { limits, database, cache, counts, readBody, once } = shared
   const { plural, relation } = resource
   const records = createRecords(database, resource)
   const includes = relation && createIncludes(database, cache, resource, relation)
   const lookups = createLookups(records, includes)
-  const counts = createCounts(database)
   const writes = createWrites(database, counts, resource)
-  const readBody = createReadBody(limits)
-
-  const once = createOnce(keys)
 
   const reading = createReadHandlers({ resource, database, records, lookups, includes, limits })
   const writing = createWriteHandlers({ resource, lookups, writes, readBody, once, limits })
@@ -79,9 +82,15 @@ function routesOf(resource: Resource, dependencies: AppDependencies): Route[] {
 
 /** @returns what answers the requests of every data port */
 export function createApp(dependencies: AppDependencies): RequestListener {
-  const { limits, log } = dependencies
+  const { limits, database, keys, log } = dependencies
+  const shared: Shared = {
+    ...dependencies,
+    counts: createCounts(database),
+    readBody: createReadBody(limits),
+    once: createOnce(keys),
+  }
   const resources = [users, groups]
-  const routes = resources.flatMap(resource => routesOf(resource, dependencies))
+  const routes = resources.flatMap(resource => routesOf(resource, shared))
   const others = documentRoutes(resources, routes, limits)
   // Two routers: what is asked all the time is not held against what few ask for.
   const routers = [routes, others].map(createRouter)

@@ -42,13 +42,13 @@ export function createConnection(socket: Socket) {
       !socket.writableEnded &&
       (latest === undefined || latest.shouldKeepAlive || !latest.headersSent),
 
-    /** @param serve is called when it is the request's turn */
-    began(response: ServerResponse, serve: () => void): void {
+    /** @param serve is called when it is the request's turn; undefined for one that is turned away, and has none */
+    began(response: ServerResponse, serve: (() => void) | undefined): void {
       // Only the last of several answers can say that it ends the connection.
       if (latest?.headersSent === false) latest.shouldKeepAlive = true
       latest = response
       inFlight++
-      turns.take(response.req.method, serve)
+      if (serve !== undefined) turns.take(response.req.method, serve)
     },
 
     /** The answer that is due last says `Connection: close`, if it can still be said. */
@@ -57,13 +57,13 @@ export function createConnection(socket: Socket) {
     },
 
     /** A request is over. */
-    ended(): void {
+    ended(hadTurn: boolean): void {
       inFlight--
       quietSinceMs = performance.now()
       bytesAtRest = socket.bytesRead
       // Nobody would hear the answer to what follows an answer that has ended the connection.
       if (socket.destroyed || socket.writableEnded) return
-      turns.ended()
+      if (hadTurn) turns.ended()
       refuseInTurn()
     },
 

@@ -95,10 +95,12 @@ export function createConnections(
         }
         const status = response.writableFinished ? response.statusCode : undefined
         answered(response, status, performance.now() - beganMs)
-        connection.ended()
+        connection.ended(isAdmitted)
       })
       if (closeAfterAnswer) response.shouldKeepAlive = false
-      connection.began(response, isAdmitted ? serve : turnAway)
+      connection.began(response, isAdmitted ? serve : undefined)
+      // At once: answers that cannot be sent yet stop the parser, requests that wait would not.
+      if (!isAdmitted) turnAway()
     },
 
     /** Whether each answer from now on, also one to a request in flight, says `Connection: close`. */

@@ -120,7 +120,9 @@ export function createDataPort(options: DataPortOptions): DataPort {
   })
 
   function sweep(): void {
-    connections.letGo({ sinceMs, idleMs: config.drain.idleMs, deadlineMs: config.drain.deadlineMs })
+    // Maintenance never disturbs what is in progress; the end of the port has a deadline.
+    const deadlineMs = state === 'closing' ? config.drain.deadlineMs : Infinity
+    connections.letGo({ sinceMs, idleMs: config.drain.idleMs, deadlineMs })
     if (state === 'closing' && connections.count() === 0) {
       clearInterval(sweeper)
       resolveClosed()
