@@ -105,9 +105,11 @@ function exited(fleet: Fleet, id: number, death: Death, nowMs: number): Fleet {
   if (worker === undefined || worker.state === 'retiring' || fleet.stop !== undefined) return rest
   const blamed = blame(rest, worker, death, nowMs)
   if (fleet.reload.state !== 'running' || worker.state !== 'booting' || worker.stale) return blamed
-  // The new code does not come up: the old workers stay.
+  // The new code does not come up: the old workers stay, and the old code is not to blame for it.
   return {
     ...blamed,
+    bootFailures: fleet.bootFailures,
+    lastDeath: fleet.lastDeath,
     reload: { state: 'failed', reason: death.reason },
     workers: blamed.workers.map(one => ({ ...one, stale: false })),
   }

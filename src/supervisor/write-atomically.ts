@@ -1,5 +1,5 @@
 // A file that is there as a whole or not at all, whenever the power fails.
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
@@ -12,7 +12,7 @@ export function writeAtomically(file: string, text: string): void {
   const temporary = `${file}.${process.pid}.new`
   const written = openSync(temporary, 'w', 0o600)
   try {
-    writeSync(written, text)
+    writeFileSync(written, text)
     fsyncSync(written)
   } finally {
     closeSync(written)

@@ -55,6 +55,11 @@ function createWorld(wanted: Limits = limits) {
     die(id: number, reason = 'it ended with exit code 1', fromOutside = false): void {
       world.happen({ type: 'exited', id, death: { reason, fromOutside } })
     },
+    /** It says that no other will come up, either. */
+    dieForGood(id: number): void {
+      const death = { reason: 'a fault in the settings', fromOutside: false, exitCode: 78 }
+      world.happen({ type: 'exited', id, death })
+    },
     listen(id: number): void {
       world.happen({ type: 'listening', id })
     },
@@ -236,6 +241,16 @@ test('a reload stops where the new code does not come up', t => {
   t.deepEqual(world.fleet().reload, { state: 'failed', reason: 'it ended with exit code 1' })
   world.pass(60_000, world.everybody)
   t.deepEqual(world.everybody(), [1, 2, 3])
+})
+
+test('a reload that failed for good costs nothing later: who dies is replaced', t => {
+  const world = runningWorld()
+  world.happen({ type: 'reload' })
+  world.dieForGood(4)
+  for (const id of [1, 2, 3]) world.die(id, 'it ended with SIGKILL', true)
+  world.pass(60_000, world.everybody)
+  t.is(world.steps('end').length, 0)
+  t.true(world.everybody().length >= 3)
 })
 
 test('a reload does not wait for a database', t => {
