@@ -120,9 +120,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
   })
 
   function sweep(): void {
-    // Maintenance never disturbs what is in progress; the end of the port has a deadline.
-    const deadlineMs = state === 'closing' ? config.drain.deadlineMs : Infinity
-    connections.letGo({ sinceMs, idleMs: config.drain.idleMs, deadlineMs })
+    connections.letGo({ sinceMs, idleMs: config.drain.idleMs, deadlineMs: config.drain.deadlineMs })
     if (state === 'closing' && connections.count() === 0) {
       clearInterval(sweeper)
       resolveClosed()

@@ -158,24 +158,16 @@ for (const protocol of ['http', 'https'] as const) {
     between(t, quietMs, idleMs - 5, idleMs + 1000)
   })
 
-  test(`${protocol}: what is under way is cut at the deadline of a closing port, not before, and in no drain`, async t => {
-    async function startBusy() {
-      const { port, open } = await start(t, { protocol })
-      const halfBody = await open()
-      halfBody.write(`${post}bo`)
-      const halfHead = await open()
-      halfHead.write('GET / HTTP/1.1\r\nHo')
-      await until(() => port.report().inFlight === 1 && port.report().connections === 2)
-      return { port, halfBody, halfHead }
-    }
-    const [drained, closed] = [await startBusy(), await startBusy()]
-    drained.port.become('draining')
-    closed.port.become('closing')
-    const cutMs = await Promise.all([timed(closed.halfBody.closed), timed(closed.halfHead.closed)])
+  test(`${protocol}: what is under way is cut at the deadline, not before`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const halfBody = await open()
+    halfBody.write(`${post}bo`)
+    const halfHead = await open()
+    halfHead.write('GET / HTTP/1.1\r\nHo')
+    await until(() => port.report().inFlight === 1 && port.report().connections === 2)
+    port.become('draining')
+    const cutMs = await Promise.all([timed(halfBody.closed), timed(halfHead.closed)])
     for (const ms of cutMs) between(t, ms, deadlineMs - 5, deadlineMs + 1000)
-    t.deepEqual(drained.port.report(), report('draining', 2, 1))
-    drained.halfBody.write('dy')
-    t.regex(await drained.halfBody.answer(), /200 OK/)
   })
 
   test(`${protocol}: half a request ends with its answer, however long the head took`, async t => {
