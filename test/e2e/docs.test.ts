@@ -28,6 +28,7 @@ async function openDocs(t: ExecutionContext, url = service.url) {
     async tryOut(id: string, fields: Record<string, string> = {}): Promise<string | null> {
       const operation = page.locator(`#operations-Users-${id}`)
       await operation.locator('.opblock-summary-control').click()
+      await operation.getByRole('button', { name: 'Try it out' }).click()
       for (const [name, value] of Object.entries(fields))
         await operation.getByPlaceholder(name, { exact: true }).fill(value)
       await operation.getByRole('button', { name: 'Execute' }).click()
@@ -75,10 +76,51 @@ test('a search keeps what has the phrase in anything that is said of it', async 
   await search.fill('membership_not')
   await page.getByText('Create one user').waitFor({ state: 'detached' })
   t.deepEqual(await operations(), ['Take one group from one user'])
-  await search.fill('nothing of the kind')
-  await page.getByText('Take one group').waitFor({ state: 'detached' })
-  await search.fill('')
+  t.deepEqual(problems, [])
+})
+
+test('a search without a hit says so, and is cleared by a button or by Escape', async t => {
+  const { page, problems } = await openDocs(t)
+  const search = page.getByLabel('Search')
+  const nothing = page.getByRole('status').filter({ hasText: "Nothing found for 'zzz'." })
+  await search.fill('zzz')
+  await nothing.getByRole('button', { name: 'Clear the search' }).click()
   await page.getByText('List users').waitFor()
+  t.is(await search.inputValue(), '')
+
+  await search.fill('zzz')
+  await nothing.waitFor()
+  await search.press('Escape')
+  await page.getByText('List users').waitFor()
+  t.deepEqual(problems, [])
+})
+
+test('an operation is read first, with an example of its parameters that is not sent', async t => {
+  const { page, problems } = await openDocs(t)
+  const operation = page.locator('#operations-Users-createUser')
+  await operation.locator('.opblock-summary-control').click()
+  await operation.getByText('Such as order-4711.').waitFor()
+  await operation.getByText('Such as 8e03978e-40d5-43e8-bc93-6894a57f9324.').waitFor()
+  t.is(await operation.getByRole('button', { name: 'Execute' }).count(), 0)
+  await operation.getByRole('button', { name: 'Try it out' }).click()
+  await operation.getByRole('button', { name: 'Execute' }).waitFor()
+  t.is(await operation.getByPlaceholder('Idempotency-Key').inputValue(), '')
+  t.deepEqual(problems, [])
+})
+
+test('the keyboard is seen, in the light and in the dark', async t => {
+  const { page, problems } = await openDocs(t)
+  const control = page.locator('#operations-Users-listUsers .opblock-summary-control')
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.locator(colorScheme === 'dark' ? 'html.dark-mode' : 'html:not(.dark-mode)').waitFor()
+    for (const one of [page.getByLabel('Search'), control]) {
+      await one.focus()
+      await page.keyboard.press('Tab')
+      await page.keyboard.press('Shift+Tab')
+      t.is(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'solid', colorScheme)
+    }
+  }
   t.deepEqual(problems, [])
 })
 
@@ -87,6 +129,8 @@ test('it fits a phone, and is dark for who wants that', async t => {
   await page.setViewportSize({ width: 360, height: 740 })
   for (const id of ['listUsers', 'createUser', 'updateUser'])
     await page.locator(`#operations-Users-${id} .opblock-summary-control`).click()
+  await page.getByRole('button', { name: 'Try it out' }).nth(2).waitFor()
+  for (let at = 0; at < 3; at++) await page.getByRole('button', { name: 'Try it out' }).first().click()
   await page.getByRole('button', { name: 'Execute' }).nth(2).waitFor()
   t.is(await page.evaluate('document.documentElement.scrollWidth'), 360)
 

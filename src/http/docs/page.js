@@ -21,6 +21,39 @@ const search = system => ({
   },
 })
 
+/** Says that a search has found nothing, where swagger-ui says that there is nothing to find. */
+const nothingFound = system => ({
+  wrapComponents: {
+    operations: Operations => properties => {
+      const create = system.React.createElement
+      const phrase = system.layoutSelectors.currentFilter()
+      if (typeof phrase !== 'string' || phrase === '' || system.specSelectors.taggedOperations().size > 0)
+        return create(Operations, properties)
+      const clear = () => system.layoutActions.updateFilter('')
+      return create(
+        'p',
+        { className: 'nothing-found', role: 'status' },
+        `Nothing found for '${phrase}'. `,
+        create('button', { className: 'btn', onClick: clear }, 'Clear the search'),
+      )
+    },
+  },
+})
+
+/** Shows the examples of a parameter; swagger-ui shows only one that it also sends. */
+const parameterExamples = system => ({
+  wrapComponents: {
+    parameterRow: ParameterRow => properties => {
+      const examples = properties.param.getIn(['schema', 'examples'])?.toJS() ?? []
+      const shown = examples.map(example => `\`${example}\``).join(' or ')
+      const param = properties.param.update('description', text =>
+        shown ? `${text} Such as ${shown}.` : text,
+      )
+      return system.React.createElement(ParameterRow, { ...properties, param })
+    },
+  },
+})
+
 SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#document',
@@ -28,12 +61,13 @@ SwaggerUIBundle({
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
   filter: true,
-  tryItOutEnabled: true,
   // Nobody else is told of the document.
   validatorUrl: null,
-  plugins: [search],
+  plugins: [search, nothingFound, parameterExamples],
   onComplete() {
     const input = document.querySelector('.operation-filter-input')
+    // Has a cross to clear it, as Escape does.
+    input.type = 'search'
     input.placeholder = 'Search: a path, a field, an error code'
     input.setAttribute('aria-label', 'Search')
   },
