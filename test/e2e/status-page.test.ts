@@ -42,7 +42,7 @@ test.serial('a drain is seen as it happens, and the resume', async t => {
     '200',
     `checks on ${operator.controlPort('http')}`,
     'by start',
-    'Checked by 1 proxy',
+    'Checked by 1 checker',
   )
   t.is(await page.title(), 'serving · users-api')
 
@@ -57,9 +57,12 @@ test.serial('a drain is seen as it happens, and the resume', async t => {
   await card('https', 'serving', '200', '0 in flight')
   t.is(await page.title(), 'draining http · users-api')
 
-  await card('http', '0 of 1 proxy noticed', '127.0.0.1', 'not yet')
+  await card('http', '0 of 1 checker noticed', '127.0.0.1', 'not yet')
   await operator.health('http')
-  await card('http', '1 of 1 proxy noticed', '✓ has noticed')
+  await card('http', '1 of 1 checker noticed', '✓ has noticed')
+  const headers = { 'X-Haproxy-Server-State': 'DOWN 1/2' }
+  await check(operator.controlPort('http'), '/healthcheck/http', { headers })
+  await card('http', '1 of 1 proxy noticed', 'says DOWN 1/2')
   slow.write(body)
   await heading('http is drained')
   t.is(await page.title(), 'drained http · users-api')
