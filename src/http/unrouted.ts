@@ -13,7 +13,10 @@ function noRoute(routers: readonly Router[], path: string): ApiError {
   const versioned = `/v1${path.startsWith('/') ? path : `/${path}`}`
   const hint = path === '/v1' || path.startsWith('/v1/') ? '' : ': every path begins with /v1'
   const meant = hint !== '' && layersOf(routers, versioned).length > 0 ? `, this one may be ${versioned}` : ''
-  return new ApiError('route_not_found', `there is nothing at ${path}${hint}${meant}`)
+  return new ApiError(
+    'route_not_found',
+    `there is nothing at ${path}${hint}${meant}; what there is: /v1/docs`,
+  )
 }
 
 /** What can stand in the query of a path, whatever the method. */

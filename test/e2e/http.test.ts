@@ -38,6 +38,8 @@ test('what is no route is route_not_found, whatever the method', async t => {
   for (const path of paths)
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
       expectError(t, await api.send(method, path), 404, 'route_not_found')
+  for (const path of ['/', '/v1', '/v1/nothing'])
+    t.regex((await api.get(path)).body.meta.message ?? '', /; what there is: \/v1\/docs$/, path)
 })
 
 test('an unversioned path is 404, and its message names /v1', async t => {
