@@ -15,6 +15,7 @@ const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience
 
   FILE.json    {"groups": ["Poets"], "users": [{"first_name": "Ada", "last_name": "Lovelace", "groups": ["Poets"]}]}
   FILE.csv     first_name,last_name,groups in the first line; several groups are separated by ;
+               a spreadsheet's semicolons or tabs are as good as commas
   --url        of the service; the first port of this folder's settings unless given
   --patience   how long to wait for a service that goes away meanwhile: 60 unless given
 
@@ -70,6 +71,8 @@ async function main(): Promise<number> {
     await api.assertThere()
     const tallies = await load(source, api, progress)
     progress.end()
+    const { created, unchanged, failed: lost } = tallies.people
+    if (created + unchanged + lost === 0) console.error(`users-api: there is nobody in ${asked.file}`)
     const failed = Object.values(tallies).some(tally => tally.failed > 0)
     say(
       `${asked.file} is loaded into ${url}${failed ? ', save for the failures above' : ''}\n${describe(tallies)}`,
@@ -79,7 +82,7 @@ async function main(): Promise<number> {
     progress.end()
     const message = error instanceof Error ? error.message : String(error)
     if (error instanceof AwayError) {
-      console.error(`users-api: ${message}: start it (npm start) or name another with --url, and load again`)
+      console.error(`users-api: ${message}`)
       return exitCodes.away
     }
     console.error(`users-api: ${message}`)

@@ -27,7 +27,16 @@ type Answer = z.output<typeof body>
 type Kind = 'users' | 'groups'
 
 /** The service does not answer, or is not this service. */
-export class AwayError extends Error {}
+export class AwayError extends Error {
+  constructor(reason: string) {
+    const advice = /certificate/.test(reason)
+      ? 'trust its certificate with NODE_EXTRA_CA_CERTS, or name its http port with --url'
+      : /answers/.test(reason)
+        ? 'name the service with --url as http://localhost:8000, a data port without a path'
+        : 'start it (npm start) or name another with --url, and load again'
+    super(`${reason}: ${advice}`)
+  }
+}
 
 export type Api = ReturnType<typeof createApi>
 

@@ -104,8 +104,12 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     tallies.memberships.created += created
     tallies.memberships.failed += failures.length
     tallies.memberships.unchanged += entries.length - created - failures.length
-    for (const { name, reason } of failures)
-      observer.failed(`${titleOf(person)}: group ${quoted(name)}`, reason)
+    // One line for each reason: there may be very many groups.
+    for (const reason of new Set(failures.map(failure => failure.reason))) {
+      const [first = '', ...others] = failures.flatMap(one => (one.reason === reason ? [one.name] : []))
+      const more = others.length > 0 ? ` and ${others.length} more` : ''
+      observer.failed(`${titleOf(person)}: group ${quoted(first)}${more}`, reason)
+    }
   }
 
   await addGroups(source.groups)

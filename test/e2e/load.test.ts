@@ -69,22 +69,39 @@ test.serial('CSV: quotes, line ends within them, several groups; again, it adds 
   t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir', 'Tea 茶'])
 })
 
+const spreadsheets = {
+  'with semicolons': Buffer.from('\ufefffirst_name;last_name;groups\r\nA;Semi, colon;"S1;S2"\r\n'),
+  'with tabs': Buffer.from('first_name\tlast_name\tgroups\nA\tTab;\tS1;S2\n'),
+  'as "Unicode text"': Buffer.from(
+    '\ufefffirst_name\tlast_name\tgroups\r\nÄ\tUnicode 茶\tS1;S2\r\n',
+    'utf16le',
+  ),
+}
+for (const [title, text] of Object.entries(spreadsheets))
+  test.serial(`CSV of a spreadsheet, ${title}`, async t => {
+    const { code, counts, stderr } = await load('csv', text)
+    t.is(code, 0, stderr)
+    t.like(counts, { people: [1, 0, 0], memberships: [2, 0, 0] })
+    const name = title === 'with tabs' ? 'Tab;' : title === 'with semicolons' ? 'Semi, colon' : 'Unicode 茶'
+    t.deepEqual(await groupsOf(t, name), ['S1', 'S2'])
+  })
+
 test.serial('what fails is named with its line and its reason, and the others come in', async t => {
   const users = [
     { first_name: 'a', last_name: 'x'.repeat(256) },
     { first_name: 'a', last_name: 'y'.repeat(1000) },
-    { first_name: 'a', last_name: 'four', groups: ['g1', 'g2', ' ', 'g3', 'g4'] },
+    { first_name: 'a', last_name: 'four', groups: ['g1', 'g2', ' ', 'g3', 'g4', 'g5'] },
   ]
   const { code, counts, stderr } = await load(
     'json',
     `{"groups": ["alone"], "users": [\n${users.map(user => JSON.stringify(user)).join(',\n')}]}`,
   )
   t.is(code, 1)
-  t.deepEqual(counts, { people: [1, 0, 2], groups: [5, 0, 1], memberships: [3, 0, 2] })
+  t.deepEqual(counts, { people: [1, 0, 2], groups: [6, 0, 1], memberships: [3, 0, 3] })
   t.regex(stderr, /^line 2: "a" "x+…": last_name: must have 1 to 255 characters$/m)
   t.regex(stderr, /^line 3: "a" "y+…": the body is over the limit of 600 bytes$/m)
   t.regex(stderr, /^group " ": name: must not be only white space$/m)
-  t.regex(stderr, /^line 4: "a" "four": group "g4": a user can have at most 3 groups$/m)
+  t.regex(stderr, /^line 4: "a" "four": group "g4" and 1 more: a user can have at most 3 groups$/m)
   t.deepEqual(await groupsOf(t, 'four'), ['g1', 'g2', 'g3'])
 })
 
@@ -94,12 +111,16 @@ test.serial('a bad file is refused with the line of what is wrong', async t => {
     [
       'csv',
       '',
-      /line 1: the columns must be first_name,last_name and, if wanted, groups, .* but are missing/,
+      /line 1: the columns must be first_name, last_name and, if wanted, groups, .* but are missing/,
     ],
-    ['csv', 'first_name;last_name\na;b\n', /line 1: the columns must be .* but are first_name;last_name/],
-    ['csv', 'first_name,last_name,age\n', /line 1: the columns must be/],
-    ['csv', 'first_name,last_name\na,b\na,b,c\n', /on line 3/],
-    ['csv', 'first_name,last_name\na,"b\n', /Quote Not Closed.* line 2/],
+    [
+      'csv',
+      'first_name,last_name,age\n',
+      /line 1: the columns must be .* but are first_name, last_name, age/,
+    ],
+    ['csv', 'PK\x03\x04\x14', /this is no text: save a spreadsheet as CSV/],
+    ['csv', 'first_name,last_name\na,b\na,b,c\n', /line 3: not as many columns as in line 1/],
+    ['csv', 'first_name,last_name\na,"b\n', /a quote that is opened is never closed/],
     ['csv', Buffer.from('first_name,last_name\na,b\nJürgen,c\n', 'latin1'), /line 3: this is not UTF-8/],
     ['json', '', /line 1, column 1: this is not JSON/],
     ['json', '{"users": [\n{"first_name": "a" "last_name": "b"}]}', /line 2, column 20: .*: Comma expected/],
@@ -142,13 +163,26 @@ test.serial('the command line: usage, the default URL, a URL where nobody is', a
     ports: [{ label: 'a', port: service.port('http'), protocol: 'http' }],
   })
   t.is((await runNode('dist/load.js', [file], { ...process.env, NODE_CONFIG })).code, 0)
-  for (const url of [service.controlUrl, 'http://127.0.0.1:9']) {
+  const advice: [string, RegExp][] = [
+    [
+      service.controlUrl,
+      /it answers 400 .*: name the service with --url as http:.*, a data port without a path\n$/,
+    ],
+    [
+      `${service.url}/v1`,
+      /it answers 404 .*: name the service with --url as http:.*, a data port without a path\n$/,
+    ],
+    [
+      service.httpsUrl,
+      /certificate.*: trust its certificate with NODE_EXTRA_CA_CERTS, or name its http port/,
+    ],
+    ['http://127.0.0.1:9', /: start it .* or name another with --url, and load again\n$/],
+  ]
+  for (const [url, expected] of advice) {
     const away = await runNode('dist/load.js', [file, '--url', url])
     t.is(away.code, 69)
-    t.regex(
-      away.stderr,
-      /^users-api: http:\S+: .*: start it .* or name another with --url, and load again\n$/,
-    )
+    t.regex(away.stderr, /^users-api: https?:\S+: /)
+    t.regex(away.stderr, expected)
   }
 })
 
