@@ -1,8 +1,8 @@
 // The configuration: read with node-config, checked as a whole, frozen. The one file that reads the environment.
 import { basename, resolve } from 'node:path'
 import type { z } from 'zod'
-import { faultsOf, phrase } from './faults.ts'
 import { root } from './root.ts'
+import { faultsOf, phrase } from './setting-faults.ts'
 import { faultsBetween, portsSchema, type Settings, schema, servingSchema } from './settings.ts'
 
 /** Every setting, checked; paths are absolute. `config/default.json` says what each one is by default. */

@@ -1,8 +1,9 @@
 // Request bodies: koa-bodyparser reads the bytes within the limit; that they are JSON in UTF-8 is checked here.
+import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
 import type { Config } from '../config.ts'
-import { ApiError, unavailable } from './errors.ts'
+import { ApiError } from './errors.ts'
 
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 
@@ -50,10 +51,45 @@ function readingError(error: unknown, tooLarge: () => ApiError): unknown {
   return error
 }
 
+/**
+ * Bounds what all bodies together hold while they come in. What really came counts, not what was announced: else a few
+ * who announce much and send nothing would keep everybody out.
+ */
+function createReceiving(mostBytes: number) {
+  let allBytes = 0
+
+  // The client may be in the middle of its body: what it sends after the answer is no request.
+  const crowded = () =>
+    new ApiError('unavailable', 'too many bodies are being received here, please try again', {
+      headers: { 'Retry-After': '1', Connection: 'close' },
+    })
+
+  /** @throws ApiError `unavailable`, at once or on the way, or what `read` throws */
+  return async <T>(request: IncomingMessage, read: () => Promise<T>): Promise<T> => {
+    if (allBytes > mostBytes) throw crowded()
+    let bytes = 0
+    let count = (_chunk: Buffer): void => {}
+    const overflow = new Promise<never>((_, reject) => {
+      count = chunk => {
+        bytes += chunk.length
+        allBytes += chunk.length
+        if (allBytes > mostBytes) reject(crowded())
+      }
+    })
+    request.on('data', count)
+    try {
+      return await Promise.race([read(), overflow])
+    } finally {
+      request.off('data', count)
+      allBytes -= bytes
+    }
+  }
+}
+
 /** @param limits of a body, inclusive, and of all that are being received */
 export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'receivingBytes'>): ReadBody {
   const limitBytes = limits.bodyBytes
-  let receivingBytes = 0
+  const receiving = createReceiving(limits.receivingBytes)
   const options = {
     enableTypes: ['text'],
     extendTypes: { text: mediaTypes },
@@ -66,20 +102,13 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
     new ApiError('content_too_large', `the body is over the limit of ${limitBytes} bytes`)
   return async ctx => {
     assertMediaType(ctx)
-    // A body whose length is not said can have any.
-    const bytes = Number(ctx.req.headers['content-length'] ?? limitBytes)
-    if (bytes > limitBytes) throw tooLarge()
-    if (receivingBytes + bytes > limits.receivingBytes)
-      throw unavailable(undefined, 'too many bodies are being received here, please try again')
+    if (Number(ctx.req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge()
     // A client of HTTP/1.0 does not know interim responses (RFC 9110, 10.1.1).
     if (ctx.req.headers.expect !== undefined && ctx.req.httpVersion === '1.1') ctx.res.writeContinue()
-    receivingBytes += bytes
     try {
-      await read(ctx, async () => {})
+      await receiving(ctx.req, () => read(ctx, async () => {}))
     } catch (error) {
       throw readingError(error, tooLarge)
-    } finally {
-      receivingBytes -= bytes
     }
     const { body } = ctx.request
     return parseJson(Buffer.from(typeof body === 'string' ? body : '', 'binary'))
