@@ -1,6 +1,9 @@
 // pm2's custom actions over the IPC channel that it opens, spoken by hand: its injected module swallows errors.
 import { z } from 'zod'
-import { type Commands, commandNames, takesTarget } from './commands.ts'
+import { type Commands, commandNames, type Reply, takesTarget } from './commands.ts'
+
+/** How long the reply to a command with an id is kept, for who asks again because it has not come to them. */
+const KEPT_MS = 60_000
 
 /** Without a parameter pm2 sends the bare name. */
 const trigger = z.union([
@@ -26,11 +29,23 @@ export function connectPm2(channel: NodeJS.Process, commands: Commands): void {
     const arity = takesTarget(name) ? 1 : 0
     send({ type: 'axm:action', data: { action_name: name, action_type: 'custom', arity, opts: null } })
   }
+
+  const replies = new Map<string, Promise<Reply>>()
+  /** What comes again with its id is the same command, which is not run twice. */
+  function runOnce(id: string, command: string, argument: string | null): Promise<Reply> {
+    const known = replies.get(id)
+    if (known !== undefined) return known
+    const reply = commands.run(command, argument, 'pm2')
+    replies.set(id, reply)
+    reply.then(() => setTimeout(() => replies.delete(id), KEPT_MS).unref())
+    return reply
+  }
+
   channel.on('message', async message => {
     const { data } = trigger.safeParse(message)
     if (data === undefined || !commandNames.some(name => name === data.msg)) return
     const { argument, id } = takeId(data.opts)
-    const reply = await commands.run(data.msg, argument, 'pm2')
-    send({ type: 'axm:reply', data: { action_name: data.msg, id, return: reply } })
+    const reply = id === undefined ? commands.run(data.msg, argument, 'pm2') : runOnce(id, data.msg, argument)
+    send({ type: 'axm:reply', data: { action_name: data.msg, id, return: await reply } })
   })
 }

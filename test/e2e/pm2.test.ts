@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import anyTest, { type TestFn } from 'ava'
 import { createClient } from '../support/http.ts'
 import { createInstallation, type Installation } from '../support/installation.ts'
@@ -21,6 +22,12 @@ test.afterEach.always(t => t.context.here.remove())
 async function processOf(here: Installation, word: string): Promise<number> {
   const line = (await here.processes()).find(one => one.includes(word))
   return Number.parseInt(line ?? '', 10)
+}
+
+/** What an operator's command has printed. @throws Error with what there is instead of a reply */
+function replyOf({ code, stdout, stderr }: Outcome) {
+  if (stdout === '') throw new Error(`no reply but exit code ${code}: ${stderr}`)
+  return JSON.parse(stdout)
 }
 
 /** Whether a process can be made that may not listen on port 80. */
@@ -182,7 +189,7 @@ test.serial('ops: every reply is the one to its command, and the exit code can b
 
   const refused = await here.ops('drain', 'nope')
   t.is(refused.code, 1)
-  t.regex(JSON.parse(refused.stdout).error, /nope.*http, https/)
+  t.regex(replyOf(refused).error, /nope.*http, https/)
   t.is((await here.ops('log-level', 'loud')).code, 1)
   t.is((await here.ops('reload')).code, 0)
 
@@ -196,15 +203,15 @@ test.serial('ops: every reply is the one to its command, and the exit code can b
   // Many operators at once: pm2 gives each reply to all of them.
   const labels = ['a', 'b', 'c', 'd', 'e', 'f']
   const replies = await Promise.all(labels.map(label => here.ops('resume', label)))
-  for (const [index, { stdout }] of replies.entries())
-    t.regex(JSON.parse(stdout).argument, new RegExp(`^${labels[index]} by=\\S+$`), stdout)
+  for (const [index, outcome] of replies.entries())
+    t.regex(replyOf(outcome).argument, new RegExp(`^${labels[index]} by=\\S+$`))
 
   // The same of several: one reloads, and the others are refused while it does.
   const reloads = await Promise.all(['', '', ''].map(() => here.ops('reload')))
   t.true(reloads.some(({ code }) => code === 0))
-  for (const { code, stdout } of reloads) {
-    const reply = JSON.parse(stdout)
-    t.is(code, 'error' in reply ? 1 : 0, stdout)
+  for (const outcome of reloads) {
+    const reply = replyOf(outcome)
+    t.is(outcome.code, 'error' in reply ? 1 : 0, JSON.stringify(reply))
     t.regex(reply.argument, /^by=\S+$/)
   }
 
@@ -215,6 +222,20 @@ test.serial('ops: every reply is the one to its command, and the exit code can b
   t.is(silent.code, 4)
   t.regex(silent.stderr, /has not replied in time/)
 })
+
+test.serial(
+  'ops: a reply that pm2 loses on its way is given again, and the command is not run twice',
+  async t => {
+    const { here } = t.context
+    t.is((await here.start()).code, 0)
+    const { stdout } = await here.run(fileURLToPath(new URL('../support/lose-reply.ts', import.meta.url)), [
+      'drain',
+      'http',
+    ])
+    t.like(JSON.parse(stdout), { is: 'reply', reply: { command: 'drain', argument: 'http', changed: true } })
+    t.is((await here.ops('resume', 'http')).code, 0)
+  },
+)
 
 test.serial('pm2 itself starts, triggers and stops the service by ecosystem.config.js', async t => {
   const { here } = t.context

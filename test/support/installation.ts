@@ -52,6 +52,7 @@ export async function createInstallation() {
     folder,
     env,
     port,
+    run,
     url: `http://127.0.0.1:${port}`,
     start: (more?: NodeJS.ProcessEnv) => run('dist/start.js', [], more),
     /** As somebody who may not listen on ports below 1024. */
@@ -64,7 +65,8 @@ export async function createInstallation() {
     /** Every process that this installation runs, as `ps` shows it: each has the folder in its environment. */
     async processes(): Promise<string[]> {
       const list = async (...options: string[]) =>
-        (await promisify(execFile)('ps', options)).stdout.split('\n')
+        // With the environments of all processes it is long where many run.
+        (await promisify(execFile)('ps', options, { maxBuffer: Number.POSITIVE_INFINITY })).stdout.split('\n')
       const pidOf = (line: string) => Number.parseInt(line, 10)
       // Not in its command line: the title that pm2's daemon gives itself is cut to the length of that.
       const ours = (await list('axeww', '-o', 'pid=,args=')).filter(line => line.includes(folder)).map(pidOf)

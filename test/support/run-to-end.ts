@@ -27,12 +27,17 @@ export function runToEnd(
   })
 }
 
-/** Runs a script of Node's. */
+/** Runs a script of Node's, or of ours in TypeScript. */
 export function runNode(
   script: string,
   args: readonly string[] = [],
   env?: NodeJS.ProcessEnv,
   cwd?: string,
 ): Promise<Outcome> {
-  return runToEnd(process.execPath, [script, ...args], env, cwd)
+  return runToEnd(
+    process.execPath,
+    [...(script.endsWith('.ts') ? ['--import=tsx'] : []), script, ...args],
+    env,
+    cwd,
+  )
 }
