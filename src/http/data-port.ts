@@ -1,4 +1,5 @@
 // One data port of one worker: a listener, http or https, that can be drained and closed without losing a request.
+import { randomUUID } from 'node:crypto'
 import http, { type RequestListener } from 'node:http'
 import https from 'node:https'
 import net, { Socket } from 'node:net'
@@ -7,6 +8,7 @@ import type { Config, DataPortConfig } from '../config.ts'
 import { listen } from '../listen.ts'
 import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../messages.ts'
 import { type Connections, createConnections } from './connections.ts'
+import type { ApiError } from './errors.ts'
 import { answerOverload, answerRaw, noProxy, type ParserError, parserError } from './parser-errors.ts'
 import { requestIdOf } from './request-id.ts'
 import type { RequestLog } from './request-log.ts'
@@ -108,7 +110,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
   const traffic = createTraffic()
   const connections = createConnections(config.limits, (response, status, durationMs) => {
     traffic.answered(status, durationMs)
-    options.requestLog?.(port.label, response, status, durationMs)
+    options.requestLog?.answered(port.label, response, status, durationMs)
   })
   let state: ListenerState = 'serving'
   let sinceMs = performance.now()
@@ -139,20 +141,17 @@ export function createDataPort(options: DataPortOptions): DataPort {
   // Whoever reads the body says `100 Continue`, once nothing speaks against it; the application knows no other expectation.
   server.on('checkContinue', serve)
   server.on('checkExpectation', serve)
-  server.on('clientError', (error: ParserError, socket) => {
-    if (!(socket instanceof Socket)) return void socket.destroy()
+  const refuse = (socket: Socket, error: ApiError, requestId: string): void =>
     connections.refused(socket, () => {
-      const refusal = parserError(error, config.limits)
-      traffic.refused(refusal.status)
-      answerRaw(socket, refusal)
+      traffic.refused(error.status)
+      options.requestLog?.refused(port.label, error, requestId)
+      answerRaw(socket, error, requestId)
     })
+  server.on('clientError', (error: ParserError, socket) => {
+    if (socket instanceof Socket) refuse(socket, parserError(error, config.limits), randomUUID())
+    else socket.destroy()
   })
-  server.on('connect', request =>
-    connections.refused(request.socket, () => {
-      traffic.refused(noProxy.status)
-      answerRaw(request.socket, noProxy, requestIdOf(request))
-    }),
-  )
+  server.on('connect', request => refuse(request.socket, noProxy, requestIdOf(request)))
 
   return {
     label: port.label,

@@ -6,6 +6,7 @@ import type { Log } from '../log.ts'
 import { securityHeaders } from '../security-headers.ts'
 import { answerFailure } from './answer.ts'
 import { ApiError, errorBody } from './errors.ts'
+import { escapeBytes } from './form.ts'
 import { requestIdOf } from './request-id.ts'
 import { traceOf } from './trace.ts'
 
@@ -65,9 +66,8 @@ function assertExpectation({ headers: { expect }, httpVersion }: IncomingMessage
 function normalizePath(ctx: Context): void {
   const { path } = ctx
   if (!/[%\x80-\xff]/.test(path)) return
-  const escaped = path.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`)
   try {
-    ctx.path = escaped
+    ctx.path = escapeBytes(path)
       .split('/')
       .map(part => encodeURIComponent(decodeURIComponent(part)))
       .join('/')

@@ -17,9 +17,9 @@ export class FormError extends Error {
   }
 }
 
-// Node gives bytes over 127 as one character each.
-const escapeBytes = (text: string) =>
-  text.replaceAll(/[\x80-\xff]/g, character => `%${character.charCodeAt(0).toString(16)}`)
+/** Escapes the bytes over 127 of a request target: Node gives them as one character each. */
+export const escapeBytes = (target: string): string =>
+  target.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`)
 
 function decode(text: string): string {
   if (!/[%+\x80-\xff]/.test(text)) return text

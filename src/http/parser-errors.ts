@@ -57,5 +57,6 @@ export function answerOverload(response: ServerResponse): void {
   const error = unavailable(undefined, 'too many requests are in flight here, please try again')
   const requestId = randomUUID()
   const body = errorBody(error, requestId)
-  response.writeHead(error.status, errorHeaders(error, body, requestId)).end(body)
+  response.statusCode = error.status
+  response.setHeaders(new Map(Object.entries(errorHeaders(error, body, requestId)))).end(body)
 }

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { createTimestamp, type Log } from '../log.ts'
 import type { LineOutput } from '../log-output.ts'
+import type { ApiError } from './errors.ts'
 import { traceOf } from './trace.ts'
 
 declare module 'node:http' {
@@ -27,24 +28,34 @@ export function createRequestLog(log: Log, output: LineOutput) {
   const now = createTimestamp()
   const role = `"role":"worker","pid":${process.pid},"msg":"request"`
 
-  /**
-   * @param port the label
-   * @param status undefined where the client went away before its answer was sent
-   */
-  return (port: string, response: ServerResponse, status: number | undefined, durationMs: number): void => {
-    if (!log.isLevelEnabled('info')) return
-    const { method, headers } = response.req
-    const { route } = response
-    const requestId = response.getHeader('request-id')
-    const trace = traceOf(headers)
-    output.write(
-      `{"level":30${now()},${role},"port":"${port}","method":"${method}"` +
-        (route === undefined ? '' : `,"route":"${route}"`) +
-        `,"status":${status ?? '"aborted"'},"durationMs":${Math.round(durationMs * 100) / 100}` +
-        `,"bytes":${bodyBytes(response)}` +
-        (requestId === undefined ? '' : `,"requestId":"${requestId}"`) +
-        (trace === undefined ? '' : `,"traceId":"${trace.traceId}","parentId":"${trace.parentId}"`) +
-        '}\n',
-    )
+  return {
+    /**
+     * @param port the label
+     * @param status undefined where the client went away before its answer was sent
+     */
+    answered(port: string, response: ServerResponse, status: number | undefined, durationMs: number): void {
+      if (!log.isLevelEnabled('info')) return
+      const { method, headers } = response.req
+      const { route } = response
+      const requestId = response.getHeader('request-id')
+      const trace = traceOf(headers)
+      output.write(
+        `{"level":30${now()},${role},"port":"${port}","method":"${method}"` +
+          (route === undefined ? '' : `,"route":"${route}"`) +
+          `,"status":${status ?? '"aborted"'},"durationMs":${Math.round(durationMs * 100) / 100}` +
+          `,"bytes":${bodyBytes(response)}` +
+          (requestId === undefined ? '' : `,"requestId":"${requestId}"`) +
+          (trace === undefined ? '' : `,"traceId":"${trace.traceId}","parentId":"${trace.parentId}"`) +
+          '}\n',
+      )
+    },
+
+    /** What the parser has refused: there is no more to know of it. */
+    refused(port: string, { status, code }: ApiError, requestId: string): void {
+      if (!log.isLevelEnabled('info')) return
+      output.write(
+        `{"level":30${now()},${role},"port":"${port}","status":${status},"refused":"${code}","requestId":"${requestId}"}\n`,
+      )
+    },
   }
 }

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import test from 'ava'
 import { createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
+import { connect as connectRaw } from '../support/raw.ts'
 import { startService } from '../support/service.ts'
 
 const service = await startService({ workers: 2, config: { log: { level: 'info' } } })
@@ -88,6 +89,21 @@ test.serial('a client that goes away has its line, too', async t => {
   await operator.until(({ ports }) => ports.http?.in_flight === 1)
   socket.destroy()
   t.like(await lineOf('gone'), { status: 'aborted', method: 'POST' })
+})
+
+test.serial('what the parser refuses has its line, too', async t => {
+  const refusedId = async (bytes: string) => {
+    const raw = await connectRaw(service.port('http'))
+    raw.write(bytes)
+    return /Request-Id: (\S+)/i.exec(await raw.answer())?.[1] ?? 'none'
+  }
+  const cases = [
+    ['GE<T / HTTP/1.1\r\n\r\n', { status: 400, refused: 'malformed_request' }],
+    [`GET / HTTP/1.1\r\nA: ${'a'.repeat(200_000)}\r\n\r\n`, { status: 431, refused: 'headers_too_large' }],
+    ['CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', { status: 405, refused: 'method_not_allowed' }],
+  ] as const
+  for (const [bytes, wanted] of cases)
+    t.like(await lineOf(await refusedId(bytes)), { level: 30, msg: 'request', port: 'http', ...wanted })
 })
 
 test.serial('the level changes at once, in every worker, and in those to come', async t => {
