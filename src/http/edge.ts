@@ -4,6 +4,7 @@ import type { Context, Middleware } from 'koa'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import { securityHeaders } from '../security-headers.ts'
+import { reasonOf } from '../store/failures.ts'
 import { answerFailure } from './answer.ts'
 import { ApiError, errorBody } from './errors.ts'
 import { escapeBytes } from './form.ts'
@@ -89,7 +90,7 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
           cause: thrown,
         })
   // There are many of them at a time, all for one reason that needs no stack.
-  const reason = error.code === 'unavailable' ? String(error.cause ?? error.message) : error.cause
+  const reason = error.code === 'unavailable' ? reasonOf(error.cause ?? error.message) : error.cause
   if (error.status >= 500)
     log.error(
       { requestId, ...traceOf(ctx.req.headers), reason, method: ctx.method, path: ctx.path },

@@ -57,6 +57,8 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
       stringifyObjects: true,
       multipleStatements: false,
     },
+    // Knex puts the statement before what the server says of it: without its values, which are what people are called.
+    compileSqlOnError: false,
     acquireConnectionTimeout: settings.acquireTimeoutMs,
     pool: {
       min: 0,

@@ -78,7 +78,7 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
       if (!isUnreachable(error)) noteAnswer()
       else if (downSinceMs === undefined) {
         downSinceMs = Date.now()
-        log.warn({ reason: String(error) }, 'the database cannot be reached')
+        log.warn({ reason: reasonOf(error) }, 'the database cannot be reached')
       }
       throw translate(error)
     }

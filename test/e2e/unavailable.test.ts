@@ -72,6 +72,36 @@ test.serial('a connection lost within a batch: 503, and nothing of the batch is 
   t.is(again.body.meta.created, users.length, again.text)
 })
 
+for (const [how, end] of [
+  ['is lost with its connection', () => door.slam()],
+  ['the server ends', (id: number) => direct.query(`KILL QUERY ${id}`)],
+] as const)
+  test.serial(`a statement that ${how}: the log says why, and not what people are called`, async t => {
+    await direct.query('LOCK TABLES users WRITE')
+    const page = api.get('/v1/users?first_name=Secret', { 'request-id': how.replaceAll(' ', '-') })
+    await end(await waiting('Waiting for table%'))
+    expectError(t, await page, 503, 'unavailable')
+    await direct.query('UNLOCK TABLES')
+    door.open()
+    const line = service
+      .log()
+      .split('\n')
+      .find(one => one.includes(`"requestId":"${how.replaceAll(' ', '-')}"`))
+    t.regex(line ?? '', /"reason":".*(Connection lost|interrupted)/)
+    t.notRegex(service.log(), /Secret/)
+  })
+
+/** Resolves with the connection of a statement that does `what`. */
+async function waiting(what: string): Promise<number> {
+  for (;;) {
+    const [rows] = await direct.query<mysql.RowDataPacket[]>(
+      'SELECT id FROM information_schema.processlist WHERE state LIKE ?',
+      [what],
+    )
+    if (rows[0] !== undefined) return Number(rows[0].id ?? rows[0].ID)
+  }
+}
+
 /** Resolves once a statement of the service waits for a lock of ours. */
 async function waitsForLock(): Promise<void> {
   const deadline = Date.now() + 10_000
