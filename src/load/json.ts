@@ -3,15 +3,21 @@ import { readFile, stat } from 'node:fs/promises'
 import { printParseErrorCode, visit } from 'jsonc-parser'
 import { z } from 'zod'
 import type { Source } from './file.ts'
+import { describeFaults, describeSyntaxFault, phrase } from './json-faults.ts'
 
 const LARGEST_BYTES = 2 ** 26
-const FAULTS_SHOWN = 10
 
-const names = z.array(z.string()).default([])
+const people = z.array(
+  z.strictObject({
+    first_name: z.string(),
+    last_name: z.string(),
+    groups: z.array(z.string()).default([]),
+  }),
+)
 const schema = z.strictObject({
   source: z.unknown().optional(),
-  groups: names,
-  users: z.array(z.strictObject({ first_name: z.string(), last_name: z.string(), groups: names })),
+  groups: z.array(z.string()).default([]),
+  users: people,
 })
 
 /** The lines that the entries of `users` begin on. @throws Error with the line of what is not JSON */
@@ -25,8 +31,8 @@ function linesOf(text: string): number[] {
         if (list === 'users' && typeof index === 'number' && deeper.length === 0) lines[index] = line + 1
       },
       onError(code, _offset, _length, line, character) {
-        const what = printParseErrorCode(code).replaceAll(/\B[A-Z]/g, letter => ` ${letter.toLowerCase()}`)
-        throw new Error(`line ${line + 1}, column ${character + 1}: this is not JSON: ${what}`)
+        const what = describeSyntaxFault(printParseErrorCode(code))
+        throw new Error(`line ${line + 1}, column ${character + 1}: ${what}`)
       },
     },
     { disallowComments: true },
@@ -39,15 +45,9 @@ function parse(text: string) {
   if (damaged !== -1) throw new Error(`line ${text.slice(0, damaged).split('\n').length}: this is not UTF-8`)
   const lines = linesOf(text)
   const value: unknown = JSON.parse(text)
-  if (Array.isArray(value)) throw new Error('line 1: a list of people must be in an object: {"users": […]}')
-  const { data, error } = schema.safeParse(value)
-  if (data !== undefined) return { ...data, lines }
-  const faults = error.issues.map(({ path, message }) => {
-    const line = path[0] === 'users' && typeof path[1] === 'number' ? lines[path[1]] : undefined
-    return `${line === undefined ? '' : `line ${line}: `}${path.join('.') || 'the file'}: ${message}`
-  })
-  const more = faults.length > FAULTS_SHOWN ? `; and ${faults.length - FAULTS_SHOWN} more` : ''
-  throw new Error(`${faults.slice(0, FAULTS_SHOWN).join('; ')}${more}`)
+  const { data, error } = schema.safeParse(value, { error: phrase })
+  if (data === undefined) throw new Error(describeFaults(error.issues, lines))
+  return { ...data, lines }
 }
 
 /** @throws Error that names the file and every fault in it, with its line */

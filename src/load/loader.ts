@@ -2,11 +2,11 @@
 // a batch at a time, however many there are.
 import type { Api, Entry } from './api.ts'
 import type { Person, Source } from './file.ts'
+import { quoted } from './quoted.ts'
 
 const BATCH = 500
 /** Requests at a time. */
 const PARALLEL = 16
-const LONGEST_SHOWN = 60
 
 interface Tally {
   created: number
@@ -42,11 +42,6 @@ async function inParallel<T>(items: readonly T[], work: (item: T, index: number)
 }
 
 const isThere = (entry: Entry | undefined) => entry?.meta.code?.endsWith('_exists') === true
-
-/** On one line, and not too long for it, whatever it is. */
-function quoted(name: string): string {
-  return JSON.stringify(name.length > LONGEST_SHOWN ? `${name.slice(0, LONGEST_SHOWN)}…` : name)
-}
 
 const titleOf = ({ line, first_name, last_name }: Person) =>
   `line ${line}: ${quoted(first_name)} ${quoted(last_name)}`

@@ -122,15 +122,25 @@ test.serial('a bad file is refused with the line of what is wrong', async t => {
     ['csv', 'first_name,last_name\na,b\na,b,c\n', /line 3: not as many columns as in line 1/],
     ['csv', 'first_name,last_name\na,"b\n', /a quote that is opened is never closed/],
     ['csv', Buffer.from('first_name,last_name\na,b\nJürgen,c\n', 'latin1'), /line 3: this is not UTF-8/],
-    ['json', '', /line 1, column 1: this is not JSON/],
-    ['json', '{"users": [\n{"first_name": "a" "last_name": "b"}]}', /line 2, column 20: .*: Comma expected/],
+    ['json', '', /: line 1, column 1: this is not JSON: a value is missing here/],
     [
       'json',
-      '{"users": [\n{},\n{"first_name": 5, "last_name": "b"}]}',
-      /line 3: users\.1\.first_name: .*string/,
+      '{"users": [\n{"first_name": "a" "last_name": "b"}]}',
+      /: line 2, column 20: this is not JSON: a comma is missing here$/m,
     ],
-    ['json', '[{"first_name": "a", "last_name": "b"}]', /must be in an object: \{"users": \[…\]\}/],
-    ['json', '{"users": [], "grous": []}', /the file: .*grous/],
+    ['json', "{'users': []}", /: line 1, column 2: this is not JSON: a text has to be in double quotes/],
+    [
+      'json',
+      '{"users": [\n{"first_name": "b", "last_name": "b", "groups": [{}]}]}',
+      /: line 2: users\[0\]\.groups\[0\] must be a text in " ", but is an object$/m,
+    ],
+    [
+      'json',
+      '[{"first_name": "a", "last_name": "b"}]',
+      /: the file must be an object in { }, but is a list$/m,
+    ],
+    ['json', '{}', /: users is missing, and must be a list in \[ \]$/m],
+    ['json', '{"users": [], "grous": []}', /: the file may have source, groups, users, but has "grous"$/m],
     ['json', Buffer.from('{"groups": ["\n\xe9"]}', 'latin1'), /line 2: this is not UTF-8/],
   ]
   for (const [type, text, reason] of bad) {
@@ -148,6 +158,34 @@ test.serial('a bad file is refused with the line of what is wrong', async t => {
   t.is(directory.code, 65)
   t.true(directory.stderr.endsWith(`${folder} is a folder\n`), directory.stderr)
 })
+
+test.serial(
+  'every fault of a JSON file is told, each with its place, and how many more there are',
+  async t => {
+    const users = [
+      null,
+      { first_name: null, last_name: [], age: 5 },
+      ...Array.from({ length: 5 }, () => ({})),
+    ]
+    const text = `{"users": [\n${users.map(user => JSON.stringify(user)).join(',\n')}]}`
+    const { code, file, stderr } = await load('json', text)
+    t.is(code, 65)
+    t.deepEqual(stderr.split('\n'), [
+      `users-api: ${file}: 14 faults`,
+      '  users[0] must be an object in { }, but is null',
+      '  line 3: users[1].first_name must be a text in " ", but is null',
+      '  line 3: users[1].last_name must be a text in " ", but is a list',
+      '  line 3: users[1] may have first_name, last_name, groups, but has "age"',
+      ...[2, 3, 4].flatMap(index =>
+        ['first_name', 'last_name'].map(
+          name => `  line ${index + 2}: users[${index}].${name} is missing, and must be a text in " "`,
+        ),
+      ),
+      '  and 4 more',
+      '',
+    ])
+  },
+)
 
 test.serial('the command line: usage, the default URL, a URL where nobody is', async t => {
   for (const args of [
