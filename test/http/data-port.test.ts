@@ -182,6 +182,19 @@ for (const protocol of ['http', 'https'] as const) {
     t.regex(await client.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
   })
 
+  test(`${protocol}: half a request that came together with a whole one is no idle connection`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const client = await open()
+    client.write(`${get}GET / HT`)
+    await client.answer()
+    const idle = await open()
+    await until(() => port.report().connections === 2 && port.report().inFlight === 0)
+    port.become('draining')
+    await idle.closed
+    client.write('TP/1.1\r\nHost: a\r\n\r\n')
+    t.regex(await client.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+  })
+
   test(`${protocol}: closing, nobody new comes in, and whoever is there is served`, async t => {
     const { port, open } = await start(t, { protocol })
     const idle = await open()
