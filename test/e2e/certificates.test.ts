@@ -10,13 +10,16 @@ import test, { type ExecutionContext } from 'ava'
 import { generate } from 'selfsigned'
 import { startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
+import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
 import { createDatabase, startService } from '../support/service.ts'
 
 const dayMs = 86_400_000
+const { first: httpPort } = await claimPorts()
+const httpsPort = httpPort + 2
 const ports = [
-  { label: 'http', port: 22_300, protocol: 'http' as const },
-  { label: 'https', port: 22_302, protocol: 'https' as const },
+  { label: 'http', port: httpPort, protocol: 'http' as const },
+  { label: 'https', port: httpsPort, protocol: 'https' as const },
 ]
 const database = await createDatabase()
 
@@ -36,7 +39,7 @@ function folder(t: ExecutionContext): string {
   return path
 }
 
-async function fingerprint(port = 22_302): Promise<string> {
+async function fingerprint(port = httpsPort): Promise<string> {
   const { socket } = await connect(port, { tls: true })
   const seen = socket instanceof tls.TLSSocket ? socket.getPeerCertificate().fingerprint256 : ''
   socket.destroy()
@@ -64,7 +67,7 @@ async function start(t: ExecutionContext) {
 
 test.serial('a rotation under load fails no handshake; open connections stay', async t => {
   const { service, operator, first, write } = await start(t)
-  const open = await connect(22_302, { tls: true })
+  const open = await connect(httpsPort, { tls: true })
   const load = await startLoad({ url: service.httpsUrl, clients: 4, connection: 'one a request' })
   t.teardown(load.stop)
   t.is(await fingerprint(), first.fingerprint)
@@ -122,7 +125,7 @@ test.serial('a service does not start with a bad certificate', async t => {
       NODE_ENV: 'test',
       DATABASE_URL: database,
       NODE_CONFIG: JSON.stringify({
-        ports: [{ label: 'https', port: 22_310, protocol: 'https', certificate: file, key: file }],
+        ports: [{ label: 'https', port: httpPort, protocol: 'https', certificate: file, key: file }],
       }),
     },
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { createOperator } from '../support/operator.ts'
+import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
 import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
 
@@ -15,6 +16,8 @@ const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
 const body = () => JSON.stringify({ name: randomUUID() })
 const post = `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body().length}\r\n\r\n`
 const database = await createDatabase()
+/** For services that do not take any that are free. */
+const { first: ownPort } = await claimPorts()
 
 function folder(t: ExecutionContext): string {
   const path = mkdtempSync(join(tmpdir(), 'users-api-maintenance-'))
@@ -259,8 +262,8 @@ for (const mode of ['404', 'refuse'] as const)
     const config = {
       stateFile,
       ports: [
-        { label: 'http', port: 22_200, protocol: 'http' as const },
-        { label: 'other', port: 22_210, protocol: 'http' as const },
+        { label: 'http', port: ownPort, protocol: 'http' as const },
+        { label: 'other', port: ownPort + 2, protocol: 'http' as const },
       ],
     }
     const first = await start(t, { config })
@@ -306,7 +309,7 @@ test.serial('pm2 is told when the service is up, and which commands there are', 
       NODE_CONFIG: JSON.stringify({
         workers: 2,
         stateFile: join(folder(t), 's.json'),
-        ports: [{ label: 'a', port: 22_220, protocol: 'http' }],
+        ports: [{ label: 'a', port: ownPort, protocol: 'http' }],
       }),
     },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -314,7 +317,7 @@ test.serial('pm2 is told when the service is up, and which commands there are', 
   const seen: unknown[] = []
   child.on('message', message => seen.push(message))
   while (seen.at(-1) !== 'ready') await once(child, 'message')
-  t.is(await createOperator({ supervisor: child, port: () => 22_220 }).health('a'), 200)
+  t.is(await createOperator({ supervisor: child, port: () => ownPort }).health('a'), 200)
   t.deepEqual(
     seen.flatMap(message =>
       typeof message === 'object' && message !== null && 'data' in message ? [message.data] : [],

@@ -7,6 +7,7 @@ import test, { type ExecutionContext } from 'ava'
 import { createClient } from '../support/http.ts'
 import { type LoadOptions, startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
+import { claimPorts } from '../support/ports.ts'
 import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
 
 const configFolder = fileURLToPath(new URL('../../config', import.meta.url))
@@ -143,16 +144,18 @@ test.serial('other ports take a restart', async t => {
   const path = folder(t)
   cpSync(configFolder, path, { recursive: true })
   const file = join(path, 'local.json')
+  const { first, release } = await claimPorts()
+  t.teardown(release)
   const ports = (last: number) => [
-    { label: 'http', port: 22_230, protocol: 'http' as const },
+    { label: 'http', port: first, protocol: 'http' as const },
     { label: 'more', port: last, protocol: 'http' as const },
   ]
-  writeFileSync(file, JSON.stringify({ ports: ports(22_240) }))
+  writeFileSync(file, JSON.stringify({ ports: ports(first + 2) }))
   const { operator } = await start(t, {
-    config: { ports: ports(22_240) },
+    config: { ports: ports(first + 2) },
     env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify({ stateFile: join(path, 'state.json') }) },
   })
-  writeFileSync(file, JSON.stringify({ ports: ports(22_250) }))
+  writeFileSync(file, JSON.stringify({ ports: ports(first + 4) }))
   t.regex((await operator.run('reload')).error ?? '', /a change of the ports takes a restart, not a reload/)
 })
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type ExecutionContext } from 'ava'
 import { createDataPort } from '../../src/http/data-port.ts'
+import { claimPorts } from '../support/ports.ts'
 import { connect, type Raw } from '../support/raw.ts'
 
 const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -20,10 +21,10 @@ const limits = {
   receivingBytes: 10_000,
   unreadBytes: 8_000_000,
 }
-let nextPort = 22_300
 
 async function start(t: ExecutionContext, listener: RequestListener) {
-  const number = nextPort++
+  const claim = await claimPorts()
+  const number = claim.first
   const port = createDataPort({
     port: { label: 'data', port: number, protocol: 'http' },
     config: {
@@ -41,6 +42,7 @@ async function start(t: ExecutionContext, listener: RequestListener) {
     for (const { socket } of clients) socket.destroy()
     port.become('closing')
     await port.closed
+    await claim.release()
   })
   return {
     port,

@@ -6,6 +6,7 @@ import test, { type ExecutionContext } from 'ava'
 import { generate } from 'selfsigned'
 import { createDataPort, type DataPortOptions } from '../../src/http/data-port.ts'
 import type { KeyPair, PortReport } from '../../src/messages.ts'
+import { claimPorts } from '../support/ports.ts'
 import { connect, type Raw, type RawOptions } from '../support/raw.ts'
 
 const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -27,8 +28,6 @@ const limits = {
   receivingBytes: 10_000,
   unreadBytes: 1_000_000,
 }
-
-let nextPort = 22_100
 
 async function makeKeyPair(name: string): Promise<KeyPair> {
   const { cert, private: key } = await generate([{ name: 'commonName', value: name }], { keyType: 'ec' })
@@ -52,7 +51,8 @@ interface Options {
 }
 
 async function start(t: ExecutionContext, { protocol = 'http', listener = echo, timeouts }: Options = {}) {
-  const number = nextPort++
+  const claim = await claimPorts()
+  const number = claim.first
   const port = createDataPort({
     port:
       protocol === 'http'
@@ -74,6 +74,7 @@ async function start(t: ExecutionContext, { protocol = 'http', listener = echo, 
     for (const { socket } of clients) socket.destroy()
     port.become('closing')
     await port.closed
+    await claim.release()
   })
   return {
     port,

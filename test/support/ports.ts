@@ -4,7 +4,7 @@ import net from 'node:net'
 // Below the range that the kernel takes for outgoing connections.
 const firstPort = 23_000
 const blockSize = 10
-const blocks = 100
+const blocks = 500
 
 /** Listens on `port`, or gives undefined where somebody else does. */
 function listen(port: number): Promise<net.Server | undefined> {
