@@ -7,8 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { openDoor } from '../support/door.ts'
 import { check, createOperator, isAlive } from '../support/operator.ts'
+import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
-import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
+import { ask, createDatabase, type ServiceOptions, startService } from '../support/service.ts'
 
 const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
 const body = () => JSON.stringify({ name: randomUUID() })
@@ -269,7 +270,8 @@ test.serial('a killed supervisor leaves no orphan and no half answer', async t =
 })
 
 test.serial('a supervisor that is killed while its workers start leaves none behind', async t => {
-  const port = 22_910
+  const { first: port, release } = await claimPorts()
+  t.teardown(release)
   // Taken, so that the workers are patient with it, and the kill finds them on their way to listen.
   const taken = net.createServer().listen(port, '127.0.0.1')
   t.teardown(() => taken.close())
@@ -284,7 +286,9 @@ test.serial('a supervisor that is killed while its workers start leaves none beh
   })
   const operator = createOperator({ supervisor: child, port: () => port })
   while ((await operator.health('http')) === 'refused') await delay(10)
-  await delay(1500)
+  const metrics = async () => (await ask(`http://127.0.0.1:${port + 1}/metrics`))?.text ?? ''
+  // With a database there is nothing left to do for a worker but to listen.
+  while ((await metrics()).match(/^users_api_worker_database_up.* 1$/gm)?.length !== 2) await delay(10)
   const { workers } = await operator.status()
   child.kill('SIGKILL')
   await once(child, 'exit')
@@ -335,7 +339,8 @@ test.serial('a database that is not up yet is waited for, longer than a worker m
     env: { LOG_LEVEL: 'info' },
     config: { fleet: { bootMs: 1500, beatMs: 100 } },
   })
-  await delay(4000)
+  // The worker waits 100 ms, and each time twice as long, before it comes again.
+  await door.knocks(6)
   door.open()
   const { service } = await starting
   t.regex(service.log(), /waiting for the database/)
@@ -389,7 +394,8 @@ test.serial('what cannot be started says why in one line and ends with its code'
     code: 71,
     text: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): another process listens there, perhaps of \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG\n`,
   })
-  const free = 22_902
+  const { first: free, release } = await claimPorts()
+  t.teardown(release)
   const data = await run({
     NODE_CONFIG: JSON.stringify({
       ...JSON.parse(http(operator.controlPort('http'))),

@@ -1,4 +1,5 @@
 // A TCP door in front of a database or a Redis: it can be slammed, blocked and opened again.
+import { once } from 'node:events'
 import net from 'node:net'
 import { Transform } from 'node:stream'
 
@@ -51,6 +52,10 @@ export async function openDoor(url: string, watch: Watch = () => true) {
 
   return {
     port: address.port,
+    /** Waits until somebody has come so many times, from now on. */
+    async knocks(times: number): Promise<void> {
+      for (let knocked = 0; knocked < times; knocked++) await once(server, 'connection')
+    },
     /** Ends all connections and refuses new ones. */
     slam(): void {
       state = 'shut'
