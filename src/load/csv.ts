@@ -1,93 +1,81 @@
-// People from CSV as RFC 4180 has it and spreadsheets save it, read as a stream: the file may be larger than the memory.
-import { createReadStream } from 'node:fs'
-import { open } from 'node:fs/promises'
-import { pipeline } from 'node:stream'
-import { CsvError, type Info, parse } from 'csv-parse'
-import type { Person } from './file.ts'
+// People from CSV. It is read twice, so that a file that is not what it seems is refused before anything of it is stored.
+import { type Look, lookAt, type Row, rowsOf, type Separator, separators } from './csv-rows.ts'
+import type { Misfit, Person, Source } from './file.ts'
 
-const columns = ['first_name', 'last_name', 'groups'] as const
+const columns: readonly string[] = ['first_name', 'last_name', 'groups']
 const needed = ['first_name', 'last_name']
-/** A quote that is never closed would take in the rest of the file. */
-const LONGEST_RECORD_BYTES = 2 ** 20
-
-interface Row {
-  readonly record: Readonly<Record<string, string>>
-  readonly info: Info
-}
-
-/** Excel separates by what its language does not write numbers with, and saves "Unicode text" as UTF-16 with tabs. */
-const separators = ['\t', ';', ','] as const
-
-/** What separates the columns, as the first line shows, and how large the file is. */
-async function lookAt(file: string): Promise<{ separator: string; size: number }> {
-  const handle = await open(file)
-  try {
-    const { size } = await handle.stat()
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(1024), 0, 1024, 0)
-    const isUtf16 = buffer.readUInt16LE(0) === 0xfeff
-    const [header = ''] = buffer.toString(isUtf16 ? 'utf16le' : 'utf8', 0, bytesRead).split(/[\r\n]/, 1)
-    return { separator: separators.find(one => header.includes(one)) ?? ',', size }
-  } finally {
-    await handle.close()
-  }
-}
 
 /** @throws Error where a column is missing, or would be lost */
-function checkHeader(header: readonly string[]): string[] {
-  if (header.some(name => /\p{Cc}/u.test(name))) throw new Error('this is no text: save a spreadsheet as CSV')
-  const known: readonly string[] = columns
-  if (needed.every(name => header.includes(name)) && header.every(name => known.includes(name)))
-    return [...header]
+function checkHeader(header: readonly string[]): void {
+  const isEachKnown = header.every((name, at) => columns.includes(name) && header.indexOf(name) === at)
+  if (isEachKnown && needed.every(name => header.includes(name))) return
   throw new Error(
     `line 1: the columns must be first_name, last_name and, if wanted, groups, separated by commas, semicolons or tabs, but are ${header.join(', ') || 'missing'}`,
   )
 }
 
-/** What is wrong, in our words where csv-parse's say too little. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  if (!(error instanceof CsvError)) return error.message
-  if (error.code === 'CSV_QUOTE_NOT_CLOSED') return 'a quote that is opened is never closed'
-  if (error.code === 'CSV_RECORD_INCONSISTENT_COLUMNS')
-    return `line ${error.lines}: not as many columns as in line 1; a value with a separator in it has to be in quotes`
-  return error.message
+/** @returns the header. @throws Error where the file as a whole is not what it seems */
+async function survey(file: string, separator: Separator): Promise<readonly string[]> {
+  let header: readonly string[] | undefined
+  let rows = 0
+  const misfits: number[] = []
+  for await (const { cells, line } of rowsOf(file, separator)) {
+    if (header === undefined) checkHeader(cells)
+    if (cells.some(cell => cell.includes('\ufffd'))) throw new Error(`line ${line}: this is not UTF-8`)
+    header ??= cells
+    rows++
+    if (cells.length !== header.length) misfits.push(line)
+  }
+  if (header === undefined) checkHeader([])
+  if (misfits.length > Math.max(1, (rows - 1) / 2))
+    throw new Error(
+      `line ${misfits[0]} and most others: not as many columns as in line 1, where ${separators[separator]} separates them`,
+    )
+  return header ?? []
+}
+
+function readRow({ cells, line, bytes }: Row, header: readonly string[], look: Look): Person | Misfit {
+  const place = { line, share: bytes / look.size }
+  const separator = separators[look.separator]
+  const [has, wanted] = [cells.length, header.length]
+  if (has > wanted)
+    return {
+      ...place,
+      fault: `${has} columns, not ${wanted}: a value with ${separator} in it has to be in quotes`,
+    }
+  if (has < wanted)
+    return { ...place, fault: `${has} of ${wanted} columns: an empty one needs ${separator}, too` }
+  const cell = (name: string) => cells[header.indexOf(name)] ?? ''
+  const groups = cell('groups')
+    .split(';')
+    .map(name => name.trim())
+  return {
+    ...place,
+    first_name: cell('first_name'),
+    last_name: cell('last_name'),
+    groups: groups.filter(name => name !== ''),
+  }
+}
+
+async function* peopleOf(
+  file: string,
+  look: Look,
+  header: readonly string[],
+): AsyncGenerator<Person | Misfit> {
+  let isHeader = true
+  for await (const row of rowsOf(file, look.separator)) {
+    if (!isHeader) yield readRow(row, header, look)
+    isHeader = false
+  }
 }
 
 /** @throws Error that names the file and the line of what is wrong */
-export async function* readCsv(file: string): AsyncGenerator<Person> {
-  let hasHeader = false
-  const { separator, size } = await lookAt(file)
-  const parser = parse({
-    bom: true,
-    delimiter: separator,
-    columns(header: readonly string[]) {
-      hasHeader = true
-      return checkHeader(header)
-    },
-    info: true,
-    max_record_size: LONGEST_RECORD_BYTES,
-    skip_empty_lines: true,
-  })
+export async function readCsv(file: string): Promise<Source> {
   try {
-    // What goes wrong with the file comes out of the parser.
-    pipeline(createReadStream(file), parser, () => {})
-    const rows: AsyncIterable<Row> = parser
-    for await (const { record, info } of rows) {
-      const { first_name = '', last_name = '', groups = '' } = record
-      if ([first_name, last_name, groups].some(text => text.includes('\ufffd')))
-        throw new Error(`line ${info.lines}: this is not UTF-8`)
-      const names = groups.split(';').map(name => name.trim())
-      yield {
-        line: info.lines,
-        // Spaces around a name are the spreadsheet's, not the person's.
-        first_name: first_name.trim(),
-        last_name: last_name.trim(),
-        groups: names.filter(name => name !== ''),
-        share: info.bytes / size,
-      }
-    }
-    if (!hasHeader) checkHeader([])
+    const look = await lookAt(file)
+    const header = await survey(file, look.separator)
+    return { groups: [], people: peopleOf(file, look, header) }
   } catch (error) {
-    throw new Error(`${file}: ${describe(error)}`)
+    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`)
   }
 }

@@ -4,25 +4,33 @@ import { extname } from 'node:path'
 import { readCsv } from './csv.ts'
 import { readJson } from './json.ts'
 
-export interface Person {
+interface Entry {
   /** Where it ends in the file, counted from 1. */
   readonly line: number
+  /** How much of the file is read with it, 0 to 1. */
+  readonly share: number
+}
+
+export interface Person extends Entry {
   readonly first_name: string
   readonly last_name: string
   /** By name. */
   readonly groups: readonly string[]
-  /** How much of the file is read with it, 0 to 1. */
-  readonly share: number
+}
+
+/** What stands where a person should, and cannot be read as one. */
+export interface Misfit extends Entry {
+  readonly fault: string
 }
 
 export interface Source {
   /** Groups that the file names beside those of its people. */
   readonly groups: readonly string[]
-  readonly people: Iterable<Person> | AsyncIterable<Person>
+  readonly people: Iterable<Person | Misfit> | AsyncIterable<Person | Misfit>
 }
 
-/** @throws Error that names the file, the line and what is wrong there, now or while the people are read */
-export function openSource(file: string): Source | Promise<Source> {
+/** @throws Error that names the file, the line and what is wrong there */
+export async function openSource(file: string): Promise<Source> {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new Error(`there is no file ${file}`)
   if (found.isDirectory()) throw new Error(`${file} is a folder`)
@@ -30,7 +38,7 @@ export function openSource(file: string): Source | Promise<Source> {
     case '.json':
       return readJson(file)
     case '.csv':
-      return { groups: [], people: readCsv(file) }
+      return readCsv(file)
     default:
       throw new Error(`${file} must be named .json or .csv: save a spreadsheet as CSV`)
   }

@@ -46,7 +46,7 @@ const isThere = (entry: Entry | undefined) => entry?.meta.code?.endsWith('_exist
 const titleOf = ({ line, first_name, last_name }: Person) =>
   `line ${line}: ${quoted(first_name)} ${quoted(last_name)}`
 
-/** @throws AwayError where the service is gone, Error about the file; what came in before stays */
+/** @throws AwayError where the service is gone; what came in before stays */
 export async function load(source: Source, api: Api, observer: Observer): Promise<Tallies> {
   const tally = (): Tally => ({ created: 0, unchanged: 0, failed: 0 })
   const tallies: Tallies = { people: tally(), groups: tally(), memberships: tally() }
@@ -107,17 +107,27 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     }
   }
 
-  await addGroups(source.groups)
-  for await (const batch of batchesOf(source.people)) {
-    await addGroups(batch.flatMap(person => person.groups))
-    const fields = batch.map(({ first_name, last_name }) => ({ first_name, last_name }))
+  async function bringIn(persons: readonly Person[]): Promise<void> {
+    await addGroups(persons.flatMap(person => person.groups))
+    const fields = persons.map(({ first_name, last_name }) => ({ first_name, last_name }))
     const { entries } = await api.create('/v1/users', 'users', fields)
-    await inParallel(batch, async (person, index) => {
+    await inParallel(persons, async (person, index) => {
       const { first_name, last_name } = person
       const id = await settle('users', { first_name, last_name }, entries[index])
       if (typeof id === 'string') observer.failed(titleOf(person), id)
       else await join(person, id)
     })
+  }
+
+  await addGroups(source.groups)
+  for await (const batch of batchesOf(source.people)) {
+    const persons: Person[] = []
+    for (const one of batch)
+      if ('fault' in one) {
+        tallies.people.failed++
+        observer.failed(`line ${one.line}`, one.fault)
+      } else persons.push(one)
+    if (persons.length > 0) await bringIn(persons)
     observer.progress(batch.at(-1)?.share ?? 1, tallies)
   }
   return tallies

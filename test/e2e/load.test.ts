@@ -105,6 +105,23 @@ test.serial('what fails is named with its line and its reason, and the others co
   t.deepEqual(await groupsOf(t, 'four'), ['g1', 'g2', 'g3'])
 })
 
+test.serial('CSV: rows that have other columns than line 1 fail, and the others come in', async t => {
+  const { code, counts, stderr } = await load(
+    'csv',
+    'first_name, last_name, groups\nRows, before,\nRows, short\nRows, of, many, columns\n,,\nRows, "after"," "\n',
+  )
+  t.is(code, 1)
+  t.deepEqual(counts.people, [2, 0, 2])
+  t.deepEqual(stderr.split('\n'), [
+    'line 3: 2 of 3 columns: an empty one needs a comma, too',
+    'line 4: 4 columns, not 3: a value with a comma in it has to be in quotes',
+    '',
+  ])
+  t.is(await api.count('/v1/users?first_name=Rows'), 2)
+  const nobody = await load('csv', 'first_name;last_name\nNobody\n')
+  t.like(nobody, { code: 1, stderr: 'line 2: 1 of 2 columns: an empty one needs a semicolon, too\n' })
+})
+
 test.serial('a bad file is refused with the line of what is wrong', async t => {
   const before = await api.count('/v1/users')
   const bad: ['csv' | 'json', string | Buffer, RegExp][] = [
@@ -119,8 +136,28 @@ test.serial('a bad file is refused with the line of what is wrong', async t => {
       /line 1: the columns must be .* but are first_name, last_name, age/,
     ],
     ['csv', 'PK\x03\x04\x14', /this is no text: save a spreadsheet as CSV/],
-    ['csv', 'first_name,last_name\na,b\na,b,c\n', /line 3: not as many columns as in line 1/],
-    ['csv', 'first_name,last_name\na,"b\n', /a quote that is opened is never closed/],
+    ['csv', 'first_name,last_name,first_name\n', /line 1: the columns must be .* but are .*, first_name$/m],
+    [
+      'csv',
+      'first_name,last_name\nLate,misfit\na;b\nc;d\n',
+      /line 3 and most others: not as many columns as in line 1, where a comma separates them$/m,
+    ],
+    [
+      'csv',
+      'first_name,last_name\nLate,quote\na,"b\nc,d\n',
+      /line 3: a quote that is opened from here on is never closed$/m,
+    ],
+    [
+      'csv',
+      `first_name,last_name\nLate,size\na,"${'x\n'.repeat(2 ** 20)}"\n`,
+      /line 3: a quote .* is never closed$/m,
+    ],
+    [
+      'csv',
+      'first_name,last_name\nLate,closing\na,"b\nc,"d"\n',
+      /line 4 \(the row begins on line 3\): a quote within a value has to be doubled/,
+    ],
+    ['csv', 'first_name,last_name\nMary "May",Smith\n', /line 2: a quote within a value has to be doubled/],
     ['csv', Buffer.from('first_name,last_name\na,b\nJürgen,c\n', 'latin1'), /line 3: this is not UTF-8/],
     ['json', '', /: line 1, column 1: this is not JSON: a value is missing here/],
     [
