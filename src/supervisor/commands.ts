@@ -96,10 +96,9 @@ export function createCommands(options: CommandOptions) {
   }
 
   /** The checkers that do not know of the maintenance yet. */
-  function unaware({ mode, since, checkers }: PortStatus): string[] {
+  function unaware(label: string, { mode, since, checkers }: PortStatus): string[] {
     // Who only connects cannot be seen to notice: it is given the drain delay.
-    if (mode === 'refuse')
-      return Date.now() < Date.parse(since) + config.drain.delayMs ? ['those who only connect'] : []
+    if (mode === 'refuse') return maintenance.delayLeftMs(label) > 0 ? ['those who only connect'] : []
     return checkers.filter(({ status, seen }) => status === 200 || seen < since).map(({ address }) => address)
   }
 
@@ -108,7 +107,7 @@ export function createCommands(options: CommandOptions) {
       await cluster.refresh()
       const port = portOf(label)
       if (port.mode === null) throw new Refusal(`${label} is serving; possible is: drain ${label}`)
-      const waitingFor = unaware(port)
+      const waitingFor = unaware(label, port)
       if (port.state === 'drained' && waitingFor.length === 0) return { ended: 'drained', ...port }
       if (Date.now() >= Date.parse(port.since) + config.drain.deadlineMs)
         return { ended: 'deadline', waiting_for: waitingFor, ...port }

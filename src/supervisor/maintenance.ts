@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import {
+  afterRestart,
   allServing,
   type DrainMode,
   delayLeftMs,
@@ -25,7 +26,18 @@ export function createMaintenance(
   const kept = Object.entries(readMaintenance(config.stateFile, log)).filter(([label]) =>
     labels.includes(label),
   )
-  let intents: Intents = { ...allServing(labels, 'start', new Date()), ...Object.fromEntries(kept) }
+  const started = new Date()
+  let intents: Intents = {
+    ...allServing(labels, 'start', started),
+    ...afterRestart(Object.fromEntries(kept), started),
+  }
+
+  /** @param label one of `labels` */
+  function of(label: string): Intent {
+    const intent = intents[label]
+    if (intent === undefined) throw new Error(`no port ${label}`)
+    return intent
+  }
 
   function keep(next: Intents): void {
     if (next === intents) return
@@ -36,12 +48,9 @@ export function createMaintenance(
 
   return {
     labels,
-    /** @param label one of `labels` */
-    of(label: string): Intent {
-      const intent = intents[label]
-      if (intent === undefined) throw new Error(`no port ${label}`)
-      return intent
-    },
+    of,
+    /** How much is left of the time for the checkers of this port to notice its mode. */
+    delayLeftMs: (label: string) => delayLeftMs([of(label)], config.drain.delayMs, new Date()),
     /** @throws Error where it cannot be written down; then nothing has changed */
     drain: (label: string, mode: DrainMode, by: string) => keep(drain(intents, label, mode, by, new Date())),
     /** @throws Error where it cannot be written down; then nothing has changed */
@@ -49,14 +58,14 @@ export function createMaintenance(
 
     /**
      * Every port into maintenance, to stop: that is forgotten afterwards.
-     * @returns how much of the drain delay is left, of the port that began last
+     * @returns how much of the drain delay is left, of the port that began last to tell in its mode
      */
     drainAll(by: string): number {
       const now = new Date()
       for (const label of labels)
         if (intents[label]?.mode === null) intents = drain(intents, label, config.drain.mode, by, now)
       changed()
-      return delayLeftMs(intents, config.drain.delayMs, now)
+      return delayLeftMs(Object.values(intents), config.drain.delayMs, now)
     },
   }
 }

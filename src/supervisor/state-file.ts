@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Log } from '../log.ts'
-import type { Intents } from './ports.ts'
+import type { KeptIntents } from './ports.ts'
 import { writeAtomically } from './write-atomically.ts'
 
 const schema = z.strictObject({
@@ -14,7 +14,7 @@ const schema = z.strictObject({
 
 /** What the file says; `reason` where it is there, but damaged. */
 export type State =
-  | { readonly is: 'kept'; readonly maintenance: Intents }
+  | { readonly is: 'kept'; readonly maintenance: KeptIntents }
   | { readonly is: 'missing' }
   | { readonly is: 'damaged'; readonly reason: string }
 
@@ -28,7 +28,7 @@ export function readState(file: string): State {
 }
 
 /** @returns the ports in maintenance; none where the file is missing, or damaged, which is logged loudly */
-export function readMaintenance(file: string, log: Log): Intents {
+export function readMaintenance(file: string, log: Log): KeptIntents {
   const state = readState(file)
   if (state.is === 'kept') return state.maintenance
   if (state.is === 'missing') log.info({ file }, 'there is no state file: no port is in maintenance')
@@ -37,6 +37,6 @@ export function readMaintenance(file: string, log: Log): Intents {
 }
 
 /** @throws Error where the disk does not take it */
-export function writeMaintenance(file: string, maintenance: Intents): void {
+export function writeMaintenance(file: string, maintenance: KeptIntents): void {
   writeAtomically(file, `${JSON.stringify({ maintenance }, undefined, 2)}\n`)
 }

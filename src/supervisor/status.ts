@@ -60,12 +60,15 @@ function workerStatus({ pid, state, killed, startedMs, beat }: WorkerView): Work
 export function createStatus({ config, maintenance, cluster, checkers }: StatusOptions) {
   function portStatus({ label, port }: DataPortConfig): PortStatus {
     const intent = maintenance.of(label)
+    const { mode, since, by } = intent
     const reports = cluster.workers().flatMap(({ beat }) => beat?.ports[label] ?? [])
     return {
       port,
       control_port: port + config.control.offset,
       state: stateOf(intent, reports),
-      ...intent,
+      mode,
+      since,
+      by,
       connections: sum(reports.map(report => report.connections)),
       in_flight: sum(reports.map(report => report.inFlight)),
       checkers: checkers.of(label, new Date()),

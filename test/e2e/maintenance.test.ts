@@ -197,6 +197,21 @@ test.serial(
   },
 )
 
+test.serial(
+  'wait: those who only connect have the delay from the refusal on, not from the drain',
+  async t => {
+    const { operator } = await start(t, { config: { drain: { delayMs: 700 } } })
+    const { since } = await operator.run('drain', 'http')
+    await operator.run('drain', 'https:refuse')
+    await operator.run('wait', 'https')
+
+    const startMs = performance.now()
+    await operator.run('drain', 'http:refuse')
+    t.like(await operator.run('wait', 'http'), { ended: 'drained', mode: 'refuse', since })
+    t.true(performance.now() - startMs >= 700)
+  },
+)
+
 test.serial('bad commands say what is possible, and change nothing', async t => {
   const stateFile = join(folder(t), 'state.json')
   const { operator } = await start(t, { config: { stateFile } })

@@ -8,7 +8,15 @@ import { pino } from 'pino'
 import type { PortReport } from '../../src/messages.ts'
 import { healthOf } from '../../src/supervisor/health.ts'
 import { createMaintenance } from '../../src/supervisor/maintenance.ts'
-import { allServing, delayLeftMs, drain, type Intent, resume, stateOf } from '../../src/supervisor/ports.ts'
+import {
+  allServing,
+  delayLeftMs,
+  drain,
+  type Intent,
+  type Intents,
+  resume,
+  stateOf,
+} from '../../src/supervisor/ports.ts'
 
 const labels = ['http', 'https']
 const start = new Date('2026-01-01T00:00:00Z')
@@ -43,7 +51,12 @@ function open(file: string) {
 }
 
 test('a port is drained when every worker knows of it and no connection is left', t => {
-  const serving: Intent = { mode: null, since: start.toISOString(), by: 'start' }
+  const serving: Intent = {
+    mode: null,
+    since: start.toISOString(),
+    toldSince: start.toISOString(),
+    by: 'start',
+  }
   const away: Intent = { ...serving, mode: '404' }
   t.is(stateOf(serving, [report('draining', 0)]), 'serving')
   t.is(stateOf(away, [report('draining', 0), report('serving', 0)]), 'draining')
@@ -57,21 +70,26 @@ test('draining again changes the mode alone; the time goes on from the first', t
   t.deepEqual(drain(once, 'http', 'refuse', 'bob', later(2)).http, {
     mode: 'refuse',
     since: later(1).toISOString(),
+    toldSince: later(2).toISOString(),
     by: 'bob',
   })
   t.deepEqual(resume(once, 'http', 'bob', later(3)).http, {
     mode: null,
     since: later(3).toISOString(),
+    toldSince: later(3).toISOString(),
     by: 'bob',
   })
 })
 
-test('the delay counts from the beginning of the maintenance that began last', t => {
+test('the delay counts from what was told last: the maintenance of a port, or another mode', t => {
   const one = drain(allServing(labels, 'start', start), 'http', '404', 'ada', later(1000))
   const both = drain(one, 'https', '404', 'ada', later(3000))
-  t.is(delayLeftMs(both, 5000, later(4000)), 4000)
-  t.is(delayLeftMs(both, 5000, later(9000)), 0)
-  t.is(delayLeftMs(both, 5000, start), 5000, 'a clock that was set back does not prolong it')
+  const left = (intents: Intents, now: Date) => delayLeftMs(Object.values(intents), 5000, now)
+  t.is(left(both, later(4000)), 4000)
+  t.is(left(both, later(9000)), 0)
+  const switched = drain(both, 'http', 'refuse', 'bob', later(8000))
+  t.is(left(switched, later(9000)), 4000)
+  t.is(left(both, start), 5000, 'a clock that was set back does not prolong it')
 })
 
 test('maintenance is on disk before it is known, whole and private, and survives; a stop is not', t => {
@@ -86,7 +104,9 @@ test('maintenance is on disk before it is known, whole and private, and survives
 
   const second = open(file)
   t.is(second.maintenance.of('http').mode, null)
-  t.deepEqual(second.maintenance.of('https'), first.maintenance.of('https'))
+  const { mode, since, by } = first.maintenance.of('https')
+  t.like(second.maintenance.of('https'), { mode, since, by })
+  t.deepEqual(JSON.parse(readFileSync(file, 'utf8')), { maintenance: { https: { mode, since, by } } })
   second.maintenance.resume('https', 'ada')
   t.deepEqual(JSON.parse(readFileSync(file, 'utf8')), { maintenance: {} })
 })
