@@ -17,7 +17,7 @@ const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience
   FILE.csv     first_name,last_name,groups in the first line; several groups are separated by ;
                a spreadsheet's semicolons or tabs are as good as commas
   --url        of the service; the first port of this folder's settings unless given
-  --patience   how long to wait for a service that goes away meanwhile: 60 unless given
+  --patience   how long to wait for a service that is away: 60 unless given
 
 exit codes: 0 all is there, 1 some failed, 2 usage, 65 a fault in the file, 69 the service is away, 130 interrupted`
 

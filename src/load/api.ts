@@ -26,6 +26,9 @@ export interface Outcome {
 type Answer = z.output<typeof body>
 type Kind = 'users' | 'groups'
 
+/** What waiting does not mend. */
+const isForGood = (reason: string) => /certificate|not https|bad port/.test(reason)
+
 /** The service does not answer, or is not this service. */
 export class AwayError extends Error {
   constructor(reason: string) {
@@ -52,9 +55,9 @@ function pauseMs(attempt: number, retryAfter: string | null): number {
 
 /**
  * @param patienceMs how long the service may be away
- * @param waiting is told why, before each pause
+ * @param waiting takes a line that says for what, before each pause
  */
-export function createApi(url: string, patienceMs: number, waiting: (reason: string) => void) {
+export function createApi(url: string, patienceMs: number, waiting: (line: string) => void) {
   const base = url.replace(/\/+$/, '')
 
   /** One attempt; a string says why another may do better. */
@@ -70,31 +73,39 @@ export function createApi(url: string, patienceMs: number, waiting: (reason: str
       })
     } catch (error) {
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-      return cause instanceof Error ? cause.message || cause.name : String(cause)
+      if (!(cause instanceof Error)) return String(cause)
+      const code = 'code' in cause ? String(cause.code) : cause.name
+      return code === 'ERR_SSL_WRONG_VERSION_NUMBER' ? 'it speaks http, not https' : cause.message || code
     }
   }
 
+  /** A string says why another attempt may do better. @throws AwayError where none will */
   async function read(response: Response): Promise<Answer | string> {
-    const text = await response.text().catch(String)
+    const text = await response.text().catch(() => undefined)
+    if (text === undefined) return 'its answer broke off'
     try {
       return body.parse(JSON.parse(text))
     } catch {
-      return `it answers ${response.status}, and not as users-api does`
+      const reason = `it answers ${response.status}, and not as users-api does`
+      // As a proxy in front of a service that is away.
+      if (response.status >= 500) return reason
+      throw new AwayError(`${base}: ${reason}`)
     }
   }
 
   /** A request that was lost may have been carried out: repeating it then finds that all is there already. */
-  async function ask(path: string, sent?: object, patientMs = patienceMs): Promise<Answer> {
-    const giveUpMs = performance.now() + patientMs
+  async function ask(path: string, sent?: object): Promise<Answer> {
+    const giveUpMs = performance.now() + patienceMs
     for (let tries = 0; ; tries++) {
       const response = await attempt(path, sent)
       const answer = typeof response === 'string' ? response : await read(response)
       if (typeof answer !== 'string' && answer.meta.status !== 503) return answer
       const reason = `${base}: ${typeof answer === 'string' ? answer : answer.meta.message}`
+      const leftMs = giveUpMs - performance.now()
+      if (leftMs <= 0 || isForGood(reason)) throw new AwayError(reason)
+      waiting(`waiting up to ${patienceMs / 1000} s for ${reason}`)
       const pause = pauseMs(tries, typeof response === 'string' ? null : response.headers.get('retry-after'))
-      if (performance.now() + pause > giveUpMs) throw new AwayError(reason)
-      waiting(reason)
-      await delay(pause)
+      await delay(Math.min(pause, leftMs))
     }
   }
 
@@ -124,9 +135,9 @@ export function createApi(url: string, patienceMs: number, waiting: (reason: str
       return answer[kind]?.[0]?.id
     },
 
-    /** @throws AwayError at once where there is no such service: an address may be mistyped */
+    /** @throws AwayError where there is no such service: an address may be mistyped */
     async assertThere(): Promise<void> {
-      const { meta } = await ask('/v1/groups?records_per_page=1', undefined, 0)
+      const { meta } = await ask('/v1/groups?records_per_page=1')
       if (meta.status !== 200) throw new AwayError(`${base}: it answers ${meta.status} (${meta.message})`)
     },
   }

@@ -7,7 +7,7 @@ const CLEAR = '\r\u001b[K'
 
 export function createProgress(output: WriteStream) {
   let bar = ''
-  let waitsFor = ''
+  let lastWait = ''
 
   function draw(): void {
     if (output.isTTY) output.write(CLEAR + bar)
@@ -24,16 +24,16 @@ export function createProgress(output: WriteStream) {
       const full = Math.round(share * WIDTH)
       const done = people.created + people.unchanged + people.failed
       const failed = people.failed + memberships.failed
-      waitsFor = ''
+      lastWait = ''
       bar = `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${Math.floor(share * 100)} %  ${done} people, ${failed} failures`
       draw()
     },
     failed: (what: string, reason: string): void => print(`${what}: ${reason}`),
     /** Said once, though many requests wait at a time. */
-    waiting(reason: string): void {
-      if (reason === waitsFor) return
-      waitsFor = reason
-      print(`waiting for ${reason}`)
+    waiting(line: string): void {
+      if (line === lastWait) return
+      lastWait = line
+      print(line)
     },
     end(): void {
       if (output.isTTY && bar !== '') output.write('\n')

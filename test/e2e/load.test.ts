@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { createClient } from '../support/http.ts'
+import { claimPorts } from '../support/ports.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 
@@ -251,6 +252,10 @@ test.serial('the command line: usage, the default URL, a URL where nobody is', a
       service.httpsUrl,
       /certificate.*: trust its certificate with NODE_EXTRA_CA_CERTS, or name its http port/,
     ],
+    [
+      service.url.replace('http:', 'https:'),
+      /it speaks http, not https: start it .* or name another with --url, and load again\n$/,
+    ],
     ['http://127.0.0.1:9', /: start it .* or name another with --url, and load again\n$/],
   ]
   for (const [url, expected] of advice) {
@@ -286,13 +291,38 @@ test.serial('an answer that is lost, a 503, and a service that is gone', async t
   const text = `first_name,last_name,groups\n${Array.from({ length: 6 }, (_, index) => `Lost ${index},Answer,Lost`).join('\n')}`
   const through = await load('csv', text, '--url', `http://127.0.0.1:${port}`)
   t.is(through.code, 0, through.stderr)
-  t.regex(through.stderr, /^waiting for http:.*: busy$/m)
+  t.regex(through.stderr, /^waiting up to 60 s for http:.*: busy$/m)
   t.is(await api.count('/v1/users?last_name=Answer'), 6)
   t.is(await api.count('/v1/users?groups[*].name=Lost'), 6)
 
   goneFrom = requests + 2
   const gone = await load('csv', text, '--url', `http://127.0.0.1:${port}`, '--patience', '1')
   t.is(gone.code, 69)
+})
+
+test.serial('a service that is away from the beginning is waited for, with patience', async t => {
+  const ports = await claimPorts()
+  t.teardown(ports.release)
+  const url = `http://127.0.0.1:${ports.first}`
+  const { file, ...gone } = await load('json', '{"users": []}', '--url', url, '--patience', '1')
+  t.is(gone.code, 69)
+  const [waits, ends, ...more] = gone.stderr.split('\n')
+  t.is(waits, `waiting up to 1 s for ${url}: connect ECONNREFUSED 127.0.0.1:${ports.first}`)
+  t.regex(ends ?? '', /^users-api: http:.*: connect ECONNREFUSED .*: start it \(npm start\)/)
+  t.deepEqual(more, [''])
+
+  const child = spawn(process.execPath, ['dist/load.js', file, '--url', url])
+  const closed = once(child, 'close')
+  await once(child.stderr, 'data')
+  // A proxy is there before the service.
+  let requests = 0
+  const proxy = http.createServer(({ url }, response) => {
+    if (++requests === 1) response.writeHead(502).end('<html>')
+    else response.writeHead(307, { Location: `${service.url}${url}` }).end()
+  })
+  t.teardown(() => proxy.close())
+  proxy.listen(ports.first, '127.0.0.1')
+  t.deepEqual(await closed, [0, null])
 })
 
 test.serial('^C says that it goes on when it is run again', async t => {
