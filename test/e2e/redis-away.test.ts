@@ -71,6 +71,18 @@ else {
     t.is(log().match(/the cache is away/g)?.length, 1)
   })
 
+  test('a page without records asks Redis nothing, and does not count as its failure', async t => {
+    const { url, stop, ...other } = await startService({ config: { fleet: { beatMs: 50 } } })
+    t.teardown(stop)
+    const client = createClient(url)
+    t.teardown(() => client.close())
+    const operator = createOperator(other)
+    await operator.until(status => status.redis === 'connected')
+    for (let page = 0; page < 10; page++)
+      t.deepEqual((await client.get('/v1/users?include=groups')).body.users, [])
+    t.notRegex(other.log(), /the cache/)
+  })
+
   test('the health check does not mind', async t => {
     door.slam()
     t.is((await ask(`${service.controlUrl}/healthcheck/http`))?.status, 200)
