@@ -61,6 +61,8 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     },
     log,
   )
+  // Knex forgets it when it is closed, while the worker still tells of itself.
+  const { pool } = knex.client
   let downSinceMs: number | undefined
 
   function noteAnswer(): void {
@@ -119,10 +121,12 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
         }
       }
     },
-    pool() {
-      const { pool } = knex.client
-      return { used: pool.numUsed(), free: pool.numFree(), waiting: pool.numPendingAcquires(), max: pool.max }
-    },
+    pool: () => ({
+      used: pool.numUsed(),
+      free: pool.numFree(),
+      waiting: pool.numPendingAcquires(),
+      max: pool.max,
+    }),
     close: () => knex.destroy(),
   }
 }
