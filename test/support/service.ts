@@ -139,7 +139,10 @@ export async function startService(options: ServiceOptions = {}) {
       return status.workers.map(({ pid }) => pid).sort((a, b) => a - b)
     },
 
-    /** Stops it with SIGTERM and gives its exit code, or the signal's name. */
+    /**
+     * Stops it with SIGTERM and gives its exit code, or the signal's name.
+     * @throws Error where one of its processes has ever died of an exception: its replacement may have hidden that
+     */
     async stop(): Promise<number | string> {
       supervisor.kill('SIGTERM')
       const late = setTimeout(kill, stopMs)
@@ -148,6 +151,8 @@ export async function startService(options: ServiceOptions = {}) {
       process.off('exit', kill)
       await claim.release()
       await rm(folder, { recursive: true, force: true })
+      // Node's last line.
+      if (/^Node\.js v\d/m.test(log)) throw new Error(`an exception that nobody has caught:\n${log}`)
       return code
     },
   }
