@@ -64,10 +64,11 @@ async function main(): Promise<number> {
       {
         cwd: root,
         stdio: 'inherit',
+        // Out of reach of a Ctrl-C at the terminal: tsx passes on what it gets, and two signals would be one to hurry.
+        detached: true,
       },
     )
-    // A Ctrl-C at the terminal has reached it by itself.
-    ended.signal.addEventListener('abort', () => ended.signal.reason === 'SIGTERM' && service.kill('SIGTERM'))
+    ended.signal.addEventListener('abort', () => service.kill('SIGTERM'))
     const exited = once(service, 'exit')
     tellWhenHealthy(config, service)
     const [code] = await exited
@@ -77,5 +78,5 @@ async function main(): Promise<number> {
   }
 }
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => ended.abort(signal))
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => ended.abort())
 process.exit(await runCommand(main))

@@ -12,9 +12,10 @@ test('dev serves without a URL, prints lines for people, and leaves nothing behi
   t.teardown(() => here.remove())
   await cp('src', join(here.folder, 'src'), { recursive: true })
   const { scripts } = JSON.parse(await readFile('package.json', 'utf8'))
+  const NODE_CONFIG = JSON.stringify({ ...here.config, drain: { delayMs: 500 } })
   const dev = spawn('sh', ['-c', scripts.dev], {
     cwd: here.folder,
-    env: { ...here.env, PATH: `${join(here.folder, 'node_modules/.bin')}:${here.env.PATH}` },
+    env: { ...here.env, NODE_CONFIG, PATH: `${join(here.folder, 'node_modules/.bin')}:${here.env.PATH}` },
     detached: true,
   })
   let text = ''
@@ -28,5 +29,8 @@ test('dev serves without a URL, prints lines for people, and leaves nothing behi
   // As a Ctrl-C does.
   if (dev.pid !== undefined) process.kill(-dev.pid, 'SIGINT')
   await closed
+  // One key is one signal, and none to hurry.
+  t.regex(text, /the service stops/)
+  t.notRegex(text, /no more waiting/)
   t.deepEqual(await here.processes(), [])
 })

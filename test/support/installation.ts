@@ -50,6 +50,7 @@ export async function createInstallation() {
 
   return {
     folder,
+    config,
     env,
     port,
     run,
