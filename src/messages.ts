@@ -38,6 +38,8 @@ export type CacheState = (typeof cacheStates)[number]
 
 const beat = z.strictObject({
   type: z.literal('beat'),
+  /** The number of the message that was obeyed last; 0 before the first. */
+  obeyed: z.int(),
   /** By label; empty until the worker listens. */
   ports: z.record(z.string(), portReport),
   /** By label, too. */
@@ -69,6 +71,8 @@ export type Fact = z.output<typeof fact>
 
 const wanted = z.strictObject({
   type: z.literal('wanted'),
+  /** Later ones have greater ones: so a beat says which it has heard of. */
+  number: z.int(),
   /** By label. A worker whose ports are all `closing` ends when the last connection is gone. */
   ports: z.record(z.string(), z.strictObject({ port: z.int(), state: listenerState })),
   /** Of the https ports, by label. */
@@ -77,7 +81,7 @@ const wanted = z.strictObject({
   ticketKeys: z.string(),
   logLevel: z.enum(logLevels),
 })
-/** What the supervisor wants of a worker; repeating it changes nothing. */
+/** What the supervisor wants of a worker, answered with a beat; repeating it changes nothing. */
 export type Wanted = z.output<typeof wanted>
 
 /** @returns undefined for what no worker of this version would say */

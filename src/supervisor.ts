@@ -48,8 +48,9 @@ async function supervise(): Promise<void> {
     cluster.tellAll()
     control.follow().catch((error: Error) => log.error(error.message))
   })
-  const wanted = (): Wanted => ({
+  const wanted = (number: number): Wanted => ({
     type: 'wanted',
+    number,
     ports: Object.fromEntries(
       config.ports.map(({ label, port }) => {
         const state = maintenance.of(label).mode === null ? 'serving' : 'draining'

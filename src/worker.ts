@@ -75,16 +75,17 @@ async function serve(): Promise<void> {
   const bornMs = Date.now()
   let hasDatabase = false
   const cache = createCache(config.cache, log)
+  let wanted: Wanted | undefined
   const beat = startBeats({
     everyMs: config.fleet.beatMs,
     pool: database.pool,
     downSinceMs: () => (hasDatabase ? database.downSinceMs() : bornMs),
     cache,
     ports,
+    obeyed: () => wanted?.number ?? 0,
     say,
   })
 
-  let wanted: Wanted | undefined
   const obey = (): void => {
     log.level = wanted?.logLevel ?? log.level
     for (const port of ports) {

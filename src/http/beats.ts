@@ -14,11 +14,21 @@ export interface BeatOptions {
   readonly cache: Cache
   /** Those that come later are told of, too. */
   readonly ports: readonly DataPort[]
+  /** The number of the supervisor's message that was obeyed last. */
+  obeyed(): number
   say(beat: Beat): void
 }
 
 /** @returns a function that beats at once, out of turn */
-export function startBeats({ everyMs, pool, downSinceMs, cache, ports, say }: BeatOptions): () => void {
+export function startBeats({
+  everyMs,
+  pool,
+  downSinceMs,
+  cache,
+  ports,
+  obeyed,
+  say,
+}: BeatOptions): () => void {
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
   // What was measured is the time between two ticks of its own.
@@ -27,6 +37,7 @@ export function startBeats({ everyMs, pool, downSinceMs, cache, ports, say }: Be
     const databaseDownSinceMs = downSinceMs()
     say({
       type: 'beat',
+      obeyed: obeyed(),
       ports: Object.fromEntries(ports.map(port => [port.label, port.report()])),
       traffic: Object.fromEntries(ports.map(port => [port.label, port.traffic()])),
       lagMs: lagMs(lag.max),

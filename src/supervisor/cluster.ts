@@ -21,7 +21,7 @@ export interface ClusterOptions {
   readonly exec: string
   readonly log: Log
   /** What every worker that is not retiring should do now. */
-  wanted(): Wanted
+  wanted(number: number): Wanted
   /** A worker has said how it is. @param before what it said last */
   beat(now: Beat, before: Beat | undefined): void
   /** A worker listens on every data port. */
@@ -47,6 +47,7 @@ export function createCluster(options: ClusterOptions) {
   let timer: NodeJS.Timeout | undefined
   let awake = false
   let lastRunMs = performance.now()
+  let told = 0
   let reloaded = (_outcome: Reload): void => {}
 
   function record(event: FleetEvent): void {
@@ -154,10 +155,14 @@ export function createCluster(options: ClusterOptions) {
   const isConnected = (id: number) => handles.get(id)?.worker.isConnected() === true
   const stateOf = (id: number) => fleet.workers.find(worker => worker.id === id)?.state
 
-  /** Says to a worker what is wanted of it; a worker that dies meanwhile needs not know. */
-  function tell(id: number): void {
-    const message = stateOf(id) === 'retiring' ? closing(options.wanted()) : options.wanted()
-    handles.get(id)?.worker.send(message, () => {})
+  /**
+   * Says to a worker what is wanted of it; a worker that dies meanwhile needs not know.
+   * @returns the number of the message, which is in the beat that answers it
+   */
+  function tell(id: number): number {
+    const wanted = options.wanted(++told)
+    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? closing(wanted) : wanted, () => {})
+    return wanted.number
   }
 
   cluster.on('message', (worker, message) => {
@@ -180,11 +185,10 @@ export function createCluster(options: ClusterOptions) {
     async refresh(): Promise<void> {
       const signal = AbortSignal.timeout(ANSWER_MS)
       const up = [...handles].filter(([id]) => stateOf(id) !== 'booting')
-      const answers = up.map(([id, { worker }]) => {
-        // It answers what is wanted of it with a beat.
-        const answer = once(worker, 'message', { signal })
-        tell(id)
-        return answer
+      const answers = up.map(async ([id, handle]) => {
+        const number = tell(id)
+        // Another beat may be under way.
+        while ((handle.beat?.obeyed ?? 0) < number) await once(handle.worker, 'message', { signal })
       })
       await Promise.allSettled(answers)
     },

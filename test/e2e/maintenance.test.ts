@@ -114,6 +114,24 @@ test.serial('replies count the connections of this moment, not those of the last
   for (const { socket } of [first, second]) socket.destroy()
 })
 
+test.serial('replies do not count by a beat that was under way already', async t => {
+  const { service, operator, open } = await start(t, { workers: 1, config: { fleet: { beatMs: 1 } } })
+  const first = await open()
+  // When it goes on it hears the operator first, and then of all that was before, in more than one piece.
+  service.supervisor.send('it looks here first')
+  service.supervisor.kill('SIGSTOP')
+  for (let request = 0; request < 500; request++) {
+    first.write(get)
+    await first.answer()
+  }
+  const second = await open()
+  second.write(get)
+  await second.answer()
+  const status = operator.run('status')
+  service.supervisor.kill('SIGCONT')
+  t.like((await status).ports?.http, { connections: 2 })
+})
+
 test.serial(
   'drain refuse: the control port is closed, also to who is connected; others answer for it',
   async t => {

@@ -17,6 +17,7 @@ const beatOf = (traffic: Traffic, hits: number): Beat => ({
   cache: { hits, misses: 0, state: 'none' },
   pool: { used: 0, free: 0, waiting: 0, max: 10 },
   rssBytes: 0,
+  obeyed: 0,
 })
 
 test('any workers, beats and deaths: the totals are what was answered and told', t => {
