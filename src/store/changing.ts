@@ -1,9 +1,11 @@
 // Changing records. Changes that arrive together share a transaction, and so a flush to the disk; each has its own outcome.
+// None waits for long for a row that only another one is about.
 import type { Knex } from 'knex'
-import { type Resource, type Row, readRow, type Values } from '../resources/definition.ts'
+import type { Resource, Row, Values } from '../resources/definition.ts'
 import type { Database } from './database.ts'
-import { isDuplicate } from './failures.ts'
+import { inTheWay, isDuplicate } from './failures.ts'
 import { createGatherer } from './gather.ts'
+import { createLocking } from './locking.ts'
 import { newVersion, type Precondition, renewGeneration } from './version.ts'
 
 // While one transaction waits for somebody's row, another one can go on.
@@ -38,26 +40,29 @@ function roundsOf(changes: readonly Change[]): Change[][] {
 export function createChanging(database: Database, resource: Resource): Changing {
   const { plural: table } = resource
   const fields = Object.keys(resource.fields)
-  const lockSql = `SELECT id, version, ${fields.join(', ')} FROM \`${table}\` WHERE id IN (?) ORDER BY id FOR UPDATE`
+  const lock = createLocking(database, resource)
+  /** The ids of rows that were somebody else's when they were last asked for. */
+  const held = new Set<number>()
   const written = ['id', ...fields, 'version']
   const assignments = written.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
   /** Gives `rows` rows their new values: a statement for each would be a round trip for each. */
   const updateSql = (rows: number) => {
     const first = `SELECT ${written.map(column => `? AS ${column}`).join(', ')}`
     const others = ` UNION ALL SELECT ${written.map(() => '?').join(', ')}`.repeat(rows - 1)
-    return `UPDATE \`${table}\` JOIN (${first}${others}) AS changed ON changed.id = \`${table}\`.id SET ${assignments.join(', ')}`
+    // In this order, and so row by row: who reads a whole small table waits for all of its rows.
+    return `UPDATE (${first}${others}) AS changed STRAIGHT_JOIN \`${table}\` ON changed.id = \`${table}\`.id
+      SET ${assignments.join(', ')}`
   }
 
-  async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]): Promise<ChangeOutcome[]> {
-    // Locked in the order of their ids, so that two transactions never wait for each other's rows.
-    const locked = await database.query(lockSql, [[...new Set(changes.map(({ id }) => id))]], trx)
-    const rows = new Map(locked.map(readRow).map(row => [row.id, row]))
+  /** @returns the outcomes, and the ids of the rows that could not be had, whose changes have none */
+  async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]) {
+    const { rows, held } = await lock(trx, [...new Set(changes.map(({ id }) => id))])
     const outcomes = new Map<Change, ChangeOutcome>()
     for (const round of roundsOf(changes)) await applyRound(trx, rows, round, outcomes)
     // What changed nothing takes nothing from the cache.
     if ([...outcomes.values()].some(outcome => typeof outcome === 'object'))
       await renewGeneration(trx, resource)
-    return changes.map(change => outcomes.get(change))
+    return { outcomes, held }
   }
 
   /** Changes of different records, all at once if the unique index lets all of them in, else one after the other. */
@@ -105,9 +110,29 @@ export function createChanging(database: Database, resource: Resource): Changing
     }
   }
 
-  const update = createGatherer(
-    (changes: readonly Change[]) => database.transaction(trx => applyChanges(trx, changes)),
-    limits,
-  )
-  return { update: (id, values, precondition) => update({ id, values, precondition }) }
+  async function attempt(changes: readonly Change[]): Promise<(ChangeOutcome | 'held')[]> {
+    const { outcomes, held: others } = await database.transaction(trx => applyChanges(trx, changes))
+    for (const { id } of changes) {
+      if (others.has(id)) held.add(id)
+      else held.delete(id)
+    }
+    return changes.map(change => (others.has(change.id) ? 'held' : outcomes.get(change)))
+  }
+
+  const together = createGatherer(attempt, limits)
+  const apart = createGatherer(attempt, { ...limits, lanes: 1 })
+
+  async function whenHeld(change: Change): Promise<ChangeOutcome> {
+    const outcome = await apart(change)
+    if (outcome === 'held') throw inTheWay(`${table} ${change.id} is held`)
+    return outcome
+  }
+
+  return {
+    async update(id, values, precondition) {
+      const change = { id, values, precondition }
+      const outcome = held.has(id) ? 'held' : await together(change)
+      return outcome === 'held' ? database.patiently(() => whenHeld(change)) : outcome
+    },
+  }
 }

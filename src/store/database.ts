@@ -35,6 +35,8 @@ export interface Database {
   ): Promise<{ readonly insertId: number }>
   /** Runs a transaction as a whole, again if another one is in its way. @throws ApiError `unavailable` as above */
   transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  /** Repeats what fails because another transaction is in its way. @throws ApiError `unavailable` where that lasts */
+  patiently<T>(attempt: () => Promise<T>): Promise<T>
   /** Runs reads that all see the same moment. */
   snapshot<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** Since when the database has been out of reach, as `Date.now()`; undefined while it answers. */
@@ -100,13 +102,17 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     }
   }
 
+  const patiently = <T>(attempt: () => Promise<T>) =>
+    watched(() => retryContended(attempt, settings.queryTimeoutMs))
+
   return {
     knex,
     run: statement => watched(() => statement(knex)),
     query: (sql, values, on) =>
       on === undefined ? watched(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
-    transaction: act => watched(() => retryContended(() => knex.transaction(act), settings.queryTimeoutMs)),
+    transaction: act => patiently(() => knex.transaction(act)),
+    patiently,
     snapshot: act => watched(() => knex.transaction(act, { isolationLevel: 'repeatable read' })),
     downSinceMs: () => downSinceMs,
     probe: () => watched(() => knex.raw('SELECT 1')).then(noteAnswer, () => {}),

@@ -41,7 +41,6 @@ const unreachable = new Set([
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
   'ER_QUERY_INTERRUPTED',
-  'ER_QUERY_TIMEOUT',
 ])
 
 // Another transaction was in the way; nothing of this one was stored.
@@ -61,8 +60,11 @@ export function isLocked(error: unknown): boolean {
   return isDriverError(error) && ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT'].includes(error.code)
 }
 
-/** MariaDB's ER_STATEMENT_TIMEOUT, which mysql2 has no name for. */
-const isTooLong = (error: Error) => 'errno' in error && error.errno === 1969
+/** The server has ended a statement that took longer than it may; a transaction goes on without it. */
+export function isOutOfTime(error: unknown): boolean {
+  // mysql2 has no name for MariaDB's ER_STATEMENT_TIMEOUT, 1969.
+  return error instanceof Error && 'errno' in error && (error.errno === 3024 || error.errno === 1969)
+}
 
 /** The database cannot be reached, as opposed to: it answered with an error. */
 export function isUnreachable(error: unknown): boolean {
@@ -71,7 +73,7 @@ export function isUnreachable(error: unknown): boolean {
   if (error.name === 'KnexTimeoutError') return true
   // What the server says has the statement before it, and in that anything may stand.
   if (!('sqlMessage' in error) && /closed state|Connection lost/.test(error.message)) return true
-  return isDriverError(error) && (unreachable.has(error.code) || isTooLong(error))
+  return isOutOfTime(error) || (isDriverError(error) && unreachable.has(error.code))
 }
 
 // Waiting mends none of these: the address, the user or the schema is wrong.

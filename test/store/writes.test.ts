@@ -100,6 +100,74 @@ test.serial('a change that the unique index refuses changes nothing, and fails n
   t.like(outcomes[2], { first_name: 'z', last_name: null })
 })
 
+/** Twenty people, and a transaction of somebody else's that has locked the third of them. */
+async function holdThird() {
+  await database.knex('users').delete()
+  const made = await writes.createAll(
+    Array.from({ length: 20 }, (_, index) => ({ first_name: 'x', last_name: `${index + 1}` })),
+  )
+  const ids = made.map(row => row?.id ?? 0)
+  const third = ids[2] ?? 0
+  const holder = await database.knex.transaction()
+  await holder('users').where({ id: third }).forUpdate()
+  return { holder, third, others: ids.filter(id => id !== third) }
+}
+
+test.serial('a row that somebody holds is waited for by those alone who change it', async t => {
+  const { holder, third, others } = await holdThird()
+  const nobody = 2 ** 53 - 1
+  const change = (id: number, first_name: string) => writes.update(id, { first_name })
+  const waiting: ReturnType<typeof change>[] = []
+  for (const first_name of ['y', 'z']) {
+    waiting.push(change(third, first_name))
+    const outcomes = others.map(id => change(id, first_name))
+    t.is(await change(nobody, first_name), undefined)
+    for (const outcome of await Promise.all(outcomes)) t.like(outcome, { first_name })
+  }
+  waiting.push(writes.update(third, { first_name: 'no' }, () => false))
+  await holder.rollback()
+  const [y, z, no] = await Promise.all(waiting)
+  t.like(y, { first_name: 'y', last_name: '3' })
+  t.like(z, { first_name: 'z', last_name: '3' })
+  t.is(no, 'changed')
+  const [stored] = await records.read([third])
+  t.true([y, z].some(row => typeof row === 'object' && row.version === stored?.version))
+  t.like(await change(third, 'free again'), { first_name: 'free again' })
+})
+
+test.serial('a row that somebody removes while it is waited for is no longer there', async t => {
+  const { holder, third, others } = await holdThird()
+  const waiting = writes.update(third, { first_name: 'y' })
+  t.like(await writes.update(others[0] ?? 0, { first_name: 'y' }), { first_name: 'y' })
+  await holder('users').where({ id: third }).delete()
+  await holder.commit()
+  t.is(await waiting, undefined)
+})
+
+/** Writes whose patience is short. */
+function createHasty() {
+  const hasty = createDatabase({ ...config.database, url, queryTimeoutMs: 1000 }, createLog('silent', 'test'))
+  return { ...createWrites(hasty, counts, users), close: hasty.close }
+}
+
+test.serial('who waits for a row for too long is told to come back', async t => {
+  const { holder, third } = await holdThird()
+  const { update, close } = createHasty()
+  await t.throwsAsync(update(third, { first_name: 'y' }), { code: 'unavailable' })
+  await holder.rollback()
+  t.like(await update(third, { first_name: 'y' }), { first_name: 'y' })
+  await close()
+})
+
+test.serial('who changes nearly all of a small table locks nothing else of it', async t => {
+  const { holder, others } = await holdThird()
+  const { update, close } = createHasty()
+  for (const row of await Promise.all(others.map(id => update(id, { first_name: 'y' }))))
+    t.like(row, { first_name: 'y' })
+  await holder.rollback()
+  await close()
+})
+
 test.serial('only what changes a group takes the includes out of the cache', async t => {
   const groupWrites = createWrites(database, counts, groups)
   const token = async () => (await database.knex('group_generation').first('token')).token
