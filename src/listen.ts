@@ -30,11 +30,17 @@ export interface Address {
 
 /**
  * @param use what the port is for, in words: it stands in the error's message
+ * @param patienceMs for how long a port that is taken is tried again
  * @throws FatalError that names the port and the reason
  */
-export async function listen(server: Server, address: Address, use: string): Promise<void> {
+export async function listen(
+  server: Server,
+  address: Address,
+  use: string,
+  patienceMs = PATIENCE_MS,
+): Promise<void> {
   const { host, port } = address
-  const giveUpMs = performance.now() + PATIENCE_MS
+  const giveUpMs = performance.now() + patienceMs
   for (;;) {
     try {
       server.listen(address)

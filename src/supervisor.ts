@@ -46,7 +46,7 @@ async function supervise(): Promise<void> {
 
   const maintenance = createMaintenance(config, log, () => {
     cluster.tellAll()
-    control.follow().catch((error: Error) => log.error(error.message))
+    for (const label of maintenance.labels) void control.follow(label)
   })
   const wanted = (number: number): Wanted => ({
     type: 'wanted',
@@ -85,6 +85,7 @@ async function supervise(): Promise<void> {
   const status = createStatus({ config, maintenance, cluster, checkers })
   const control = createControl({
     config,
+    log,
     checkers,
     health: status.health,
     documents: createDocuments(maintenance.labels, {
@@ -100,7 +101,7 @@ async function supervise(): Promise<void> {
     log,
     maintenance,
     cluster,
-    followed: control.follow,
+    follow: control.follow,
     status: status.now,
     setLogLevel(level) {
       logLevel = level
@@ -134,7 +135,7 @@ async function supervise(): Promise<void> {
       abandoned('the end of its output')
   })
 
-  await control.follow()
+  await control.open()
   cluster.start()
   connectPm2(process, commands)
 }

@@ -15,8 +15,8 @@ export interface CommandOptions {
   readonly log: Log
   readonly maintenance: Maintenance
   readonly cluster: Cluster
-  /** Resolves when the control ports are as the maintenance wants them. */
-  followed(): Promise<void>
+  /** Has the control port be as the maintenance wants it. @returns why it is still closed; that is tried again */
+  follow(label: string): Promise<string | undefined>
   status(): Status
   /** @returns what each certificate is now, by label. @throws Error about a bad one: the old ones stay */
   reloadCertificates(): Promise<object>
@@ -90,9 +90,14 @@ export function createCommands(options: CommandOptions) {
     const before = maintenance.of(label)
     act()
     const changed = maintenance.of(label) !== before
-    await options.followed()
+    const closed = await options.follow(label)
     await cluster.refresh()
-    return { changed, ...portOf(label) }
+    const port = portOf(label)
+    if (closed !== undefined)
+      throw new Error(
+        `${label} is ${port.state}, but its control port stays closed, and is tried again every second: ${closed}`,
+      )
+    return { changed, ...port }
   }
 
   /** The checkers that do not know of the maintenance yet. */

@@ -5,14 +5,16 @@ import type { Config } from '../config.ts'
 import { ApiError } from '../http/errors.ts'
 import { answerRaw, type ParserError, parserError } from '../http/parser-errors.ts'
 import { requestIdOf } from '../http/request-id.ts'
-import { listen } from '../listen.ts'
+import type { Log } from '../log.ts'
 import { securityHeaders } from '../security-headers.ts'
 import type { createCheckers } from './checkers.ts'
 import type { Document, Documents } from './documents.ts'
+import { createDoor } from './door.ts'
 import type { Health } from './health.ts'
 
 export interface ControlOptions {
   readonly config: Pick<Config, 'ports' | 'control'>
+  readonly log: Log
   readonly checkers: ReturnType<typeof createCheckers>
   health(label: string): Health
   readonly documents: Documents
@@ -131,31 +133,28 @@ export function createControl(options: ControlOptions) {
       if (!socket.writable || !(socket instanceof Socket) || socket.bytesRead === 0) socket.destroy()
       else answerRaw(socket, parserError(error, { urlBytes: MOST_HEADER_BYTES }))
     })
-    const use = `control port of ${label}`
-    const open = () => listen(server, { host: config.control.host, port: port + config.control.offset }, use)
-    return { label, server, open, settled: Promise.resolve() }
+    return createDoor({
+      label,
+      server,
+      address: { host: config.control.host, port: port + config.control.offset },
+      log: options.log,
+      isWanted: () => options.isOpen(label),
+    })
   })
 
   return {
     /**
-     * Opens and closes the control ports as their modes want it now.
+     * Opens the control ports that should be open.
      * @throws FatalError where one cannot be opened
      */
-    async follow(): Promise<void> {
-      await Promise.all(
-        doors.map(door => {
-          // One after another: opening may take its time.
-          const settle = async (): Promise<void> => {
-            const open = options.isOpen(door.label)
-            if (open === door.server.listening) return
-            if (open) return door.open()
-            door.server.close()
-            door.server.closeAllConnections()
-          }
-          door.settled = door.settled.then(settle, settle)
-          return door.settled
-        }),
-      )
+    async open(): Promise<void> {
+      await Promise.all(doors.map(door => door.open()))
     },
+    /**
+     * Opens or closes the control port of a label as its mode wants it now.
+     * @returns why it is still closed where it should be open; that is tried again
+     */
+    follow: async (label: string): Promise<string | undefined> =>
+      doors.find(door => door.label === label)?.follow(),
   }
 }

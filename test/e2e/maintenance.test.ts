@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -153,6 +154,34 @@ test.serial(
     await operator.run('drain', 'http:refuse')
     await operator.run('resume', 'http')
     t.is(await operator.health('http'), 200)
+  },
+)
+
+test.serial(
+  'resume: a control port that was taken meanwhile is named, and had as soon as it is free',
+  async t => {
+    const { service, operator } = await start(t)
+    await operator.run('drain', 'http:refuse')
+    const other = net.createServer().listen(operator.controlPort('http'), '127.0.0.1')
+    t.teardown(() => other.close())
+    await once(other, 'listening')
+    for (let again = 0; again < 2; again++) {
+      const { error = '' } = await operator.run('resume', 'http')
+      t.regex(error, /^http is serving, but its control port stays closed, .* another process listens there/)
+    }
+    t.is(await operator.health('http', 'https'), 200, 'the data port serves')
+    other.close()
+    while ((await operator.health('http')) === 'refused') await delay(10)
+    t.like(await operator.run('resume', 'http'), { state: 'serving', changed: false })
+    const lines: { msg: string }[] = service
+      .log()
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    t.deepEqual(
+      lines.map(({ msg }) => msg).filter(msg => msg !== 'command'),
+      ['the control port stays closed, and is tried again', 'the control port is as it should be again'],
+    )
   },
 )
 
