@@ -160,24 +160,27 @@ test.serial('other ports take a restart', async t => {
   t.regex((await operator.run('reload')).error ?? '', /a change of the ports takes a restart, not a reload/)
 })
 
-test.serial('new code that throws ends a reload and costs nothing; good code comes in again', async t => {
-  const code = join(folder(t), 'code.mjs')
-  writeFileSync(code, '')
-  const { service, operator } = await start(t, {
-    env: { NODE_OPTIONS: `--import=${code}` },
-    config: { fleet: { bootMs: 5000 } },
-  })
-  const load = await startLoad({ url: service.url, clients: 4 })
-  t.teardown(load.stop)
-  const workers = await service.workers()
-  for (const bad of ["throw new Error('new code')", 'await new Promise(() => setInterval(() => {}, 1000))']) {
-    writeFileSync(code, bad)
-    const { error } = await operator.run('reload')
-    t.regex(error ?? '', /the old workers stay: it (ended with exit code 1|did not listen within 5000 ms)/)
-    t.deepEqual(await service.workers(), workers)
-    t.is(await operator.health('http'), 200)
-  }
-  writeFileSync(code, '')
-  t.is((await operator.run('reload')).error, undefined)
-  t.deepEqual((await load.stop()).failures, {})
-})
+test.serial(
+  'new code that does not come up ends a reload and costs nothing; good code comes in again',
+  async t => {
+    const code = join(folder(t), 'code.mjs')
+    writeFileSync(code, '')
+    const { service, operator } = await start(t, {
+      env: { NODE_OPTIONS: `--import=${code}` },
+      config: { fleet: { bootMs: 5000 } },
+    })
+    const load = await startLoad({ url: service.url, clients: 4 })
+    t.teardown(load.stop)
+    const workers = await service.workers()
+    for (const bad of ['process.exit(1)', 'await new Promise(() => setInterval(() => {}, 1000))']) {
+      writeFileSync(code, bad)
+      const { error } = await operator.run('reload')
+      t.regex(error ?? '', /the old workers stay: it (ended with exit code 1|did not listen within 5000 ms)/)
+      t.deepEqual(await service.workers(), workers)
+      t.is(await operator.health('http'), 200)
+    }
+    writeFileSync(code, '')
+    t.is((await operator.run('reload')).error, undefined)
+    t.deepEqual((await load.stop()).failures, {})
+  },
+)

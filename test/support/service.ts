@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import mysql from 'mysql2/promise'
+import type { Status } from '../../src/supervisor/status.ts'
 import { claimPorts } from './ports.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -67,22 +68,29 @@ export function ask(url: string): Promise<{ status: number; text: string } | und
   })
 }
 
-async function untilHealthy(supervisor: ChildProcess, check: string, log: () => string): Promise<void> {
+/** Not only one of them: a test that changes something under the others would meet them on their way up. */
+async function areWorkersReady(controlUrl: string): Promise<boolean> {
+  const answer = await ask(`${controlUrl}/status`)
+  if (answer === undefined) return false
+  const { workers }: Status = JSON.parse(answer.text)
+  return workers.length > 0 && workers.every(({ state }) => state === 'ready')
+}
+
+async function untilUp(supervisor: ChildProcess, controlUrl: string, log: () => string): Promise<void> {
   const deadline = Date.now() + startMs
-  // Maintenance that outlived a restart is healthy, too.
-  while (![200, 404].includes((await ask(check))?.status ?? 0)) {
+  while (!(await areWorkersReady(controlUrl))) {
     if (supervisor.exitCode !== null || supervisor.signalCode !== null)
       throw new Error(`the supervisor ended with ${supervisor.exitCode ?? supervisor.signalCode}:\n${log()}`)
     if (Date.now() > deadline) {
       supervisor.kill('SIGKILL')
-      throw new Error(`${check} was not healthy within ${startMs} ms:\n${log()}`)
+      throw new Error(`${controlUrl} did not see its workers ready within ${startMs} ms:\n${log()}`)
     }
     await sleep(50)
   }
 }
 
 /**
- * Starts a service and waits until its health check answers 200.
+ * Starts a service and waits until all its workers are ready.
  * @throws Error with the supervisor's log where it does not come up
  */
 export async function startService(options: ServiceOptions = {}) {
@@ -118,7 +126,7 @@ export async function startService(options: ServiceOptions = {}) {
     return found.port
   }
   const controlUrl = `http://127.0.0.1:${port('http') + 1}`
-  await untilHealthy(supervisor, `${controlUrl}/healthcheck/http`, () => log)
+  await untilUp(supervisor, controlUrl, () => log)
 
   return {
     url: `http://127.0.0.1:${port('http')}`,
@@ -135,8 +143,8 @@ export async function startService(options: ServiceOptions = {}) {
     /** The workers' process ids, as the control port's /status names them. */
     async workers(): Promise<number[]> {
       const answer = await ask(`${controlUrl}/status`)
-      const status: { workers: { pid: number }[] } = JSON.parse(answer?.text ?? '')
-      return status.workers.map(({ pid }) => pid).sort((a, b) => a - b)
+      const { workers }: Status = JSON.parse(answer?.text ?? '')
+      return workers.map(({ pid }) => pid ?? 0).sort((a, b) => a - b)
     },
 
     /**
