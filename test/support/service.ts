@@ -76,21 +76,26 @@ async function areWorkersReady(controlUrl: string): Promise<boolean> {
   return workers.length > 0 && workers.every(({ state }) => state === 'ready')
 }
 
+async function isChecked(check: string): Promise<boolean> {
+  // Maintenance that outlived a restart is well, too.
+  return [200, 404].includes((await ask(check))?.status ?? 0)
+}
+
 async function untilUp(supervisor: ChildProcess, controlUrl: string, log: () => string): Promise<void> {
   const deadline = Date.now() + startMs
-  while (!(await areWorkersReady(controlUrl))) {
+  while (!(await areWorkersReady(controlUrl)) || !(await isChecked(`${controlUrl}/healthcheck/http`))) {
     if (supervisor.exitCode !== null || supervisor.signalCode !== null)
       throw new Error(`the supervisor ended with ${supervisor.exitCode ?? supervisor.signalCode}:\n${log()}`)
     if (Date.now() > deadline) {
       supervisor.kill('SIGKILL')
-      throw new Error(`${controlUrl} did not see its workers ready within ${startMs} ms:\n${log()}`)
+      throw new Error(`${controlUrl} was not up within ${startMs} ms:\n${log()}`)
     }
     await sleep(50)
   }
 }
 
 /**
- * Starts a service and waits until all its workers are ready.
+ * Starts a service and waits until all its workers are ready, and a health check has said so.
  * @throws Error with the supervisor's log where it does not come up
  */
 export async function startService(options: ServiceOptions = {}) {
