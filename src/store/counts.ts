@@ -65,6 +65,10 @@ function merge(changes: readonly CountChange[]): CountChange[] {
 const noteSql = 'INSERT INTO count_changes (kind, slot, amount) VALUES ?'
 const addSql = `INSERT INTO counts (kind, slot, amount) VALUES ?
   ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)`
+// By the lines that it is about: who looks for them in the whole table waits for those that others are writing.
+const deleteSql = `DELETE count_changes
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT UNSIGNED PATH '$')) AS added
+  STRAIGHT_JOIN count_changes ON count_changes.id = added.id`
 const asRows = (changes: readonly CountChange[]) =>
   changes.map(({ kind, slot, amount }) => [kind, slot, amount])
 
@@ -83,12 +87,7 @@ export function createCounts(database: Database): Counts {
     if (lines.length === 0) return 0
     const changes = merge(lines)
     if (changes.length > 0) await database.execute(addSql, [asRows(changes)], trx)
-    await trx('count_changes')
-      .whereIn(
-        'id',
-        lines.map(({ id }) => id),
-      )
-      .delete()
+    await database.execute(deleteSql, [JSON.stringify(lines.map(({ id }) => id))], trx)
     return lines.length
   }
 

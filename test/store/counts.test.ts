@@ -117,6 +117,18 @@ test.serial('adding up changes no total, and leaves no line', async t => {
   t.pass()
 })
 
+test.serial('adding up waits for nobody who is writing', async t => {
+  const lines = Array.from({ length: 64 }, (_, slot) => ({ kind: 'nobody', slot, amount: 1 }))
+  await database.knex('count_changes').insert(lines)
+  const hasty = createDatabase({ ...config.database, url, queryTimeoutMs: 1000 }, createLog('silent', 'test'))
+  const writer = await database.knex.transaction()
+  await writes.create({ first_name: 'Still', last_name: 'Writing' }, writer)
+  await t.notThrowsAsync(createCounts(hasty).settle())
+  await writer.commit()
+  await hasty.close()
+  await assertExact([])
+})
+
 test.serial('a removed group leaves no count', async t => {
   const group = await groupWrites.create({ name: 'short-lived' })
   const user = await writes.create({ first_name: 'Ada', last_name: 'Lovelace' })
