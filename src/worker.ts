@@ -149,6 +149,9 @@ function fatalOf(error: unknown): FatalError | undefined {
 // Signals reach the whole process group; when to go is the supervisor's to say.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
+// What the cluster module could not send: the supervisor is gone, and the disconnect tells what to do.
+cluster.worker?.on('error', () => {})
+
 try {
   await serve()
   process.exit(exitCodes.stopped)
