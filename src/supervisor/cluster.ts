@@ -9,8 +9,8 @@ import { reclaimConnections } from './handover.ts'
 import { type Limits, plan, type Step } from './plan.ts'
 import { deathOf, type Handle, type WorkerView } from './worker-handle.ts'
 
-/** A healthy worker answers within a few; an operator who asks about a hung one should not wait much longer. */
-const ANSWER_MS = 250
+/** A healthy worker answers in a few, also on a busy machine; nobody should wait much longer for a hung one. */
+const ANSWER_MS = 1000
 
 export interface ClusterOptions {
   readonly limits: Limits
