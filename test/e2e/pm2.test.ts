@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import anyTest, { type TestFn } from 'ava'
 import { createClient } from '../support/http.ts'
 import { createInstallation, type Installation } from '../support/installation.ts'
+import { isAlive } from '../support/operator.ts'
 import { type Outcome, runToEnd } from '../support/run-to-end.ts'
 import { ask, createDatabase } from '../support/service.ts'
 
@@ -253,6 +254,7 @@ test.serial('pm2 itself starts, triggers and stops the service by ecosystem.conf
 
   const supervisor = await processOf(here, 'supervisor.js')
   process.kill(supervisor, 'SIGKILL')
+  while (isAlive(supervisor)) await new Promise(setImmediate)
   while ((await ask(`http://127.0.0.1:${here.port + 3}/healthcheck/https`))?.status !== 200);
   t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 404)
   t.not(await processOf(here, 'supervisor.js'), supervisor)

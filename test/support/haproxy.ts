@@ -69,11 +69,13 @@ export async function startHaproxy(port: (server: ServerName, label: Backend) =>
     url: `http://127.0.0.1:${claim.first}`,
     httpsUrl: `https://127.0.0.1:${claim.first + 1}`,
     states,
-    /** Waits until HAProxy thinks so of a server. */
-    async until(backend: Backend, server: ServerName, state: string): Promise<void> {
+    /** Waits until HAProxy thinks so of a server. @returns all that it has thought meanwhile */
+    async until(backend: Backend, server: ServerName, state: string): Promise<Set<string>> {
+      const seen = new Set<string>()
       for (;;) {
-        const seen = await states().catch(() => undefined)
-        if (seen?.get(`${backend}/${server}`) === state) return
+        const now = (await states().catch(() => undefined))?.get(`${backend}/${server}`)
+        if (now !== undefined) seen.add(now)
+        if (now === state) return seen
         if (child.exitCode !== null) throw new Error(`HAProxy ended: ${errors}`)
         await delay(20)
       }

@@ -85,7 +85,7 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
     },
 
     /** Polls the status until `condition` holds for it. @throws Error where it never does */
-    async until(condition: (status: Status) => boolean, withinMs = 15_000): Promise<Status> {
+    async until(condition: (status: Status) => boolean, withinMs = 60_000): Promise<Status> {
       const deadlineMs = performance.now() + withinMs
       for (;;) {
         const status = await this.status()

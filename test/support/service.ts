@@ -14,7 +14,7 @@ import type { Status } from '../../src/supervisor/status.ts'
 import { claimPorts } from './ports.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const startMs = 30_000
+const startMs = 60_000
 const stopMs = 40_000
 
 export interface Settings {
