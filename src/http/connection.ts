@@ -3,21 +3,6 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { createTurns } from './turns.ts'
 
-/** `duration` is how long it has been at the present message, 0 where there is none. */
-function isParser(value: unknown): value is { duration(): number } {
-  return (
-    typeof value === 'object' && value !== null && 'duration' in value && typeof value.duration === 'function'
-  )
-}
-
-/**
- * Whether nothing of another request has come. Only the parser knows what came together with the last one: Node 20
- * to 26 keep it at the socket. Without it nobody is idle, and a drain takes until its deadline, but loses nothing.
- */
-function isBetweenRequests(socket: Socket): boolean {
-  return 'parser' in socket && isParser(socket.parser) && socket.parser.duration() === 0
-}
-
 export type Connection = ReturnType<typeof createConnection>
 
 /** Times are those of `performance.now()`. */
@@ -26,6 +11,8 @@ export function createConnection(socket: Socket) {
   const turns = createTurns()
   let inFlight = 0
   let quietSinceMs = openedMs
+  /** `socket.bytesRead` when it fell quiet: more than that is the beginning of another request. */
+  let bytesAtRest = 0
   /** The response begun last. */
   let latest: ServerResponse | undefined
   /** Answers what the parser has refused. */
@@ -47,7 +34,7 @@ export function createConnection(socket: Socket) {
     admitted: 0,
     inFlight: () => inFlight,
     quietSinceMs: () => quietSinceMs,
-    isIdle: () => inFlight === 0 && (socket.bytesRead === 0 || isBetweenRequests(socket)),
+    isIdle: () => inFlight === 0 && socket.bytesRead === bytesAtRest,
 
     /** What follows an answer that ends the connection is not looked at (RFC 9112, 9.6): it can be sent elsewhere. */
     isListening: () =>
@@ -73,6 +60,7 @@ export function createConnection(socket: Socket) {
     ended(hadTurn: boolean): void {
       inFlight--
       quietSinceMs = performance.now()
+      bytesAtRest = socket.bytesRead
       // Nobody would hear the answer to what follows an answer that has ended the connection.
       if (socket.destroyed || socket.writableEnded) return
       if (hadTurn) turns.ended()

@@ -423,7 +423,7 @@ test.serial('what cannot be started says why in one line and ends with its code'
   t.teardown(release)
   // Behind this one are free ports of the service's claim.
   const data = await run({ NODE_CONFIG: http(operator.controlPort('https')) })
-  t.is(data.code, 71)
+  t.is(data.code, 71, data.text)
   t.regex(
     data.text,
     /^users-api: .*\(data port http\): another process listens there, .*; free that port, .*\n$/,
