@@ -1,12 +1,11 @@
 // Listens on a port, patient for a moment: a predecessor may be just leaving it.
 import { once } from 'node:events'
-import type { Server } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { exitCodes, FatalError } from './exit-codes.ts'
 
 const PATIENCE_MS = 3000
-// Seldom: inside a cluster each attempt leaves a listener behind.
-const RETRY_MS = 500
+const RETRY_MS = 100
 
 /** Each says what to do. */
 const reasons: Record<string, string> = {
@@ -30,7 +29,7 @@ export interface Address {
 
 /**
  * @param use what the port is for, in words: it stands in the error's message
- * @param patienceMs for how long a port that is taken is tried again
+ * @param patienceMs for how long a port that is taken is tried again; 0 inside a cluster, which allows no second attempt
  * @throws FatalError that names the port and the reason
  */
 export async function listen(
@@ -56,4 +55,12 @@ export async function listen(
     }
     await delay(RETRY_MS)
   }
+}
+
+/** Waits until `listen` can have the port. @throws FatalError as it does */
+export async function untilFree(address: Address, use: string): Promise<void> {
+  const server = createServer(socket => socket.destroy())
+  await listen(server, address, use)
+  server.close()
+  await once(server, 'close')
 }

@@ -5,6 +5,7 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ConfigError, loadServingConfig } from './config.ts'
 import { exitCodes, FatalError } from './exit-codes.ts'
+import { untilFree } from './listen.ts'
 import { createLog } from './log.ts'
 import type { Wanted } from './messages.ts'
 import { loadCertificates } from './supervisor/certificates.ts'
@@ -136,6 +137,10 @@ async function supervise(): Promise<void> {
   })
 
   await control.open()
+  // A predecessor's workers may be just leaving; ours have one attempt.
+  const reusePort = config.fleet.scheduling === 'reuse-port'
+  for (const { label, port } of config.ports)
+    await untilFree({ host: config.host, port, reusePort }, `data port ${label}`)
   cluster.start()
   connectPm2(process, commands)
 }

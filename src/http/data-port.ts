@@ -156,7 +156,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
   return {
     label: port.label,
     listen: () =>
-      listen(server, { host: config.host, port: port.port, reusePort }, `data port ${port.label}`),
+      listen(server, { host: config.host, port: port.port, reusePort }, `data port ${port.label}`, 0),
     become(wanted) {
       if (wanted === state || state === 'closing') return
       state = wanted

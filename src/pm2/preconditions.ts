@@ -1,9 +1,7 @@
 // What has to be so before the service is started: looked at early, so that minutes are not spent in vain.
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
-import { listen } from '../listen.ts'
+import { untilFree } from '../listen.ts'
 import { createLog } from '../log.ts'
 import { isDriverError, isNotUpYet, reasonOf } from '../store/failures.ts'
 import { migrate } from '../store/migrate.ts'
@@ -16,12 +14,8 @@ export async function assertPortsFree({ ports, host, control }: Pick<Config, 'po
     for (const [address, number, use] of [
       [host, port, `data port ${label}`],
       [control.host, port + control.offset, `control port of ${label}`],
-    ] as const) {
-      const server = createServer()
-      await listen(server, { host: address, port: number }, use)
-      server.close()
-      await once(server, 'close')
-    }
+    ] as const)
+      await untilFree({ host: address, port: number }, use)
 }
 
 /**

@@ -271,7 +271,7 @@ test.serial('a killed supervisor leaves no orphan and no half answer', async t =
 })
 
 /** Kills a supervisor when its two workers have nothing left to do but to listen; gives what they say then. */
-async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJS.ProcessEnv = {}) {
+async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJS.ProcessEnv) {
   const child = spawn(process.execPath, ['dist/supervisor.js'], {
     env: {
       ...process.env,
@@ -297,28 +297,30 @@ async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJ
   return errors
 }
 
+/** Has workers begin with this, which may use `net`. */
+function inWorkers(code: string): NodeJS.ProcessEnv {
+  const all = `import net from 'node:net'; if (process.argv[1].endsWith('worker.js')) { ${code} }`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(all)}` }
+}
+
 test.serial('a supervisor that is killed while its workers start leaves none behind', async t => {
   const { first: port, release } = await claimPorts()
   t.teardown(release)
-  // Taken, so that the workers are patient with it, and the kill finds them on their way to listen.
-  const taken = net.createServer().listen(port, '127.0.0.1')
-  t.teardown(() => taken.close())
-  t.is(await killBeforeListening(t, port), '')
+  const neverListen = inWorkers('net.Server.prototype.listen = function () { return this }')
+  t.is(await killBeforeListening(t, port, neverListen), '')
 })
 
 test.serial('a worker that has not heard yet that its supervisor is gone ends in peace', async t => {
   const { first: port, release } = await claimPorts()
   t.teardown(release)
-  const code = `import net from 'node:net'
+  const listenAsOrphans = inWorkers(`
     const { listen } = net.Server.prototype
     const parent = process.ppid
-    if (process.argv[1].endsWith('worker.js'))
-      net.Server.prototype.listen = function (...args) {
-        while (process.ppid === parent);
-        return listen.apply(this, args)
-      }`
-  const options = `--import=data:text/javascript,${encodeURIComponent(code)}`
-  t.is(await killBeforeListening(t, port, { NODE_OPTIONS: options }), '')
+    net.Server.prototype.listen = function (...args) {
+      while (process.ppid === parent);
+      return listen.apply(this, args)
+    }`)
+  t.is(await killBeforeListening(t, port, listenAsOrphans), '')
 })
 
 test.serial('the end of pm2 is the end of the service, in good order', async t => {
