@@ -1,9 +1,13 @@
 // pm2's custom actions over the IPC channel that it opens, spoken by hand: its injected module swallows errors.
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Commands, commandNames, type Reply, takesTarget } from './commands.ts'
 
 /** How long the reply to a command with an id is kept, for who asks again because it has not come to them. */
 const KEPT_MS = 60_000
+
+/** `pm2 trigger` waits forever for a reply that comes before pm2 itself has told it that the command was sent. */
+const REPLY_AFTER_MS = 50
 
 /** Without a parameter pm2 sends the bare name. */
 const trigger = z.union([
@@ -46,6 +50,7 @@ export function connectPm2(channel: NodeJS.Process, commands: Commands): void {
     if (data === undefined || !commandNames.some(name => name === data.msg)) return
     const { argument, id } = takeId(data.opts)
     const reply = id === undefined ? commands.run(data.msg, argument, 'pm2') : runOnce(id, data.msg, argument)
-    send({ type: 'axm:reply', data: { action_name: data.msg, id, return: await reply } })
+    const [answer] = await Promise.all([reply, delay(REPLY_AFTER_MS)])
+    send({ type: 'axm:reply', data: { action_name: data.msg, id, return: answer } })
   })
 }
