@@ -1,13 +1,14 @@
 // Entry of `npm run load`: people and groups of a file come in through the API. It says what failed and why, and can be
 // run again: what is there already stays as it is.
 import { parseArgs } from 'node:util'
-import { dataUrl } from './addresses.ts'
-import { runCommand, say } from './command-line.ts'
-import { loadConfig } from './config.ts'
-import { AwayError, createApi } from './load/api.ts'
-import { openSource, type Source } from './load/file.ts'
-import { load, type Tallies } from './load/loader.ts'
-import { createProgress } from './load/progress.ts'
+import { runCommand, say } from './cli/command-line.ts'
+import { AwayError, createApi } from './cli/import/api-client.ts'
+import { openSource } from './cli/import/import-file.ts'
+import { createProgress } from './cli/import/import-progress.ts'
+import { load, type Tallies } from './cli/import/importer.ts'
+import type { Source } from './cli/import/source.ts'
+import { dataUrl } from './cli/urls.ts'
+import { loadConfig } from './config/config.ts'
 
 const exitCodes = { done: 0, someFailed: 1, usage: 2, badFile: 65, away: 69, interrupted: 130 } as const
 

@@ -1,7 +1,7 @@
 // Entry of `npm run migrate`: brings the database of DATABASE_URL to the schema of this code.
-import { runCommand, say } from './command-line.ts'
-import { ConfigError, loadConfig } from './config.ts'
-import { migrateWhenUp } from './pm2/preconditions.ts'
+import { runCommand, say } from './cli/command-line.ts'
+import { migrateWhenUp } from './cli/preflight.ts'
+import { ConfigError, loadConfig } from './config/config.ts'
 
 async function main(): Promise<number> {
   const config = await loadConfig()

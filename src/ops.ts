@@ -1,8 +1,8 @@
 // Entry of `npm run ops`: one operator's command, its reply as JSON, and an exit code that scripts can trust.
 import { userInfo } from 'node:os'
-import { runCommand, serviceName } from './command-line.ts'
-import { withProcessManager } from './pm2/process-manager.ts'
-import { type Outcome, trigger } from './pm2/trigger.ts'
+import { runCommand, serviceName } from './cli/command-line.ts'
+import { withProcessManager } from './cli/pm2/process-manager.ts'
+import { type Outcome, trigger } from './cli/pm2/trigger.ts'
 import { commandNames } from './supervisor/commands.ts'
 
 const exitCodes = { done: 0, refused: 1, usage: 2, notRunning: 3, timeout: 4 } as const

@@ -1,8 +1,8 @@
 // Entry of `npm stop`: ends the service, then its private servers, all gently. The data stay.
-import { runCommand, say, serviceName } from './command-line.ts'
-import { type ProcessManager, withProcessManager } from './pm2/process-manager.ts'
-import { stopEverything } from './pm2/service.ts'
-import { root } from './root.ts'
+import { runCommand, say, serviceName } from './cli/command-line.ts'
+import { type ProcessManager, withProcessManager } from './cli/pm2/process-manager.ts'
+import { stopEverything } from './cli/pm2/service.ts'
+import { root } from './config/root.ts'
 
 async function stop(manager: ProcessManager): Promise<number> {
   const app = await manager.find(serviceName)

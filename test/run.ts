@@ -6,13 +6,18 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { prepareMysql } from '../src/private-servers/mysql.ts'
-import { installMissing, mysqlProgram, type Program, redisProgram } from '../src/private-servers/programs.ts'
-import { prepareRedis } from '../src/private-servers/redis.ts'
-import { runServer } from '../src/private-servers/run-server.ts'
-import type { PrivateServer } from '../src/private-servers/server.ts'
+import { prepareMysql } from '../src/cli/private-servers/mysql.ts'
+import {
+  installMissing,
+  mysqlProgram,
+  type Program,
+  redisProgram,
+} from '../src/cli/private-servers/programs.ts'
+import { prepareRedis } from '../src/cli/private-servers/redis.ts'
+import { runServer } from '../src/cli/private-servers/run-server.ts'
+import type { PrivateServer } from '../src/cli/private-servers/server.ts'
+import { kitPrograms } from './support/config-tools.ts'
 import { haproxyProgram } from './support/haproxy.ts'
-import { kitPrograms } from './support/kit.ts'
 
 const withRedis = process.env.TEST_WITHOUT_REDIS !== '1'
 /** Tests of their own need these; the others do without. */

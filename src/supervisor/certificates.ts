@@ -5,9 +5,9 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { generate } from 'selfsigned'
-import type { Config, DataPortConfig } from '../config.ts'
-import type { KeyPair } from '../messages.ts'
-import { writeAtomically } from './write-atomically.ts'
+import type { Config, DataPortConfig } from '../config/config.ts'
+import type { KeyPair } from '../core/messages.ts'
+import { writeAtomically } from '../core/write-file.ts'
 
 const YEAR_MS = 365 * 86_400_000
 

@@ -1,12 +1,12 @@
 // What operators say, and what they are answered: each command is run, answered with an object, and logged.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Config } from '../config.ts'
-import type { Log } from '../log.ts'
-import { type LogLevel, logLevels } from '../settings.ts'
-import type { Cluster } from './cluster.ts'
+import type { Config } from '../config/config.ts'
+import { type LogLevel, logLevels } from '../config/schema.ts'
+import type { Log } from '../core/log.ts'
+import type { Cluster } from './cluster/processes.ts'
+import type { PortStatus, Status } from './control/status.ts'
 import type { Maintenance } from './maintenance.ts'
-import type { DrainMode } from './ports.ts'
-import type { PortStatus, Status } from './status.ts'
+import type { DrainMode } from './port-states.ts'
 
 const POLL_MS = 100
 

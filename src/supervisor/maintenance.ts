@@ -1,6 +1,6 @@
 // Keeps the maintenance of the ports: in memory for those who ask, and on disk before anyone is told that it is so.
-import type { Config } from '../config.ts'
-import type { Log } from '../log.ts'
+import type { Config } from '../config/config.ts'
+import type { Log } from '../core/log.ts'
 import {
   afterRestart,
   allServing,
@@ -11,7 +11,7 @@ import {
   type Intents,
   inMaintenance,
   resume,
-} from './ports.ts'
+} from './port-states.ts'
 import { readMaintenance, writeMaintenance } from './state-file.ts'
 
 export type Maintenance = ReturnType<typeof createMaintenance>

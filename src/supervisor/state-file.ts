@@ -1,9 +1,9 @@
 // The maintenance that outlives the supervisor, in a small JSON file.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import type { Log } from '../log.ts'
-import type { KeptIntents } from './ports.ts'
-import { writeAtomically } from './write-atomically.ts'
+import type { Log } from '../core/log.ts'
+import { writeAtomically } from '../core/write-file.ts'
+import type { KeptIntents } from './port-states.ts'
 
 const schema = z.strictObject({
   maintenance: z.record(

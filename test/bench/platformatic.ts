@@ -3,7 +3,7 @@ import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { runProgram } from '../../src/private-servers/run-program.ts'
+import { runProgram } from '../../src/cli/private-servers/run-program.ts'
 
 const versions = { '@platformatic/db': '3.67.0', node: '24.21.0' }
 

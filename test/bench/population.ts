@@ -1,6 +1,6 @@
 // The people and groups that are measured with. The database makes them itself, so a million takes no longer than it must.
 import { createConnection } from 'mysql2/promise'
-import { SLOT_IDS } from '../../src/store/counts.ts'
+import { SLOT_IDS } from '../../src/database/counting/counts.ts'
 
 /** Groups that a tenth of all users are in, however many users there are. */
 const divisions = 10

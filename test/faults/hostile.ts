@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
-import { runProgram } from '../../src/private-servers/run-program.ts'
+import { runProgram } from '../../src/cli/private-servers/run-program.ts'
 import { createClient } from '../support/http.ts'
 import { ask, type Service } from '../support/service.ts'
 import type { Scenario } from './scenario.ts'

@@ -1,7 +1,7 @@
 // The connections to MySQL half open: packets vanish and nobody says so.
 import assert from 'node:assert/strict'
-import { openDoor } from '../support/door.ts'
 import { createDatabase } from '../support/service.ts'
+import { openDoor } from '../support/tcp-proxy.ts'
 import { throughDoor } from './database-url.ts'
 import { startLedger } from './ledger.ts'
 import type { Scenario } from './scenario.ts'

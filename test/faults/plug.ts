@@ -1,7 +1,7 @@
 // A private server whose plug can be pulled, and put back.
 
-import { runServer } from '../../src/private-servers/run-server.ts'
-import type { PrivateServer } from '../../src/private-servers/server.ts'
+import { runServer } from '../../src/cli/private-servers/run-server.ts'
+import type { PrivateServer } from '../../src/cli/private-servers/server.ts'
 
 export type Plug = Awaited<ReturnType<typeof createPlug>>
 

@@ -1,7 +1,7 @@
 // The attacks of slowhttptest (https://github.com/shekyan/slowhttptest), which asks all the time whether it still gets in.
 import assert from 'node:assert/strict'
-import { findProgram, installMissing, type Program } from '../../src/private-servers/programs.ts'
-import { runProgram } from '../../src/private-servers/run-program.ts'
+import { findProgram, installMissing, type Program } from '../../src/cli/private-servers/programs.ts'
+import { runProgram } from '../../src/cli/private-servers/run-program.ts'
 import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { findProgram, type Program } from '../../src/private-servers/programs.ts'
+import { findProgram, type Program } from '../../src/cli/private-servers/programs.ts'
 import { claimPorts } from './ports.ts'
 
 const file = fileURLToPath(new URL('../../config/haproxy.cfg', import.meta.url))

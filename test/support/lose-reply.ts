@@ -6,7 +6,7 @@ import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pm2 from 'pm2'
-import { trigger } from '../../src/pm2/trigger.ts'
+import { trigger } from '../../src/cli/pm2/trigger.ts'
 
 const [command = '', argument = null] = process.argv.slice(2)
 const home = process.env.PM2_HOME ?? ''

@@ -3,7 +3,7 @@ import { on } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import http from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { PortStatus, Status } from '../../src/supervisor/status.ts'
+import type { PortStatus, Status } from '../../src/supervisor/control/status.ts'
 import type { Service } from './service.ts'
 
 export interface Reply extends Partial<PortStatus>, Partial<Status> {

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import mysql from 'mysql2/promise'
-import type { Status } from '../../src/supervisor/status.ts'
+import type { Status } from '../../src/supervisor/control/status.ts'
 import { claimPorts } from './ports.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

@@ -1,0 +1,121 @@
+// What the document says of the bodies of answers, but for those of failures.
+import { type ErrorCode, statuses } from '../../core/api-error.ts'
+import type { Relation, Resource } from '../../model/resource.ts'
+import { MOST_FAULTS_OF_ENTRY } from '../requests/batch.ts'
+import {
+  capital,
+  fieldsOf,
+  idSchema,
+  integer,
+  listOf,
+  messageSchema,
+  object,
+  ref,
+  removableOf,
+  type Schema,
+} from './json-schema.ts'
+
+const status = (value: number): Schema => ({ type: 'integer', const: value })
+const codeOf = (codes: readonly string[]): Schema => ({ type: 'string', enum: codes })
+
+/** What can be wrong with the body of an entry. */
+const entryCodes: readonly ErrorCode[] = ['invalid_body', 'missing_field', 'invalid_field', 'unknown_field']
+
+/**
+ * The answer to a batch.
+ * @param failed what is known of an entry that failed
+ * @param codes what can be wrong with an entry, beside its body
+ */
+function batch(
+  name: string,
+  type: string,
+  failed: Readonly<Record<string, Schema>>,
+  codes: readonly ErrorCode[],
+): Schema {
+  const code = codeOf([...entryCodes, ...codes])
+  const fault = object(
+    {
+      status: status(400),
+      message: messageSchema,
+      code,
+      errors: { ...listOf(ref('Fault')), maxItems: MOST_FAULTS_OF_ENTRY },
+    },
+    ['errors'],
+  )
+  const entry = { anyOf: [ref(type), object({ ...failed, meta: fault }, Object.keys(failed))] }
+  const counts = { created: integer(0), failed: integer(0) }
+  return {
+    description: 'One entry for each entry of the request, in its order.',
+    ...object({
+      [name]: listOf(entry),
+      meta: object({ status: status(200), message: messageSchema, ...counts }),
+    }),
+  }
+}
+
+/** A record, alone, in a page and in a batch, by name. */
+export function recordSchemas(resource: Resource): Record<string, Schema> {
+  const { plural, singular, description, relation } = resource
+  const type = capital(singular)
+  const included = relation && { [relation.name]: listOf(ref(`Included${capital(relation.to.singular)}`)) }
+  const optional = [...removableOf(resource), ...Object.keys(included ?? {})]
+  return {
+    [type]: {
+      description,
+      ...object({ id: idSchema, ...fieldsOf(resource), ...included, meta: ref('Meta') }, optional),
+    },
+    [`${type}Page`]: {
+      description: `A page of ${plural}.`,
+      ...object({ [plural]: listOf(ref(type)), meta: ref('PageMeta') }),
+    },
+    [`${type}Batch`]: batch(plural, type, fieldsOf(resource), [`${singular}_exists`]),
+  }
+}
+
+/** Related records, embedded and added, by name. */
+export function relatedSchemas({ to, name }: Relation): Record<string, Schema> {
+  const type = capital(to.singular)
+  return {
+    [`Included${type}`]: {
+      description: `One of the ${name}, as \`include\` embeds it.`,
+      ...object({ id: idSchema, ...fieldsOf(to) }, removableOf(to)),
+    },
+    [`Added${capital(name)}`]: batch(name, type, { id: idSchema }, [
+      `${to.singular}_not_found`,
+      'limit_exceeded',
+    ]),
+  }
+}
+
+/** What does not depend on a resource, by name. */
+export function commonSchemas(): Record<string, Schema> {
+  const link = { type: 'string', format: 'uri-reference' }
+  const codes = Object.entries(statuses).flatMap(([code, status]) => (status === 400 ? [code] : []))
+  return {
+    Meta: { description: 'Mirrors the HTTP status.', ...object({ status: status(200) }) },
+    PageMeta: {
+      description: 'The counts are exact, and of the moment that the page is of.',
+      ...object({
+        status: status(200),
+        message: messageSchema,
+        total_records: integer(0),
+        start_index: integer(0),
+        records_per_page: integer(1),
+        links: object({ next: link, prev: link }, ['next', 'prev']),
+      }),
+    },
+    Removed: object({ meta: object({ status: status(200), message: messageSchema }) }),
+    Fault: {
+      description: 'One fault of a request, of all that it has.',
+      ...object(
+        {
+          field: { type: 'string' },
+          parameter: { type: 'string' },
+          code: codeOf(codes),
+          message: messageSchema,
+        },
+        ['field', 'parameter'],
+      ),
+    },
+  }
+}

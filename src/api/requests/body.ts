@@ -1,0 +1,116 @@
+// Request bodies: koa-bodyparser reads the bytes within the limit; that they are JSON in UTF-8 is checked here.
+import type { IncomingMessage } from 'node:http'
+import type { Context } from 'koa'
+import bodyParser from 'koa-bodyparser'
+import type { Config } from '../../config/config.ts'
+import { ApiError } from '../../core/api-error.ts'
+
+const mediaTypes = ['application/json', 'application/merge-patch+json']
+
+/** @returns the JSON value that the request carries. @throws ApiError */
+export type ReadBody = (ctx: Context) => Promise<unknown>
+
+/** The type is looked at before the size, and both before the first byte is read. */
+function assertMediaType(ctx: Context): void {
+  const { headers } = ctx.req
+  const coding = headers['content-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'identity')
+    throw new ApiError(
+      'unsupported_media_type',
+      `the content encoding ${coding} is not supported, allowed is identity`,
+    )
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
+  if (headers['content-type'] === undefined && !hasBody) return
+  const { type, charset } = ctx.request
+  if (
+    !mediaTypes.includes(type.trim().toLowerCase()) ||
+    !['', 'utf-8', 'utf8'].includes(charset.toLowerCase())
+  )
+    throw new ApiError(
+      'unsupported_media_type',
+      `the content type ${JSON.stringify(headers['content-type'] ?? '')} is not supported, allowed is application/json in UTF-8`,
+    )
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (error) {
+    const reason =
+      bytes.length === 0 ? 'it is empty' : error instanceof SyntaxError ? error.message : 'it is not UTF-8'
+    throw new ApiError('malformed_json', `the body is not JSON: ${reason}`)
+  }
+}
+
+/** What raw-body says of a body that it could not read. */
+function readingError(error: unknown, tooLarge: () => ApiError): unknown {
+  const type = error instanceof Error && 'type' in error ? error.type : undefined
+  if (type === 'entity.too.large') return tooLarge()
+  if (type === 'request.aborted' || type === 'request.size.invalid')
+    return new ApiError('malformed_request', 'the body ended early')
+  return error
+}
+
+/**
+ * Bounds what all bodies together hold while they come in. What really came counts, not what was announced: else a few
+ * who announce much and send nothing would keep everybody out.
+ */
+function createReceiving(mostBytes: number) {
+  let allBytes = 0
+
+  // The client may be in the middle of its body: what it sends after the answer is no request.
+  const crowded = () =>
+    new ApiError('unavailable', 'too many bodies are being received here, please try again', {
+      headers: { 'Retry-After': '1', Connection: 'close' },
+    })
+
+  /** @throws ApiError `unavailable`, at once or on the way, or what `read` throws */
+  return async <T>(request: IncomingMessage, read: () => Promise<T>): Promise<T> => {
+    if (allBytes > mostBytes) throw crowded()
+    let bytes = 0
+    let count = (_chunk: Buffer): void => {}
+    const overflow = new Promise<never>((_, reject) => {
+      count = chunk => {
+        bytes += chunk.length
+        allBytes += chunk.length
+        if (allBytes > mostBytes) reject(crowded())
+      }
+    })
+    request.on('data', count)
+    try {
+      return await Promise.race([read(), overflow])
+    } finally {
+      request.off('data', count)
+      allBytes -= bytes
+    }
+  }
+}
+
+/** @param limits of a body, inclusive, and of all that are being received */
+export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'receivingBytes'>): ReadBody {
+  const limitBytes = limits.bodyBytes
+  const receiving = createReceiving(limits.receivingBytes)
+  const options = {
+    enableTypes: ['text'],
+    extendTypes: { text: mediaTypes },
+    textLimit: `${limitBytes}b`,
+    // One character a byte: as UTF-8, wrong bytes would silently become U+FFFD.
+    encoding: 'binary',
+  }
+  const read = bodyParser(options)
+  const tooLarge = () =>
+    new ApiError('content_too_large', `the body is over the limit of ${limitBytes} bytes`)
+  return async ctx => {
+    assertMediaType(ctx)
+    if (Number(ctx.req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge()
+    // A client of HTTP/1.0 does not know interim responses (RFC 9110, 10.1.1).
+    if (ctx.req.headers.expect !== undefined && ctx.req.httpVersion === '1.1') ctx.res.writeContinue()
+    try {
+      await receiving(ctx.req, () => read(ctx, async () => {}))
+    } catch (error) {
+      throw readingError(error, tooLarge)
+    }
+    const { body } = ctx.request
+    return parseJson(Buffer.from(typeof body === 'string' ? body : '', 'binary'))
+  }
+}

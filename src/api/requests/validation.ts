@@ -1,0 +1,114 @@
+// What a body may say of a record: every fault of it at once.
+import { type Fault, shortened } from '../../core/api-error.ts'
+import { MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
+
+/** `create` and `replace` give every field a value, `patch` only those that are sent. */
+export type Mode = 'create' | 'replace' | 'patch'
+
+export interface Checked {
+  /** What passed; `null` removes. */
+  readonly values: Record<string, string | null>
+  readonly faults: readonly Fault[]
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isId(value: unknown): value is number {
+  return Number.isInteger(value) && typeof value === 'number' && value >= 1 && value <= MAX_ID
+}
+
+/** Code points, not UTF-16 units: the database counts those, too. */
+function isLongerThan(text: string, codePoints: number): boolean {
+  return text.length > codePoints && (text.length > 2 * codePoints || [...text].length > codePoints)
+}
+
+/** What is wrong with `value`, if anything is. */
+function textFault(value: unknown, { maxCodePoints }: TextField): string | undefined {
+  if (typeof value !== 'string') return 'must be a string'
+  if (value === '' || isLongerThan(value, maxCodePoints)) return `must have 1 to ${maxCodePoints} characters`
+  if (!value.isWellFormed()) return 'must not have a lone surrogate'
+  if (/\p{Cc}/u.test(value)) return 'must not have control characters'
+  if (/^\p{White_Space}+$/u.test(value)) return 'must not be only white space'
+  return undefined
+}
+
+/** The id in a body repeats the one in the path, or is not there. */
+function idFault(id: unknown, mode: Mode, pathId: number | undefined): Fault | undefined {
+  if (id === undefined || (id === null && mode !== 'patch')) return undefined
+  if (mode === 'create') return { field: 'id', code: 'invalid_field', message: 'id: is made by the server' }
+  if (typeof id !== 'number')
+    return { field: 'id', code: 'invalid_field', message: 'id: must be a whole number from 1' }
+  if (id !== pathId)
+    return { field: 'id', code: 'id_mismatch', message: `id: is ${id} here, but ${pathId} in the path` }
+  return undefined
+}
+
+function unknownFault(resource: Resource, name: string): Fault {
+  const field = shortened(name)
+  if (field === resource.relation?.name) {
+    const path = `/v1/${resource.plural}/<id>/${field}`
+    return {
+      field,
+      code: 'invalid_field',
+      message: `${field}: cannot be set here, but with POST and DELETE on ${path}`,
+    }
+  }
+  const allowed = Object.keys(resource.fields).join(', ')
+  return {
+    field,
+    code: 'unknown_field',
+    message: `${JSON.stringify(field)} is no field of a ${resource.singular}: allowed are ${allowed}`,
+  }
+}
+
+/** @param pathId the id in the path, for `replace` and `patch` */
+export function checkBody(resource: Resource, body: JsonObject, mode: Mode, pathId?: number): Checked {
+  const values: Record<string, string | null> = {}
+  const faults: Fault[] = []
+  const wrongId = idFault(body.id, mode, pathId)
+  if (wrongId !== undefined) faults.push(wrongId)
+  for (const [field, definition] of Object.entries(resource.fields)) {
+    const value = Object.hasOwn(body, field) ? body[field] : undefined
+    if (value === undefined && mode === 'patch') continue
+    if (value === undefined || value === null) {
+      if (mode === 'create' || definition.required === 'always')
+        faults.push({ field, code: 'missing_field', message: `${field}: is required` })
+      else values[field] = null
+      continue
+    }
+    const wrong = textFault(value, definition)
+    if (wrong !== undefined) faults.push({ field, code: 'invalid_field', message: `${field}: ${wrong}` })
+    else if (typeof value === 'string') values[field] = value
+  }
+  for (const field of Object.keys(body))
+    if (field !== 'id' && field !== 'meta' && !Object.hasOwn(resource.fields, field))
+      faults.push(unknownFault(resource, field))
+  return { values, faults }
+}
+
+const unknownInReference = (field: string): Fault => ({
+  field,
+  code: 'unknown_field',
+  message: `${JSON.stringify(field)} is unknown: allowed is id`,
+})
+
+/** A membership's body: its `id`; `meta` and the fields of the related record are ignored, so that it can be sent as read. */
+export function checkReference(
+  to: Resource,
+  body: JsonObject,
+): { id: number | undefined; faults: readonly Fault[] } {
+  const faults: Fault[] = []
+  const { id } = body
+  if (id === undefined || id === null)
+    faults.push({ field: 'id', code: 'missing_field', message: 'id: is required' })
+  else if (!isId(id))
+    faults.push({ field: 'id', code: 'invalid_field', message: 'id: must be a whole number from 1' })
+  for (const field of Object.keys(body))
+    if (field !== 'id' && field !== 'meta' && !Object.hasOwn(to.fields, field))
+      faults.push(unknownInReference(shortened(field)))
+  return { id: isId(id) ? id : undefined, faults }
+}

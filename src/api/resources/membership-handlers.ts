@@ -1,0 +1,139 @@
+// The operations on a record's related ones: which there are, one more, one less.
+import type { Knex } from 'knex'
+import { ApiError, refuse } from '../../core/api-error.ts'
+import type { Lookups } from '../../database/reading/record-loader.ts'
+import type { Precondition } from '../../database/version.ts'
+import type { Added, Memberships } from '../../database/writing/memberships.ts'
+import { collectionText, recordText } from '../../model/representation.ts'
+import { parseId, type Relation, type Resource } from '../../model/resource.ts'
+import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from '../requests/batch.ts'
+import type { ReadBody } from '../requests/body.ts'
+import { preconditionFailed } from '../requests/preconditions.ts'
+import { parseNoQuery, parsePagingQuery, type QueryLimits } from '../requests/query.ts'
+import { checkReference, isObject } from '../requests/validation.ts'
+import { answer, answerRead, assertAcceptsJson } from '../respond.ts'
+import { completeEtag, preconditionOf } from './etags.ts'
+import { type CheckPath, type Handler, notFound, objectBody, type PathParams, pathId } from './handler.ts'
+import { listMeta } from './page-meta.ts'
+import type { Once } from './with-idempotency.ts'
+
+export interface RelationDependencies {
+  readonly resource: Resource
+  readonly relation: Relation
+  readonly lookups: Lookups
+  readonly memberships: Memberships
+  readonly readBody: ReadBody
+  readonly once: Once
+  readonly limits: QueryLimits & { readonly batchEntries: number; readonly membershipsPerUser: number }
+}
+
+/** The record whose related ones are to change. */
+interface Owner {
+  readonly id: number
+  readonly precondition: Precondition | undefined
+}
+
+export function createRelationHandlers(dependencies: RelationDependencies) {
+  const { resource, relation, lookups, memberships, readBody, once, limits } = dependencies
+  const { to, name } = relation
+  const most = limits.membershipsPerUser
+  const full = () => new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${most} ${name}`)
+
+  const list: Handler = async ctx => {
+    const id = pathId(resource, ctx.params.id)
+    const query = parsePagingQuery(ctx.querystring, most, limits)
+    assertAcceptsJson(ctx)
+    const complete = await lookups.findComplete(id)
+    if (complete === undefined) throw notFound(resource, id)
+    const related: Record<string, unknown>[] = JSON.parse(complete.included)
+    const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
+    const texts = shown.map(record => recordText(to, record))
+    const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))
+    answerRead(ctx, completeEtag(complete.row), text)
+  }
+
+  const changed = (id: number) => preconditionFailed(`the ${resource.singular} with the id ${id}`)
+
+  async function add(owner: Owner, others: readonly number[], trx?: Knex.Transaction): Promise<Added[]> {
+    const { id, precondition } = owner
+    const added = await memberships.add(id, others, precondition, trx)
+    if (added === undefined) throw notFound(resource, id)
+    if (added === 'changed') throw changed(id)
+    return added
+  }
+
+  async function addOne(owner: Owner, other: number, trx?: Knex.Transaction): Promise<string> {
+    const [added] = await add(owner, [other], trx)
+    if (added === undefined || added === 'unknown') throw notFound(to, other)
+    if (added === 'full') throw full()
+    return recordText(to, added.row)
+  }
+
+  function outcomeOf(id: number, added: Added): Outcome {
+    if (added === 'unknown') return failed(notFound(to, id), { id })
+    if (added === 'full') return failed(full(), { id })
+    return { text: recordText(to, added.row), result: added.created ? 'created' : 'unchanged' }
+  }
+
+  async function addBatch(
+    owner: Owner,
+    entries: readonly unknown[],
+    trx?: Knex.Transaction,
+  ): Promise<string> {
+    const checked = entries.map(entry => (isObject(entry) ? checkReference(to, entry) : undefined))
+    const good = checked.flatMap(entry =>
+      entry?.id !== undefined && entry.faults.length === 0 ? [entry.id] : [],
+    )
+    const added = (await add(owner, good, trx)).values()
+    const outcomes = checked.map((entry): Outcome => {
+      if (entry === undefined) return failed(notAnObject('an entry'))
+      const [fault, ...faults] = entry.faults
+      const { id: other } = entry
+      if (fault !== undefined)
+        return failed(faultyEntry([fault, ...faults]), other === undefined ? {} : { id: other })
+      const outcome = added.next().value
+      if (other === undefined || outcome === undefined) throw new Error('an entry without an outcome')
+      return outcomeOf(other, outcome)
+    })
+    return batchText(name, outcomes)
+  }
+
+  const create: Handler = async ctx => {
+    const id = pathId(resource, ctx.params.id)
+    parseNoQuery(ctx.querystring)
+    const owner = { id, precondition: preconditionOf(ctx.req.headers) }
+    const body = await objectBody(ctx, readBody)
+    const entries = entriesOf(body, name, limits.batchEntries)
+    if (entries !== undefined) return once(ctx, async trx => ({ text: await addBatch(owner, entries, trx) }))
+    const { id: other, faults } = checkReference(to, body)
+    refuse(faults)
+    if (other !== undefined) await once(ctx, async trx => ({ text: await addOne(owner, other, trx) }))
+  }
+
+  const noMember = (id: number, other: string | number) =>
+    new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
+
+  /** The ids in the path of a membership. @throws ApiError 404 for what cannot be one */
+  function pathIds({ id: own, related = '' }: PathParams) {
+    const id = pathId(resource, own)
+    const other = parseId(related)
+    if (other === undefined) throw noMember(id, related)
+    return { id, other }
+  }
+  const checkMember: CheckPath = params => void pathIds(params)
+
+  const remove: Handler = async ctx => {
+    const { id, other } = pathIds(ctx.params)
+    parseNoQuery(ctx.querystring)
+    const precondition = preconditionOf(ctx.req.headers)
+    assertAcceptsJson(ctx)
+    const outcome = await memberships.remove(id, other, precondition)
+    if (outcome === 'unknown') throw notFound(resource, id)
+    if (outcome === 'changed') throw changed(id)
+    if (outcome === 'no member') throw noMember(id, other)
+    const message = `${resource.singular} ${id} removed from ${to.singular} ${other}`
+    answer(ctx, JSON.stringify({ meta: { status: 200, message } }))
+  }
+
+  return { list, create, remove, checkMember }
+}

@@ -1,0 +1,20 @@
+// What a collection says of itself: how many there are, where this page begins, where its neighbours are.
+import type { Paging } from '../requests/query.ts'
+
+/** @param shown how many records this page has */
+export function listMeta(path: string, paging: Paging, shown: number, total: number) {
+  const { startIndex, recordsPerPage, others } = paging
+  const link = (start: number) =>
+    `${path}?${others === '' ? '' : `${others}&`}start_index=${start}&records_per_page=${recordsPerPage}`
+  return {
+    status: 200,
+    message: `${shown} of ${total} records`,
+    total_records: total,
+    start_index: startIndex,
+    records_per_page: recordsPerPage,
+    links: {
+      ...(startIndex + recordsPerPage < total && { next: link(startIndex + recordsPerPage) }),
+      ...(startIndex > 0 && { prev: link(Math.max(0, startIndex - recordsPerPage)) }),
+    },
+  }
+}

@@ -1,0 +1,76 @@
+// Reading records: one, or a page of them. Each operation looks for faults in the order of the contract.
+
+import type { Database } from '../../database/database.ts'
+import type { Includes } from '../../database/reading/includes.ts'
+import type { PageQuery } from '../../database/reading/page-query.ts'
+import type { Lookups } from '../../database/reading/record-loader.ts'
+import type { Records } from '../../database/reading/records.ts'
+import { collectionText, recordText } from '../../model/representation.ts'
+import type { Resource } from '../../model/resource.ts'
+import { type ListQuery, parseListQuery, parseRecordQuery, type QueryLimits } from '../requests/query.ts'
+import { answerRead, assertAcceptsJson } from '../respond.ts'
+import { completeEtag, pageEtag, recordEtag } from './etags.ts'
+import { type Handler, notFound, pathId } from './handler.ts'
+import { listMeta } from './page-meta.ts'
+
+export interface ReadingDependencies {
+  readonly resource: Resource
+  readonly database: Database
+  readonly records: Records
+  readonly lookups: Lookups
+  /** Of the resource's relation, if it has one. */
+  readonly includes?: Includes | undefined
+  readonly limits: QueryLimits
+}
+
+export function createReadHandlers(dependencies: ReadingDependencies) {
+  const { resource, database, records, lookups, includes, limits } = dependencies
+
+  /** Rows and what they embed, of one moment. */
+  async function pageWithIncludes(query: PageQuery, from: Includes) {
+    const page = await records.page(query)
+    const included = await from.of(page.rows)
+    if (!included.includes(undefined)) return { ...page, included }
+    // Somebody changed one of the rows in between.
+    return database.snapshot(async trx => {
+      const still = await records.page(query, trx)
+      return { ...still, included: await from.within(trx, still.rows) }
+    })
+  }
+
+  async function readPage(query: ListQuery) {
+    if (query.include && includes !== undefined) return pageWithIncludes(query, includes)
+    return { ...(await records.page(query)), included: [] }
+  }
+
+  async function find(id: number, include: boolean): Promise<{ etag: string; text: string } | undefined> {
+    if (include && includes !== undefined) {
+      const complete = await lookups.findComplete(id)
+      if (complete === undefined) return undefined
+      const { row, included } = complete
+      return { etag: completeEtag(row), text: recordText(resource, row, included) }
+    }
+    const row = await lookups.find(id)
+    return row && { etag: recordEtag(row), text: recordText(resource, row) }
+  }
+
+  const list: Handler = async ctx => {
+    const query = parseListQuery(resource, ctx.querystring, limits)
+    assertAcceptsJson(ctx)
+    const { rows, total, included } = await readPage(query)
+    const texts = rows.map((row, at) => recordText(resource, row, included[at]))
+    const text = collectionText(resource.plural, texts, listMeta(ctx.path, query, texts.length, total))
+    answerRead(ctx, pageEtag(total, rows, query.include), text)
+  }
+
+  const get: Handler = async ctx => {
+    const id = pathId(resource, ctx.params.id)
+    const { include } = parseRecordQuery(resource, ctx.querystring)
+    assertAcceptsJson(ctx)
+    const found = await find(id, include)
+    if (found === undefined) throw notFound(resource, id)
+    answerRead(ctx, found.etag, found.text)
+  }
+
+  return { list, get }
+}

@@ -1,0 +1,42 @@
+// How far a load has come: one line on a terminal that is drawn again and again; elsewhere only what goes wrong.
+import type { WriteStream } from 'node:tty'
+import type { Tallies } from './importer.ts'
+
+const WIDTH = 30
+const CLEAR = '\r\u001b[K'
+
+export function createProgress(output: WriteStream) {
+  let bar = ''
+  let lastWait = ''
+
+  function draw(): void {
+    if (output.isTTY) output.write(CLEAR + bar)
+  }
+
+  /** A line above the bar. */
+  function print(line: string): void {
+    output.write(`${output.isTTY ? CLEAR : ''}${line}\n`)
+    draw()
+  }
+
+  return {
+    progress(share: number, { people, memberships }: Tallies): void {
+      const full = Math.round(share * WIDTH)
+      const done = people.created + people.unchanged + people.failed
+      const failed = people.failed + memberships.failed
+      lastWait = ''
+      bar = `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${Math.floor(share * 100)} %  ${done} people, ${failed} failures`
+      draw()
+    },
+    failed: (what: string, reason: string): void => print(`${what}: ${reason}`),
+    /** Said once, though many requests wait at a time. */
+    waiting(line: string): void {
+      if (line === lastWait) return
+      lastWait = line
+      print(line)
+    },
+    end(): void {
+      if (output.isTTY && bar !== '') output.write('\n')
+    },
+  }
+}

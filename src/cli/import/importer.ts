@@ -1,0 +1,134 @@
+// Brings people and groups in: what is there already stays as it is, so that loading again is safe. It takes the people
+// a batch at a time, however many there are.
+import type { Api, Entry } from './api-client.ts'
+import { quoted } from './quoted.ts'
+import type { Person, Source } from './source.ts'
+
+const BATCH = 500
+/** Requests at a time. */
+const PARALLEL = 16
+
+interface Tally {
+  created: number
+  unchanged: number
+  failed: number
+}
+export type Tallies = Readonly<Record<'people' | 'groups' | 'memberships', Tally>>
+
+export interface Observer {
+  /** @param share of the file that is done, 0 to 1 */
+  progress(share: number, tallies: Tallies): void
+  /** @param what failed, in words */
+  failed(what: string, reason: string): void
+}
+
+async function* batchesOf<T>(all: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T[]> {
+  let batch: T[] = []
+  for await (const one of all) {
+    batch.push(one)
+    if (batch.length < BATCH) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}
+
+async function inParallel<T>(items: readonly T[], work: (item: T, index: number) => Promise<void>) {
+  const left = items.entries()
+  const workers = Array.from({ length: PARALLEL }, async () => {
+    for (const [index, item] of left) await work(item, index)
+  })
+  await Promise.all(workers)
+}
+
+const isThere = (entry: Entry | undefined) => entry?.meta.code?.endsWith('_exists') === true
+
+const titleOf = ({ line, first_name, last_name }: Person) =>
+  `line ${line}: ${quoted(first_name)} ${quoted(last_name)}`
+
+/** @throws AwayError where the service is gone; what came in before stays */
+export async function load(source: Source, api: Api, observer: Observer): Promise<Tallies> {
+  const tally = (): Tally => ({ created: 0, unchanged: 0, failed: 0 })
+  const tallies: Tallies = { people: tally(), groups: tally(), memberships: tally() }
+  /** By name; a string is why there is none. */
+  const groups = new Map<string, number | string>()
+
+  /** @returns the id, or why there is none */
+  async function settle(
+    kind: 'users' | 'groups',
+    fields: Readonly<Record<string, string>>,
+    entry: Entry | undefined,
+  ): Promise<number | string> {
+    const { people, groups } = tallies
+    const counts = kind === 'users' ? people : groups
+    const id = isThere(entry) ? await api.find(kind, fields) : entry?.id
+    if (id === undefined) counts.failed++
+    else if (isThere(entry)) counts.unchanged++
+    else counts.created++
+    return id ?? entry?.meta.message ?? 'it was removed meanwhile'
+  }
+
+  async function addGroups(wanted: readonly string[]): Promise<void> {
+    const missing = [...new Set(wanted)].filter(name => !groups.has(name))
+    if (missing.length === 0) return
+    const fields = missing.map(name => ({ name }))
+    const { entries } = await api.create('/v1/groups', 'groups', fields)
+    await inParallel(fields, async (field, index) => {
+      const group = await settle('groups', field, entries[index])
+      groups.set(field.name, group)
+      if (typeof group === 'string') observer.failed(`group ${quoted(field.name)}`, group)
+    })
+  }
+
+  async function join(person: Person, id: number): Promise<void> {
+    const names = [...new Set(person.groups)]
+    const known = names.flatMap(name => {
+      const group = groups.get(name)
+      return typeof group === 'number' ? { name, id: group } : []
+    })
+    // Why there is no such group has been said.
+    tallies.memberships.failed += names.length - known.length
+    if (known.length === 0) return
+    const references = known.map(group => ({ id: group.id }))
+    const { entries, created } = await api.create(`/v1/users/${id}/groups`, 'groups', references)
+    const failures = entries.flatMap(({ meta }, index) =>
+      meta.status === 200
+        ? []
+        : { name: known[index]?.name ?? '', reason: meta.message ?? 'no reason is given' },
+    )
+    tallies.memberships.created += created
+    tallies.memberships.failed += failures.length
+    tallies.memberships.unchanged += entries.length - created - failures.length
+    // One line for each reason: there may be very many groups.
+    for (const reason of new Set(failures.map(failure => failure.reason))) {
+      const [first = '', ...others] = failures.flatMap(one => (one.reason === reason ? [one.name] : []))
+      const more = others.length > 0 ? ` and ${others.length} more` : ''
+      observer.failed(`${titleOf(person)}: group ${quoted(first)}${more}`, reason)
+    }
+  }
+
+  async function bringIn(persons: readonly Person[]): Promise<void> {
+    await addGroups(persons.flatMap(person => person.groups))
+    const fields = persons.map(({ first_name, last_name }) => ({ first_name, last_name }))
+    const { entries } = await api.create('/v1/users', 'users', fields)
+    await inParallel(persons, async (person, index) => {
+      const { first_name, last_name } = person
+      const id = await settle('users', { first_name, last_name }, entries[index])
+      if (typeof id === 'string') observer.failed(titleOf(person), id)
+      else await join(person, id)
+    })
+  }
+
+  await addGroups(source.groups)
+  for await (const batch of batchesOf(source.people)) {
+    const persons: Person[] = []
+    for (const one of batch)
+      if ('fault' in one) {
+        tallies.people.failed++
+        observer.failed(`line ${one.line}`, one.fault)
+      } else persons.push(one)
+    if (persons.length > 0) await bringIn(persons)
+    observer.progress(batch.at(-1)?.share ?? 1, tallies)
+  }
+  return tallies
+}

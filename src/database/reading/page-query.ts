@@ -1,0 +1,26 @@
+// What a request for a page of a collection asks for.
+
+export type Comparison =
+  | { readonly operator: 'equals' | 'differs' | 'above' | 'below'; readonly value: string | number }
+  | { readonly operator: 'prefix'; readonly value: string }
+  | { readonly operator: 'in'; readonly value: readonly (string | number)[] }
+  | { readonly operator: 'exists'; readonly value: boolean }
+
+/** A condition on a field of the resource itself, or, with `related`, of any one of those it is related to. */
+export interface Filter {
+  readonly related: boolean
+  readonly column: string
+  readonly comparison: Comparison
+}
+
+export interface SortKey {
+  readonly column: string
+  readonly descending: boolean
+}
+
+export interface PageQuery {
+  readonly filters: readonly Filter[]
+  readonly sort: readonly SortKey[]
+  readonly startIndex: number
+  readonly recordsPerPage: number
+}

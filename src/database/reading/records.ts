@@ -1,0 +1,76 @@
+// Reading records, by SQL that comes from their definition.
+import type { Knex } from 'knex'
+import type { Resource } from '../../model/resource.ts'
+import { type Row, readRow } from '../../model/row.ts'
+import { totalSql } from '../counting/totals.ts'
+import type { Database } from '../database.ts'
+import type { PageQuery } from './page-query.ts'
+import { type Shortcut, shortcutTo } from './page-seek.ts'
+import { applySort, idOfMatching, matching } from './predicates.ts'
+
+interface Page {
+  readonly rows: readonly Row[]
+  /** How many records there are in all, at the very moment the page was read. */
+  readonly total: number
+}
+
+export interface Records {
+  /** Those that there are, in no order. */
+  read(ids: readonly number[]): Promise<Row[]>
+  /** @param knex the transaction to read in, if it is not to be the moment of the call */
+  page(query: PageQuery, knex?: Knex): Promise<Page>
+}
+
+export function createRecords(database: Database, resource: Resource): Records {
+  const { plural: table } = resource
+  const { knex } = database
+  const fields = Object.keys(resource.fields)
+
+  /** The columns of a row, and the generation of what it may include, all of one moment. */
+  function columns(): (string | Knex.QueryBuilder)[] {
+    const generation = resource.relation?.to.generation
+    const own = ['id', 'version', ...fields].map(field => `${table}.${field}`)
+    return generation === undefined ? own : [...own, knex(generation).select('token').as('generation')]
+  }
+
+  const selectByIds = knex(table).select(columns()).whereIn('id', [0]).toSQL().sql
+
+  function pageStatement(query: PageQuery, on: Knex, { narrow, skip }: Shortcut = {}): Knex.QueryBuilder {
+    const id = idOfMatching(resource, query.filters)
+    const shown = matching(on, resource, query.filters)
+      .select({ id })
+      .limit(query.recordsPerPage)
+      .offset(skip ?? query.startIndex)
+    narrow?.(shown)
+    applySort(shown, table, query.sort, id)
+    // One statement sees one moment, so the total is that of the page. The rows themselves are read last, those that are
+    // shown alone: what is skipped is skipped in an index.
+    const page = on
+      .select('counted.total', ...columns())
+      .from(on.select(on.raw('? AS total', [totalSql(on, resource, query.filters)])).as('counted'))
+      .leftJoin(shown.as('shown'), on.raw('TRUE'))
+      .leftJoin(table, `${table}.id`, 'shown.id')
+    applySort(page, table, query.sort)
+    return page
+  }
+
+  function find(query: PageQuery, on: Knex | undefined): Promise<Record<string, unknown>[]> {
+    const known = shortcutTo(resource, query)
+    if (known === undefined)
+      return on === undefined ? database.run(knex => pageStatement(query, knex)) : pageStatement(query, on)
+    const both = async (trx: Knex) => pageStatement(query, trx, await known(trx))
+    return on === undefined ? database.snapshot(both) : both(on)
+  }
+
+  return {
+    async read(ids) {
+      return (await database.query(selectByIds, [ids])).map(readRow)
+    },
+
+    async page(query, on) {
+      const found = await find(query, on)
+      // A page past the end is one row that has nothing but the total.
+      return { total: Number(found[0]?.total), rows: found.filter(row => row.id !== null).map(readRow) }
+    },
+  }
+}

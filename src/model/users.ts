@@ -1,0 +1,16 @@
+// The resource "user".
+
+import { groups } from './groups.ts'
+import type { Resource } from './resource.ts'
+
+export const users: Resource = {
+  singular: 'user',
+  plural: 'users',
+  description: 'A person. No two have the same first and last name.',
+  fields: {
+    first_name: { maxCodePoints: 255, required: 'create', example: 'Ada' },
+    last_name: { maxCodePoints: 255, required: 'create', example: 'Lovelace' },
+  },
+  unique: ['first_name', 'last_name'],
+  relation: { name: 'groups', to: groups, table: 'memberships', ownKey: 'user_id', otherKey: 'group_id' },
+}

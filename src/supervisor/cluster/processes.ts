@@ -1,0 +1,216 @@
+// The workers' processes: does what the plan says, and records what becomes of it.
+import cluster from 'node:cluster'
+import { once } from 'node:events'
+import type { Scheduling } from '../../config/schema.ts'
+import type { Log } from '../../core/log.ts'
+import { type Beat, type Fact, readFact, type Wanted } from '../../core/messages.ts'
+import { after, emptyFleet, type Fleet, type FleetEvent, type Reload } from './fleet.ts'
+import { reclaimConnections } from './handover.ts'
+import { type Limits, plan, type Step } from './plan.ts'
+import { deathOf, type Handle, type WorkerView } from './worker-handle.ts'
+
+/** A healthy worker answers in a few, also on a busy machine; nobody should wait much longer for a hung one. */
+const ANSWER_MS = 1000
+
+export interface ClusterOptions {
+  readonly limits: Limits
+  /** Over this a worker is replaced, in good order. */
+  readonly memoryBytes: number
+  readonly scheduling: Scheduling
+  /** The file that a worker runs. */
+  readonly exec: string
+  readonly log: Log
+  /** What every worker that is not retiring should do now. */
+  wanted(number: number): Wanted
+  /** A worker has said how it is. @param before what it said last */
+  beat(now: Beat, before: Beat | undefined): void
+  /** A worker listens on every data port. */
+  listening(): void
+  /** The supervisor should end: nobody is left, or nobody comes up. */
+  end(exitCode: number, reason: string): never
+}
+
+export type Cluster = ReturnType<typeof createCluster>
+
+/** What is wanted of a worker that retires. */
+function closing(wanted: Wanted): Wanted {
+  const ports = Object.entries(wanted.ports).map(
+    ([label, { port }]) => [label, { port, state: 'closing' }] as const,
+  )
+  return { ...wanted, ports: Object.fromEntries(ports) }
+}
+
+export function createCluster(options: ClusterOptions) {
+  const { limits, log } = options
+  const handles = new Map<number, Handle>()
+  let fleet: Fleet = emptyFleet
+  let timer: NodeJS.Timeout | undefined
+  let awake = false
+  let lastRunMs = performance.now()
+  let told = 0
+  let reloaded = (_outcome: Reload): void => {}
+
+  function record(event: FleetEvent): void {
+    const before = fleet.reload
+    fleet = after(fleet, event, limits.workers, performance.now())
+    if (before.state === 'running' && fleet.reload.state !== 'running') reloaded(fleet.reload)
+    wake()
+  }
+
+  /** Looks at the plan soon: after the messages that have arrived, so that nobody is judged unheard. */
+  function wake(): void {
+    if (awake) return
+    awake = true
+    setImmediate(run)
+  }
+
+  function run(): void {
+    const nowMs = performance.now()
+    // Beats wake it all the time. If they did not, it was stopped itself, and heard nobody for that reason.
+    if (nowMs - lastRunMs > limits.silentMs / 2) record({ type: 'slept' })
+    lastRunMs = nowMs
+    for (;;) {
+      const { steps, wakeAtMs } = plan(fleet, limits, nowMs)
+      if (steps.length === 0) {
+        clearTimeout(timer)
+        if (wakeAtMs < Infinity) timer = setTimeout(wake, Math.ceil(wakeAtMs - nowMs))
+        break
+      }
+      for (const step of steps) perform(step)
+    }
+    awake = false
+  }
+
+  function perform(step: Step): void {
+    switch (step.do) {
+      case 'fork':
+        fork()
+        break
+      case 'retire':
+        log.info({ worker: handles.get(step.id)?.worker.process.pid }, 'a worker retires')
+        record({ type: 'retired', id: step.id })
+        tell(step.id)
+        break
+      case 'kill':
+        kill(step.id, step.reason)
+        break
+      case 'end':
+        options.end(step.exitCode, step.reason)
+    }
+  }
+
+  function kill(id: number, reason: string): void {
+    record({ type: 'killed', id })
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    log.error({ worker: handle.worker.process.pid, reason }, 'a worker is killed')
+    handle.killReason = reason
+    // Not worker.kill(), which waits for the worker to agree.
+    handle.worker.process.kill('SIGKILL')
+  }
+
+  function fork(): void {
+    const worker = cluster.fork()
+    handles.set(worker.id, { worker, startedMs: Date.now() })
+    reclaimConnections(worker, () =>
+      fleet.workers.some(({ id, state }) => state === 'ready' && isConnected(id)),
+    )
+    // Without a process there is no exit to wait for.
+    worker.on('error', error => {
+      log.error({ reason: error.message }, 'a worker is in trouble')
+      if (worker.process.pid === undefined) exited(worker.id, -1, null)
+    })
+    record({ type: 'forked', id: worker.id })
+  }
+
+  function heard(id: number, fact: Fact): void {
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    const withoutDatabase = fact.type === 'beat' && fact.databaseDownSinceMs !== undefined
+    const overweight = fact.type === 'beat' && fact.rssBytes > options.memoryBytes
+    record({ type: 'heard', id, withoutDatabase, overweight })
+    if (fact.type === 'hello') tell(id)
+    else if (fact.type === 'listening') {
+      record({ type: 'listening', id })
+      options.listening()
+    } else if (fact.type === 'beat') {
+      options.beat(fact, handle.beat)
+      handle.beat = fact
+    } else handle.fatal = fact
+  }
+
+  function exited(id: number, code: number, signal: string | null): void {
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    const death = deathOf(handle, code, signal)
+    const asked = fleet.stop !== undefined || stateOf(id) === 'retiring'
+    log[asked ? 'info' : 'warn'](
+      { worker: handle.worker.process.pid, reason: death.reason },
+      'a worker has ended',
+    )
+    handles.delete(id)
+    record({ type: 'exited', id, death })
+  }
+
+  const isConnected = (id: number) => handles.get(id)?.worker.isConnected() === true
+  const stateOf = (id: number) => fleet.workers.find(worker => worker.id === id)?.state
+
+  /**
+   * Says to a worker what is wanted of it; a worker that dies meanwhile needs not know.
+   * @returns the number of the message, which is in the beat that answers it
+   */
+  function tell(id: number): number {
+    const wanted = options.wanted(++told)
+    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? closing(wanted) : wanted, () => {})
+    return wanted.number
+  }
+
+  cluster.on('message', (worker, message) => {
+    const fact = readFact(message)
+    if (fact !== undefined) heard(worker.id, fact)
+  })
+  cluster.on('exit', (worker, code, signal) => exited(worker.id, code, signal))
+
+  return {
+    start(): void {
+      cluster.schedulingPolicy = options.scheduling === 'round-robin' ? cluster.SCHED_RR : cluster.SCHED_NONE
+      cluster.setupPrimary({ exec: options.exec, args: [] })
+      wake()
+    },
+    /** Says to all workers what is wanted now. */
+    tellAll(): void {
+      for (const id of handles.keys()) tell(id)
+    },
+    /** Has every worker that came up say how it is now; who does not in a moment stays as it was known. */
+    async refresh(): Promise<void> {
+      const signal = AbortSignal.timeout(ANSWER_MS)
+      const up = [...handles].filter(([id]) => stateOf(id) !== 'booting')
+      const answers = up.map(async ([id, handle]) => {
+        const number = tell(id)
+        // Another beat may be under way.
+        while ((handle.beat?.obeyed ?? 0) < number) await once(handle.worker, 'message', { signal })
+      })
+      await Promise.allSettled(answers)
+    },
+    /** Replaces every worker, one after another. Not while another reload is running. */
+    reload(): Promise<Reload> {
+      const outcome = new Promise<Reload>(resolve => {
+        reloaded = resolve
+      })
+      record({ type: 'reload' })
+      return outcome
+    },
+    stop: (delayMs: number) => record({ type: 'stop', delayMs }),
+    /** Ends the present wait of a stop. */
+    hurry: () => record({ type: 'hurry' }),
+    isReloading: () => fleet.reload.state === 'running',
+    isStopping: () => fleet.stop !== undefined,
+    workers: (): WorkerView[] =>
+      fleet.workers.flatMap(worker => {
+        const handle = handles.get(worker.id)
+        if (handle === undefined) return []
+        const { startedMs, beat } = handle
+        return [{ ...worker, pid: handle.worker.process.pid, startedMs, beat }]
+      }),
+  }
+}

@@ -1,0 +1,64 @@
+// What a control port serves beside the health checks, all of it read-only: the page for people, and what it lives on.
+import type { Health } from './health.ts'
+import { createHistory } from './history.ts'
+import { createMetrics, type MetricsSources } from './metrics.ts'
+import { createPage } from './status-page.ts'
+
+export interface Document {
+  /** Sent as JSON, unless it is text already. */
+  readonly body: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** By path. */
+export type Documents = Readonly<Record<string, () => Document | Promise<Document>>>
+
+export interface DocumentSources extends MetricsSources {
+  /** What a health check of the label is told. */
+  health(label: string): Health
+}
+
+export function createDocuments(labels: readonly string[], sources: DocumentSources): Documents {
+  const { status, totals, workers } = sources
+  const page = createPage()
+  const metrics = createMetrics(sources)
+  const history = createHistory(labels, () => ({
+    totals: totals(),
+    connections: Object.fromEntries(
+      Object.entries(status().ports).map(([label, { connections }]) => [label, connections]),
+    ),
+  }))
+
+  function recent() {
+    const pools = workers().flatMap(({ beat }) => beat?.pool ?? [])
+    const sum = (of: (pool: (typeof pools)[number]) => number) =>
+      pools.reduce((all, pool) => all + of(pool), 0)
+    return {
+      now: new Date().toISOString(),
+      interval_ms: history.intervalMs,
+      health: Object.fromEntries(labels.map(label => [label, sources.health(label)])),
+      ports: history.ports(),
+      cache: { hit_ratio: history.cacheHitRatio() },
+      pool: {
+        used: sum(({ used }) => used),
+        free: sum(({ free }) => free),
+        waiting: sum(({ waiting }) => waiting),
+        max: sum(({ max }) => max),
+      },
+      memory_bytes: {
+        supervisor: process.memoryUsage.rss(),
+        workers: Object.fromEntries(workers().map(({ pid, beat }) => [pid, beat?.rssBytes ?? 0])),
+      },
+    }
+  }
+
+  return {
+    '/': () => page,
+    '/status': () => ({ body: status() }),
+    '/history': () => ({ body: recent() }),
+    '/metrics': async () => ({
+      body: await metrics.text(),
+      headers: { 'Content-Type': metrics.contentType },
+    }),
+  }
+}

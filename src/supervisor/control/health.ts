@@ -1,0 +1,26 @@
+// What a health check is told about a port. Pure, and from memory: a check costs no I/O.
+import type { PortState } from '../port-states.ts'
+
+export interface Health {
+  readonly status: number
+  readonly code: 'no_worker' | 'no_database' | 'maintenance' | 'serving'
+  readonly message: string
+}
+
+export interface HealthFacts {
+  readonly state: PortState
+  /** Of each worker that serves the port: since when it has had no database, as `Date.now()`. */
+  readonly databaseDownSinceMs: readonly (number | undefined)[]
+}
+
+/** The first that applies, in the contract's order. */
+export function healthOf(label: string, facts: HealthFacts, databaseGraceMs: number, nowMs: number): Health {
+  const { state, databaseDownSinceMs } = facts
+  const lost = (sinceMs: number | undefined) => sinceMs !== undefined && nowMs - sinceMs > databaseGraceMs
+  if (databaseDownSinceMs.length === 0)
+    return { status: 503, code: 'no_worker', message: `no worker serves ${label}` }
+  if (databaseDownSinceMs.every(lost))
+    return { status: 503, code: 'no_database', message: 'no worker can reach the database' }
+  if (state !== 'serving') return { status: 404, code: 'maintenance', message: `${label} is ${state}` }
+  return { status: 200, code: 'serving', message: `${label} is serving` }
+}

@@ -1,0 +1,91 @@
+// The last minutes, second by second, for the status page.
+import { latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
+import type { ClusterTotals } from './traffic-totals.ts'
+
+const INTERVAL_MS = 1000
+const SAMPLES = 300
+/** Rates are means over so many intervals: beats do not arrive in step with them. */
+const WINDOW = 3
+
+interface Sample {
+  readonly totals: ClusterTotals
+  readonly connections: Readonly<Record<string, number>>
+}
+
+/** The latency that a share of the requests stayed under, taking those of a bucket as evenly spread; null for none. */
+export function percentileMs(latency: readonly number[], share: number): number | null {
+  const total = latency.reduce((sum, count) => sum + count, 0)
+  if (total === 0) return null
+  let left = total * share
+  for (const [at, count] of latency.entries()) {
+    const lower = latencyBoundsMs[at - 1] ?? 0
+    if (left <= count && count > 0) return lower + ((latencyBoundsMs[at] ?? lower) - lower) * (left / count)
+    left -= count
+  }
+  return latencyBoundsMs.at(-1) ?? null
+}
+
+function countOf({ responses }: TrafficTotals, outcomes: readonly string[]): number {
+  return outcomes.reduce((sum, outcome) => sum + (responses[outcome] ?? 0), 0)
+}
+
+const everything = ['2xx', '3xx', '4xx', '5xx', 'aborted']
+
+/** @param now tells the present sample */
+export function createHistory(labels: readonly string[], now: () => Sample) {
+  const samples: Sample[] = [now()]
+
+  const timer = setInterval(() => {
+    samples.push(now())
+    if (samples.length > SAMPLES + WINDOW) samples.shift()
+  }, INTERVAL_MS)
+  timer.unref()
+
+  /** One value for each of the last samples, from it and the one a window before it. */
+  function series<T>(value: (sample: Sample, before: Sample, seconds: number) => T): T[] {
+    return samples.slice(1).map((sample, index) => {
+      const first = Math.max(0, index + 1 - WINDOW)
+      return value(sample, samples[first] ?? sample, ((index + 1 - first) * INTERVAL_MS) / 1000)
+    })
+  }
+
+  function ofPort(label: string) {
+    const traffic = <T>(value: (now: TrafficTotals, before: TrafficTotals, seconds: number) => T) =>
+      series((sample, before, seconds) => {
+        const [latest, earlier] = [sample.totals.ports[label], before.totals.ports[label]]
+        return latest === undefined || earlier === undefined ? null : value(latest, earlier, seconds)
+      })
+    const rate = (outcomes: readonly string[]) =>
+      traffic(
+        (latest, earlier, seconds) => (countOf(latest, outcomes) - countOf(earlier, outcomes)) / seconds,
+      )
+    const percentile = (share: number) =>
+      traffic((latest, earlier) =>
+        percentileMs(
+          latest.latency.map((count, at) => count - (earlier.latency[at] ?? 0)),
+          share,
+        ),
+      )
+    return {
+      requests: rate(everything),
+      client_errors: rate(['4xx']),
+      server_errors: rate(['5xx']),
+      p50_ms: percentile(0.5),
+      p99_ms: percentile(0.99),
+      connections: series(sample => sample.connections[label] ?? 0),
+    }
+  }
+
+  function hitRatio(sample: Sample, before: Sample): number | null {
+    const hits = sample.totals.cache.hits - before.totals.cache.hits
+    const misses = sample.totals.cache.misses - before.totals.cache.misses
+    return hits + misses === 0 ? null : hits / (hits + misses)
+  }
+
+  return {
+    /** By label; oldest first, rates a second. */
+    ports: () => Object.fromEntries(labels.map(label => [label, ofPort(label)])),
+    cacheHitRatio: () => series(hitRatio),
+    intervalMs: INTERVAL_MS,
+  }
+}

@@ -1,0 +1,51 @@
+// What the whole cluster has answered: the sum over all workers, also over those that are gone.
+import { type Beat, latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
+
+export interface ClusterTotals {
+  /** By label. */
+  readonly ports: Readonly<Record<string, TrafficTotals>>
+  readonly cache: { readonly hits: number; readonly misses: number }
+}
+
+const noTraffic: TrafficTotals = {
+  responses: {},
+  latency: new Array<number>(latencyBoundsMs.length + 1).fill(0),
+  latencySumMs: 0,
+}
+
+/** `sum` and what `now` has more than `before`. */
+function advance(sum: TrafficTotals, now: TrafficTotals, before: TrafficTotals = noTraffic): TrafficTotals {
+  const responses = { ...sum.responses }
+  for (const [outcome, count] of Object.entries(now.responses))
+    responses[outcome] = (responses[outcome] ?? 0) + count - (before.responses[outcome] ?? 0)
+  return {
+    responses,
+    latency: now.latency.map((count, at) => (sum.latency[at] ?? 0) + count - (before.latency[at] ?? 0)),
+    latencySumMs: sum.latencySumMs + now.latencySumMs - before.latencySumMs,
+  }
+}
+
+export function createClusterTraffic(labels: readonly string[]) {
+  let totals: ClusterTotals = {
+    ports: Object.fromEntries(labels.map(label => [label, noTraffic])),
+    cache: { hits: 0, misses: 0 },
+  }
+
+  return {
+    /** @param before the same worker's last beat, whose counts are in the totals already */
+    beat(now: Beat, before: Beat | undefined): void {
+      const ports = { ...totals.ports }
+      for (const [label, traffic] of Object.entries(now.traffic))
+        ports[label] = advance(ports[label] ?? noTraffic, traffic, before?.traffic[label])
+      const { hits, misses } = totals.cache
+      totals = {
+        ports,
+        cache: {
+          hits: hits + now.cache.hits - (before?.cache.hits ?? 0),
+          misses: misses + now.cache.misses - (before?.cache.misses ?? 0),
+        },
+      }
+    },
+    totals: () => totals,
+  }
+}

@@ -1,0 +1,90 @@
+// Redis goes away, hangs and comes back: answers stay the same, in bounded time, and nothing is ever stale.
+import test from 'ava'
+import { expectOk } from '../support/expect.ts'
+import { createClient } from '../support/http.ts'
+import { createOperator } from '../support/operator.ts'
+import { ask, startService } from '../support/service.ts'
+import { openDoor } from '../support/tcp-proxy.ts'
+
+const redis = process.env.TEST_REDIS_URL
+if (redis === undefined) test('without a Redis it cannot go away', t => t.pass())
+else {
+  const door = await openDoor(redis)
+  const service = await startService({ env: { REDIS_URL: `redis://127.0.0.1:${door.port}` } })
+  const api = createClient(service.url)
+
+  test.after.always(async t => {
+    api.close()
+    door.close()
+    t.is(await service.stop(), 0)
+  })
+
+  test('includes are right and in time while Redis comes and goes', async t => {
+    t.timeout(60_000)
+    const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+    const group = await api.create('/v1/groups', { name: 'group 0' })
+    let isMember = false
+    for (let round = 1; round <= 64; round++) {
+      // Off and on, with reads and writes in each state; the last state is open again.
+      if (round % 4 === 1) [door.slam, door.open, door.block, door.open][((round - 1) / 4) % 4]?.()
+      const name = `group ${round}`
+      expectOk(t, await api.patch(`/v1/groups/${group}`, { name }))
+      if (round % 3 === 0) {
+        expectOk(
+          t,
+          isMember
+            ? await api.delete(`/v1/users/${user}/groups/${group}`)
+            : await api.post(`/v1/users/${user}/groups`, { id: group }),
+        )
+        isMember = !isMember
+      }
+      for (const path of [`/v1/users/${user}?include=groups`, '/v1/users?include=groups']) {
+        const began = Date.now()
+        const answer = await api.get(path)
+        expectOk(t, answer)
+        t.true(Date.now() - began < 3000, `${Date.now() - began} ms in round ${round}`)
+        const { groups } = answer.body.users?.[0] ?? answer.body
+        t.deepEqual(
+          groups?.map(one => one.name),
+          isMember ? [name] : [],
+          `round ${round}`,
+        )
+      }
+    }
+  })
+
+  test('a Redis that is not there at the start is told of once, and so is its coming', async t => {
+    const late = await openDoor(redis)
+    late.slam()
+    const { stop, log, ...other } = await startService({
+      env: { REDIS_URL: `redis://127.0.0.1:${late.port}`, LOG_LEVEL: 'info' },
+      config: { fleet: { beatMs: 50 } },
+    })
+    t.teardown(() => late.close())
+    t.teardown(stop)
+    const operator = createOperator(other)
+    await operator.until(status => status.redis === 'away')
+    t.is(log().match(/"level":40,.*"the cache is away: reads go to the database"/g)?.length, 1)
+    late.open()
+    await operator.until(status => status.redis === 'connected')
+    t.is(log().match(/"level":30,.*"the cache is there"/g)?.length, 1)
+    t.is(log().match(/the cache is away/g)?.length, 1)
+  })
+
+  test('a page without records asks Redis nothing, and does not count as its failure', async t => {
+    const { url, stop, ...other } = await startService({ config: { fleet: { beatMs: 50 } } })
+    t.teardown(stop)
+    const client = createClient(url)
+    t.teardown(() => client.close())
+    const operator = createOperator(other)
+    await operator.until(status => status.redis === 'connected')
+    for (let page = 0; page < 10; page++)
+      t.deepEqual((await client.get('/v1/users?include=groups')).body.users, [])
+    t.notRegex(other.log(), /the cache/)
+  })
+
+  test('the health check does not mind', async t => {
+    door.slam()
+    t.is((await ask(`${service.controlUrl}/healthcheck/http`))?.status, 200)
+  })
+}

@@ -1,0 +1,79 @@
+// Migrations on a database that is in use already: what is there is counted, also after a crash in the middle.
+import test from 'ava'
+import { createLog } from '../../src/core/log.ts'
+import { up } from '../../src/database/migrations/002-counts.ts'
+import { migrate } from '../../src/database/migrator.ts'
+import { openPool } from '../../src/database/pool.ts'
+import { runNode } from '../support/run-to-end.ts'
+import { createDatabase } from '../support/service.ts'
+
+const log = createLog('warn', 'test')
+
+test('records from before the counts are counted, once', async t => {
+  const url = await createDatabase()
+  const knex = openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  await knex('users').insert([1, 2, 2047, 2048, 9999].map(id => ({ id, first_name: `${id}`, version: id })))
+  await knex('groups').insert([1, 2].map(id => ({ id, name: `${id}`, version: id })))
+  await knex('memberships').insert([1, 2, 9999].map(user_id => ({ user_id, group_id: 2 })))
+  // As a crash behind the last step leaves it: all done, and none of it known.
+  await knex('knex_migrations').where({ name: '002-counts' }).delete()
+  await knex('count_changes').insert({ kind: 'users', slot: 0, amount: 7 })
+  t.deepEqual(await migrate(url, log), ['002-counts'])
+  const counted = await knex('counts').orderBy(['kind', 'slot']).select('kind', 'slot', 'amount')
+  t.deepEqual(
+    counted.map(row => ({ ...row })),
+    [
+      { kind: 'groups', slot: 0, amount: 2 },
+      { kind: 'groups.members', slot: 2, amount: 3 },
+      { kind: 'users', slot: 0, amount: 3 },
+      { kind: 'users', slot: 1, amount: 1 },
+      { kind: 'users', slot: 4, amount: 1 },
+    ],
+  )
+  t.deepEqual(await knex('count_changes'), [])
+  await up(knex)
+  t.deepEqual(
+    (await knex('counts').sum('amount as all')).map(row => Number(row.all)),
+    [10],
+  )
+})
+
+test('npm run migrate says in one line what it has done, or what to do', async t => {
+  const server = new URL(process.env.TEST_DATABASE_URL ?? '')
+  const knex = openPool(server.href, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  await knex.raw('CREATE DATABASE for_migrate')
+  await knex.raw("CREATE USER poor@localhost IDENTIFIED BY 'secret'")
+  await knex.raw('GRANT SELECT ON for_migrate.* TO poor@localhost')
+
+  const migrateAs = (user: string, change: (url: URL) => void = () => {}) => {
+    const url = new URL(server)
+    url.username = user
+    url.password = user === 'poor' ? 'secret' : ''
+    url.pathname = '/for_migrate'
+    change(url)
+    return runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url.href })
+  }
+  const refused =
+    /^users-api: the database refuses to be migrated \(\w+ (command )?denied .*\): correct DATABASE_URL, .*\n$/
+  for (const user of ['poor', 'nobody']) {
+    const { code, stdout, stderr } = await migrateAs(user)
+    t.deepEqual([code, stdout], [1, ''])
+    t.regex(stderr, refused)
+    t.notRegex(stderr, /create table|secret/i)
+  }
+  const away = await migrateAs('root', url => {
+    url.search = ''
+    url.port = '9'
+  })
+  t.deepEqual([away.code, away.stdout], [1, ''])
+  t.regex(
+    away.stderr,
+    /^users-api: the database cannot be reached \(.*\): start it, or correct DATABASE_URL\n$/,
+  )
+
+  const done = await migrateAs('root')
+  t.regex(done.stdout, /^users-api: applied 001-[^\n]*\n$/)
+  t.like(await migrateAs('root'), { code: 0, stdout: 'users-api: the database is up to date\n' })
+})

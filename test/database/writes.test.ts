@@ -1,0 +1,187 @@
+// Gathered writes against a real database: whatever arrives together, each write has an outcome that the table confirms.
+import test from 'ava'
+import fc from 'fast-check'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createCounts } from '../../src/database/counting/counts.ts'
+import { createDatabase } from '../../src/database/database.ts'
+import { createRecords } from '../../src/database/reading/records.ts'
+import { createWrites } from '../../src/database/writing/writes.ts'
+import { groups } from '../../src/model/groups.ts'
+import type { Row } from '../../src/model/row.ts'
+import { users } from '../../src/model/users.ts'
+import { createDatabase as createTestDatabase } from '../support/service.ts'
+
+const config = await loadConfig()
+const url = await createTestDatabase()
+const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const counts = createCounts(database)
+const writes = createWrites(database, counts, users)
+const records = createRecords(database, users)
+test.after.always(() => database.close())
+
+const namesOf = ({ first_name, last_name }: Record<string, unknown>) =>
+  JSON.stringify([first_name, last_name])
+
+// Few names, so that they collide.
+const name = fc.constantFrom('a', 'A', 'b', 'b ', 'é')
+
+test.serial(
+  'creates that arrive together: one row for each distinct pair, and its own id for who made it',
+  async t => {
+    const entries = fc.array(fc.record({ first_name: name, last_name: name }), { maxLength: 30 })
+    const property = fc.asyncProperty(entries, async pairs => {
+      await database.knex('users').delete()
+      const created = await Promise.all(pairs.map(pair => writes.create(pair)))
+      const made = created.filter(row => row !== undefined)
+      t.deepEqual(made.map(namesOf).sort(), [...new Set(pairs.map(namesOf))].sort())
+      const stored = await records.read(made.map(({ id }) => id).concat(0))
+      t.deepEqual(
+        new Map(stored.map(row => [row.id, namesOf(row)])),
+        new Map(made.map(row => [row.id, namesOf(row)])),
+      )
+    })
+    await fc.assert(property, { numRuns: 60 })
+  },
+)
+
+test.serial(
+  'changes that arrive together: the table has what the last success of each record says',
+  async t => {
+    const value = fc.oneof(name, fc.constant(null))
+    const values = fc.record({ first_name: value, last_name: value }, { requiredKeys: [] })
+    const change = fc.record({ which: fc.nat(6), values, onlyFirst: fc.boolean() })
+    const plan = fc.array(change, { minLength: 1, maxLength: 25 })
+    const property = fc.asyncProperty(plan, async changes => {
+      await database.knex('users').delete()
+      const rows = await writes.createAll(
+        ['1', '2', '3', '4', '5'].map(last_name => ({ first_name: 'x', last_name })),
+      )
+      // Two of the seven are nobody's ids.
+      const ids = [...rows.map(row => row?.id ?? 0), 2 ** 53 - 1, 2 ** 53 - 2]
+      const outcomes = await Promise.all(
+        changes.map(({ which, values, onlyFirst }) => {
+          const read = rows[which]?.version
+          return writes.update(ids[which] ?? 0, values, onlyFirst ? version => version === read : undefined)
+        }),
+      )
+      const expected = new Map<number, Row>(rows.flatMap(row => (row === undefined ? [] : [[row.id, row]])))
+      const changed = new Set<number>()
+      for (const [at, { which, values, onlyFirst }] of changes.entries()) {
+        const outcome = outcomes[at]
+        t.is(outcome === undefined, which > 4)
+        t.is(outcome === 'changed', onlyFirst && changed.has(which))
+        if (typeof outcome !== 'object') continue
+        changed.add(which)
+        t.like(outcome, { ...values, id: ids[which] ?? 0 })
+        expected.set(outcome.id, outcome)
+      }
+      const stored = await records.read(ids)
+      for (const row of stored) t.like(row, { version: expected.get(row.id)?.version ?? 0 }, namesOf(row))
+      const complete = stored.filter(row => row.first_name !== null && row.last_name !== null).map(namesOf)
+      t.is(new Set(complete).size, complete.length)
+    })
+    await fc.assert(property, { numRuns: 100 })
+  },
+)
+
+test.serial('a change that the unique index refuses changes nothing, and fails nobody beside it', async t => {
+  await database.knex('users').delete()
+  const [one, two, three] = await writes.createAll(
+    ['1', '2', '3'].map(last_name => ({ first_name: 'x', last_name })),
+  )
+  const outcomes = await Promise.all([
+    writes.update(one?.id ?? 0, { first_name: 'y' }),
+    writes.update(two?.id ?? 0, { last_name: '3' }),
+    writes.update(three?.id ?? 0, { first_name: 'z', last_name: null }),
+  ])
+  t.like(outcomes[0], { first_name: 'y', last_name: '1' })
+  t.true(outcomes[1] === 'exists')
+  t.like(outcomes[2], { first_name: 'z', last_name: null })
+})
+
+/** Twenty people, and a transaction of somebody else's that has locked the third of them. */
+async function holdThird() {
+  await database.knex('users').delete()
+  const made = await writes.createAll(
+    Array.from({ length: 20 }, (_, index) => ({ first_name: 'x', last_name: `${index + 1}` })),
+  )
+  const ids = made.map(row => row?.id ?? 0)
+  const third = ids[2] ?? 0
+  const holder = await database.knex.transaction()
+  await holder('users').where({ id: third }).forUpdate()
+  return { holder, third, others: ids.filter(id => id !== third) }
+}
+
+test.serial('a row that somebody holds is waited for by those alone who change it', async t => {
+  const { holder, third, others } = await holdThird()
+  const nobody = 2 ** 53 - 1
+  const change = (id: number, first_name: string) => writes.update(id, { first_name })
+  const waiting: ReturnType<typeof change>[] = []
+  for (const first_name of ['y', 'z']) {
+    waiting.push(change(third, first_name))
+    const outcomes = others.map(id => change(id, first_name))
+    t.is(await change(nobody, first_name), undefined)
+    for (const outcome of await Promise.all(outcomes)) t.like(outcome, { first_name })
+  }
+  waiting.push(writes.update(third, { first_name: 'no' }, () => false))
+  await holder.rollback()
+  const [y, z, no] = await Promise.all(waiting)
+  t.like(y, { first_name: 'y', last_name: '3' })
+  t.like(z, { first_name: 'z', last_name: '3' })
+  t.is(no, 'changed')
+  const [stored] = await records.read([third])
+  t.true([y, z].some(row => typeof row === 'object' && row.version === stored?.version))
+  t.like(await change(third, 'free again'), { first_name: 'free again' })
+})
+
+test.serial('a row that somebody removes while it is waited for is no longer there', async t => {
+  const { holder, third, others } = await holdThird()
+  const waiting = writes.update(third, { first_name: 'y' })
+  t.like(await writes.update(others[0] ?? 0, { first_name: 'y' }), { first_name: 'y' })
+  await holder('users').where({ id: third }).delete()
+  await holder.commit()
+  t.is(await waiting, undefined)
+})
+
+/** Writes whose patience is short. */
+function createHasty() {
+  const hasty = createDatabase({ ...config.database, url, queryTimeoutMs: 1000 }, createLog('silent', 'test'))
+  return { ...createWrites(hasty, counts, users), close: hasty.close }
+}
+
+test.serial('who waits for a row for too long is told to come back', async t => {
+  const { holder, third } = await holdThird()
+  const { update, close } = createHasty()
+  await t.throwsAsync(update(third, { first_name: 'y' }), { code: 'unavailable' })
+  await holder.rollback()
+  t.like(await update(third, { first_name: 'y' }), { first_name: 'y' })
+  await close()
+})
+
+test.serial('who changes nearly all of a small table locks nothing else of it', async t => {
+  const { holder, others } = await holdThird()
+  const { update, close } = createHasty()
+  for (const row of await Promise.all(others.map(id => update(id, { first_name: 'y' }))))
+    t.like(row, { first_name: 'y' })
+  await holder.rollback()
+  await close()
+})
+
+test.serial('only what changes a group takes the includes out of the cache', async t => {
+  const groupWrites = createWrites(database, counts, groups)
+  const token = async () => (await database.knex('group_generation').first('token')).token
+  const [one] = await groupWrites.createAll([{ name: 'one' }, { name: 'two' }])
+  const before = await token()
+  t.is(await groupWrites.update(2 ** 53 - 1, { name: 'x' }), undefined)
+  t.true((await groupWrites.update(one?.id ?? 0, { name: 'two' })) === 'exists')
+  t.is(await groupWrites.update(one?.id ?? 0, { name: 'x' }, () => false), 'changed')
+  t.is(await groupWrites.remove(2 ** 53 - 1), undefined)
+  t.is(await groupWrites.remove(one?.id ?? 0, () => false), 'changed')
+  t.is(await token(), before)
+  await groupWrites.update(one?.id ?? 0, { name: 'uno' })
+  const renamed = await token()
+  t.not(renamed, before)
+  t.is(await groupWrites.remove(one?.id ?? 0), 'removed')
+  t.not(await token(), renamed)
+})

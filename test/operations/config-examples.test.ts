@@ -1,0 +1,146 @@
+// The operators' kit in config/, each file by the tool that it is for, and the names of the metrics by the metrics.
+import { spawn } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import test from 'ava'
+import { findProgram } from '../../src/cli/private-servers/programs.ts'
+import { kitFile, runTool } from '../support/config-tools.ts'
+import { claimPorts } from '../support/ports.ts'
+import { ask, startService } from '../support/service.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const service = await startService()
+const folder = await mkdtemp(join(tmpdir(), 'users-api-kit-'))
+
+interface Dashboard {
+  panels: { title: string; targets: { expr: string }[] }[]
+}
+const dashboard: Dashboard = JSON.parse(await readFile(kitFile('monitoring/grafana.json'), 'utf8'))
+const queries = dashboard.panels.flatMap(panel => panel.targets.map(target => target.expr))
+const alerts = await readFile(kitFile('monitoring/alerts.yml'), 'utf8')
+
+test.after.always(async () => {
+  await service.stop()
+  await rm(folder, { recursive: true })
+})
+
+test('HAProxy takes its file', async t => {
+  await runTool(t, 'haproxy', ['-c', '-f', kitFile('haproxy.cfg')])
+  t.pass()
+})
+
+test('nginx takes its file, and leaves out an instance that is gone', async t => {
+  const claim = await claimPorts()
+  t.teardown(claim.release)
+  const file = join(folder, 'nginx.conf')
+  const text = await readFile(kitFile('nginx.conf'), 'utf8')
+  await writeFile(
+    file,
+    text
+      .replace('10.0.0.1:80', `127.0.0.1:${claim.first + 1}`)
+      .replace('10.0.0.2:80', `127.0.0.1:${service.port('http')}`)
+      .replace('listen 80', `listen 127.0.0.1:${claim.first}`),
+  )
+  const args = ['-e', 'stderr', '-p', folder, '-c', file]
+  if ((await runTool(t, 'nginx', ['-t', ...args])) === undefined) {
+    t.pass()
+    return
+  }
+  const nginx = spawn((await findProgram(['nginx'])) ?? '', [...args, '-g', 'daemon off;'], {
+    stdio: 'ignore',
+  })
+  t.teardown(() => nginx.kill('SIGTERM'))
+  const url = `http://127.0.0.1:${claim.first}/v1/users`
+  while ((await ask(url)) === undefined) t.is(nginx.exitCode, null)
+  for (let requests = 0; requests < 10; requests++) t.is((await ask(url))?.status, 200)
+})
+
+test('systemd takes the unit', async t => {
+  const text = await readFile(kitFile('users-api.service'), 'utf8')
+  const file = join(folder, 'users-api.service')
+  await writeFile(file, text.replaceAll('/opt/users-api', root.replace(/\/$/, '')))
+  const said = await runTool(t, 'systemd-analyze', ['verify', file])
+  // It exits with 0 in spite of an unknown setting.
+  t.notRegex(said ?? '', /users-api\.service/)
+})
+
+test('Prometheus takes its file and the rules, and every query of the dashboard', async t => {
+  await runTool(t, 'promtool', ['check', 'config', kitFile('monitoring/prometheus.yml')])
+  const rules = queries.map((expr, index) => ({
+    record: `query_${index}`,
+    expr: expr.replaceAll('$__rate_interval', '1m').replaceAll('$instance', '.*'),
+  }))
+  const file = join(folder, 'queries.json')
+  await writeFile(file, JSON.stringify({ groups: [{ name: 'queries', rules }] }))
+  await runTool(t, 'promtool', ['check', 'rules', file])
+  t.true(rules.length > 10)
+})
+
+test('the rules raise an alarm when they should, and none when they should not', async t => {
+  const series = (name: string, values: string) => ({ series: name, values })
+  const alarm = (alertname: string, eval_time: string, labels: object | null) => ({
+    alertname,
+    eval_time,
+    exp_alerts: labels === null ? [] : [{ exp_labels: labels }],
+  })
+  const page = { severity: 'page', instance: 'a:81' }
+  const tests = [
+    {
+      interval: '1m',
+      input_series: [
+        series('up{job="users-api", instance="a:81"}', '1x10 0x10'),
+        series('users_api_worker_database_up{instance="a:81", worker="1"}', '0x20'),
+        series('users_api_worker_database_up{instance="a:81", worker="2"}', '1x10 0x10'),
+        series('http_responses_total{instance="a:81", port="http", code="2xx"}', '0+99x20'),
+        series('http_responses_total{instance="a:81", port="http", code="5xx"}', '0x10 0+99x10'),
+        series('users_api_port_state{instance="a:81", port="http", state="drained"}', '1x90'),
+        series('users_api_port_state{instance="a:81", port="http", state="serving"}', '0x90'),
+      ],
+      alert_rule_test: [
+        alarm('UsersApiDown', '10m', null),
+        alarm('UsersApiDown', '15m', { ...page, job: 'users-api' }),
+        alarm('UsersApiNoDatabase', '10m', null),
+        alarm('UsersApiNoDatabase', '15m', page),
+        alarm('UsersApiErrors', '10m', null),
+        alarm('UsersApiErrors', '20m', page),
+        alarm('UsersApiForgottenMaintenance', '59m', null),
+        alarm('UsersApiForgottenMaintenance', '61m', { severity: 'ticket', instance: 'a:81', port: 'http' }),
+      ],
+    },
+  ]
+  const file = join(folder, 'alerts-test.json')
+  // Their texts are for people: only which alarm is raised, and for what, is looked at.
+  const bare = join(folder, 'alerts.yml')
+  await writeFile(bare, alerts.replaceAll(/^ {8}annotations:\n.*\n/gm, ''))
+  await writeFile(file, JSON.stringify({ rule_files: [bare], tests }))
+  await runTool(t, 'promtool', ['test', 'rules', file])
+  t.notRegex(await readFile(bare, 'utf8'), /annotations/)
+})
+
+test('every metric that a panel or a rule names is one of ours', async t => {
+  await ask(`${service.url}/v1/users/1?include=groups`)
+  const text = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''
+  const known = new Set(
+    [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name = '', type]) =>
+      type === 'histogram' ? ['_bucket', '_sum', '_count'].map(part => name + part) : [name],
+    ),
+  )
+  const named = new Set(
+    [...queries, alerts].flatMap(query => query.match(/\b(http|users_api|process|nodejs)_\w+/g) ?? []),
+  )
+  t.true(named.size >= 10)
+  for (const name of named) t.true(known.has(name), name)
+})
+
+test('no file of the kit can be taken for settings, whatever the name of the machine', async t => {
+  // node-config reads every file here that is named like the machine and has an ending that it knows.
+  const files = await readdir(kitFile(''))
+  t.deepEqual(
+    files.filter(name => !/\.(cfg|conf|service)$/.test(name) && name !== 'monitoring').sort(),
+    ['custom-environment-variables', 'default', 'development', 'production', 'test'].map(
+      name => `${name}.json`,
+    ),
+  )
+})

@@ -1,0 +1,445 @@
+// Real processes: health checks, workers that die or hang, stops, and a supervisor that is killed.
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import net from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import test, { type ExecutionContext } from 'ava'
+import { check, createOperator, isAlive } from '../support/operator.ts'
+import { claimPorts } from '../support/ports.ts'
+import { connect } from '../support/raw.ts'
+import { ask, createDatabase, type ServiceOptions, startService } from '../support/service.ts'
+import { openDoor } from '../support/tcp-proxy.ts'
+
+const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
+const body = () => JSON.stringify({ name: randomUUID() })
+const post = `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body().length}\r\n\r\n`
+const database = await createDatabase()
+
+async function start(t: ExecutionContext, options: ServiceOptions = {}) {
+  const service = await startService({ database, ...options })
+  t.teardown(() => service.stop())
+  return { service, operator: createOperator(service), open: () => connect(service.port('http')) }
+}
+
+test.serial(
+  'health checks: any control port answers for any label, GET and HEAD, and nothing else',
+  async t => {
+    const { operator } = await start(t)
+    for (const at of ['http', 'https'])
+      for (const label of ['http', 'https']) {
+        const answer = await check(operator.controlPort(at), `/healthcheck/${label}?by=haproxy`)
+        t.like(answer, { status: 200, code: 'serving', headers: { 'cache-control': 'no-store' } })
+        t.deepEqual(answer !== 'refused' && JSON.parse(answer.text), {
+          meta: { status: 200, message: `${label} is serving`, code: 'serving' },
+        })
+      }
+    const port = operator.controlPort('http')
+    const head = await check(port, '/healthcheck/http', { method: 'HEAD' })
+    t.like(head, { status: 200, text: '', headers: { 'content-length': '68' } })
+    for (const path of ['/healthcheck/htp', '/healthcheck/', '/healthcheck', '/x', '/healthcheck/http/']) {
+      const answer = await check(port, path)
+      t.like(answer, { status: 400, code: 'port_not_found' }, path)
+      t.regex(answer === 'refused' ? '' : answer.text, /\/healthcheck\/http, \/healthcheck\/https/)
+    }
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+      const answer = await check(port, '/healthcheck/http', { method })
+      t.like(answer, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET, HEAD' } }, method)
+    }
+  },
+)
+
+test.serial(
+  'health checks: HTTP/1.0, connections that only open, resets and rubbish are all the same to it',
+  async t => {
+    const { operator } = await start(t)
+    const port = operator.controlPort('http')
+    const old = await connect(port)
+    old.write('GET /healthcheck/http HTTP/1.0\r\n\r\n')
+    await old.closed
+    t.regex(old.text(), /^HTTP\/1.1 200 OK/)
+    for (const part of ['', 'GET /healthcheck/http HTTP/1.0\r\n\r\n', 'GET /hea', '\0\0\0']) {
+      const probe = net.connect(port, '127.0.0.1')
+      await once(probe, 'connect')
+      probe.write(part)
+      probe.resetAndDestroy()
+    }
+    t.is(await operator.health('http'), 200)
+  },
+)
+
+test.serial('control ports: what is no request of theirs is told so in JSON', async t => {
+  const { operator } = await start(t)
+  const ask = async (text: string) => {
+    const client = await connect(operator.controlPort('http'))
+    client.write(text)
+    await client.closed
+    return client.text()
+  }
+  const long = 'a'.repeat(20_000)
+  const cases: [string, number, string][] = [
+    ['zzz\r\n\r\n', 400, 'malformed_request'],
+    [`GET / HTTP/1.1\r\nLong: ${long}\r\n\r\n`, 431, 'headers_too_large'],
+    [`GET /${long} HTTP/1.1\r\n\r\n`, 414, 'uri_too_long'],
+    ['CONNECT a:1 HTTP/1.1\r\n\r\n', 405, 'method_not_allowed'],
+    ['GET /healthcheck/http HTTP/1.1\r\nExpect: foo\r\n\r\n', 417, 'expectation_failed'],
+    ['GET /x HTTP/1.0\r\n\r\n', 400, 'port_not_found'],
+  ]
+  for (const [request, status, code] of cases) {
+    const [head = '', body = ''] = (await ask(request)).split('\r\n\r\n')
+    t.regex(head, new RegExp(`^HTTP/1.1 ${status} `), request.slice(0, 40))
+    const { meta } = JSON.parse(body)
+    t.like(meta, { status, code })
+    t.is(/^Request-Id: (.*)$/m.exec(head)?.[1]?.trim(), meta.request_id)
+  }
+  t.regex(await ask('GET /x HTTP/1.0\r\nRequest-Id: mine\r\n\r\n'), /"request_id":"mine"/)
+  t.regex(await ask('GET http://127.0.0.1:1/healthcheck/http HTTP/1.0\r\n\r\n'), /"code":"serving"/)
+  t.regex(await ask('GET HTTP://a?x HTTP/1.0\r\n\r\n'), /<!doctype html>/i)
+})
+
+test.serial('who checks is shown: address, time, answer and what HAProxy says of the server', async t => {
+  const { operator } = await start(t)
+  const headers = { 'X-Haproxy-Server-State': 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0' }
+  await check(operator.controlPort('https'), '/healthcheck/http', { headers })
+  const { ports } = await operator.status()
+  t.like(ports.http?.checkers[0], {
+    address: '127.0.0.1',
+    status: 200,
+    server_state: headers['X-Haproxy-Server-State'],
+  })
+  t.deepEqual(ports.https?.checkers, [])
+  t.like(ports.http, { state: 'serving', mode: null, by: 'start', connections: 0, in_flight: 0 })
+})
+
+test.serial('a worker that dies is replaced, and a worker that hangs too', async t => {
+  const { service, operator, open } = await start(t, {
+    workers: 2,
+    config: { fleet: { beatMs: 100, silentMs: 3000 } },
+  })
+  for (const signal of ['SIGKILL', 'SIGSEGV', 'SIGSTOP'] as const) {
+    const [victim = 0, other = 0] = await service.workers()
+    process.kill(victim, signal)
+    const { workers } = await operator.until(
+      ({ workers }) =>
+        workers.every(({ pid }) => pid !== victim) && workers.filter(w => w.state === 'ready').length === 2,
+    )
+    t.true(
+      workers.some(({ pid }) => pid === other),
+      `${signal} is the business of one worker`,
+    )
+    t.false(isAlive(victim))
+    const client = await open()
+    client.write(get)
+    t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  }
+})
+
+for (const scheduling of ['shared', 'round-robin'])
+  test.serial(
+    `${scheduling}: a connection on its way to a worker that dies goes to another one, or is closed`,
+    async t => {
+      const { service, operator, open } = await start(t, { workers: 2, config: { fleet: { scheduling } } })
+      const [victim = 0] = await service.workers()
+      process.kill(victim, 'SIGSTOP')
+      const clients = await Promise.all(Array.from({ length: 4 }, open))
+      for (const client of clients) client.write(get)
+      process.kill(victim, 'SIGKILL')
+      for (const client of clients) t.regex(await client.answer(), /^HTTP\/1.1 200/)
+
+      await operator.until(
+        ({ workers }) =>
+          workers.every(({ pid }) => pid !== victim) && workers.filter(w => w.state === 'ready').length === 2,
+      )
+      const pids = await service.workers()
+      for (const pid of pids) process.kill(pid, 'SIGSTOP')
+      const untaken = await Promise.all(Array.from({ length: 4 }, open))
+      for (const client of untaken) client.write(get)
+      for (const pid of pids) process.kill(pid, 'SIGKILL')
+      await Promise.all(untaken.map(client => client.closed))
+    },
+  )
+
+test.serial('workers leave signals to the supervisor', async t => {
+  const { service, open } = await start(t)
+  const [worker = 0] = await service.workers()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(worker, signal)
+  const client = await open()
+  client.write(get)
+  t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  t.deepEqual(await service.workers(), [worker])
+})
+
+test.serial('with no worker left a check says so', async t => {
+  const { service, operator } = await start(t)
+  const [worker = 0] = await service.workers()
+  process.kill(worker, 'SIGKILL')
+  const codes = new Set<string | undefined>()
+  for (;;) {
+    const answer = await check(operator.controlPort('http'), '/healthcheck/http')
+    if (answer === 'refused') throw new Error('refused')
+    codes.add(answer.code)
+    if (answer.status === 200 && codes.has('no_worker')) break
+  }
+  t.deepEqual(
+    [...codes].filter(code => code !== 'serving'),
+    ['no_worker'],
+  )
+})
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  test.serial(
+    `${signal}: maintenance first, then no more connections, requests end with their answers, exit 0`,
+    async t => {
+      const { service, operator, open } = await start(t, { workers: 2, config: { drain: { delayMs: 3000 } } })
+      const slow = await open()
+      slow.write(post)
+      await operator.until(({ ports }) => ports.http?.in_flight === 1)
+      const startMs = performance.now()
+      service.supervisor.kill(signal)
+      await operator.until(
+        ({ ports }) => ports.http?.state === 'draining' && ports.https?.state === 'drained',
+      )
+      t.is(await operator.health('http'), 404)
+      t.is(await operator.health('https', 'http'), 404)
+      const late = await open()
+      late.write(get)
+      t.regex(await late.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+
+      await operator.until(({ workers }) => workers.every(({ state }) => state === 'retiring'))
+      t.true(performance.now() - startMs >= 3000, 'the drain delay')
+      // The workers hear of it a moment after the supervisor says so.
+      const openAgain = async () => {
+        for (;;) (await open()).socket.destroy()
+      }
+      await t.throwsAsync(openAgain(), { code: 'ECONNREFUSED' })
+      t.is(await operator.health('http'), 404, 'no alarm while the last request is served')
+      slow.write(body())
+      t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+      t.is(await service.exited, 0)
+      t.is(await operator.health('http'), 'refused')
+    },
+  )
+
+test.serial('a second signal skips the delay, a third one the requests', async t => {
+  const { service, operator, open } = await start(t, {
+    config: { drain: { delayMs: 60_000, deadlineMs: 60_000 } },
+  })
+  const slow = await open()
+  slow.write(post)
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  service.supervisor.kill('SIGTERM')
+  await operator.until(({ ports }) => ports.http?.state === 'draining')
+  service.supervisor.kill('SIGTERM')
+  await operator.until(({ workers }) => workers[0]?.state === 'retiring')
+  t.false(slow.isClosed())
+  service.supervisor.kill('SIGTERM')
+  t.is(await service.exited, 0)
+  await slow.closed
+})
+
+test.serial('a stop ends at the deadline, whatever is open', async t => {
+  const { service, operator, open } = await start(t, { config: { drain: { deadlineMs: 800 } } })
+  const slow = await open()
+  slow.write(post)
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  const startMs = performance.now()
+  service.supervisor.kill('SIGTERM')
+  t.is(await service.exited, 0)
+  t.true(performance.now() - startMs >= 800)
+})
+
+test.serial('a killed supervisor leaves no orphan and no half answer', async t => {
+  const { service, operator, open } = await start(t, { workers: 2 })
+  const slow = await open()
+  slow.write(post)
+  const idle = await open()
+  await operator.until(({ ports }) => ports.http?.in_flight === 1 && ports.http.connections === 2)
+  const workers = await service.workers()
+  service.supervisor.kill('SIGKILL')
+  t.is(await service.exited, 'SIGKILL')
+  await idle.closed
+  // Whoever still gets in, before the last worker has noticed, is let go in good order.
+  const refused = async () => {
+    for (;;) await (await open()).closed
+  }
+  await t.throwsAsync(refused, { code: 'ECONNREFUSED' })
+  slow.write(body())
+  t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  await slow.closed
+  while (workers.some(isAlive)) await new Promise(setImmediate)
+  t.pass()
+})
+
+/** Kills a supervisor when its two workers have nothing left to do but to listen; gives what they say then. */
+async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJS.ProcessEnv) {
+  const child = spawn(process.execPath, ['dist/supervisor.js'], {
+    env: {
+      ...process.env,
+      NODE_ENV: 'test',
+      DATABASE_URL: database,
+      NODE_CONFIG: JSON.stringify({ workers: 2, ports: [{ label: 'http', port, protocol: 'http' }] }),
+      ...env,
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', text => (errors += text))
+  const operator = createOperator({ supervisor: child, port: () => port })
+  while ((await operator.health('http')) === 'refused') await delay(10)
+  const metrics = async () => (await ask(`http://127.0.0.1:${port + 1}/metrics`))?.text ?? ''
+  while ((await metrics()).match(/^users_api_worker_database_up.* 1$/gm)?.length !== 2) await delay(10)
+  const { workers } = await operator.status()
+  child.kill('SIGKILL')
+  // The workers have its standard error, too.
+  await once(child, 'close')
+  t.is(workers.length, 2)
+  while (workers.some(({ pid = 0 }) => isAlive(pid))) await delay(20)
+  return errors
+}
+
+/** Has workers begin with this, which may use `net`. */
+function inWorkers(code: string): NodeJS.ProcessEnv {
+  const all = `import net from 'node:net'; if (process.argv[1].endsWith('worker.js')) { ${code} }`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(all)}` }
+}
+
+test.serial('a supervisor that is killed while its workers start leaves none behind', async t => {
+  const { first: port, release } = await claimPorts()
+  t.teardown(release)
+  const neverListen = inWorkers('net.Server.prototype.listen = function () { return this }')
+  t.is(await killBeforeListening(t, port, neverListen), '')
+})
+
+test.serial('a worker that has not heard yet that its supervisor is gone ends in peace', async t => {
+  const { first: port, release } = await claimPorts()
+  t.teardown(release)
+  const listenAsOrphans = inWorkers(`
+    const { listen } = net.Server.prototype
+    const parent = process.ppid
+    net.Server.prototype.listen = function (...args) {
+      while (process.ppid === parent);
+      return listen.apply(this, args)
+    }`)
+  t.is(await killBeforeListening(t, port, listenAsOrphans), '')
+})
+
+test.serial('the end of pm2 is the end of the service, in good order', async t => {
+  const { service, operator, open } = await start(t, { config: { drain: { delayMs: 2000 } } })
+  service.supervisor.disconnect()
+  await operator.until(({ ports }) => ports.http?.by === 'the end of pm2')
+  const client = await open()
+  client.write(get)
+  t.regex(await client.answer(), /200 OK/)
+  t.is(await service.exited, 0)
+})
+
+test.serial('the end of whoever reads its output is the end of the service, too', async t => {
+  const { service, operator, open } = await start(t, { env: { LOG_LEVEL: 'info' } })
+  const slow = await open()
+  slow.write(post)
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  service.supervisor.stdout?.destroy()
+  // It notices when it has something to say.
+  await operator.run('status')
+  await operator.until(({ ports }) => ports.http?.by === 'the end of its output')
+  slow.write(body())
+  t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  t.is(await service.exited, 0)
+})
+
+/** The test database behind a door that can be shut. */
+async function databaseBehindDoor(t: ExecutionContext) {
+  const door = await openDoor(database)
+  t.teardown(() => door.close())
+  const url = new URL(database)
+  url.searchParams.delete('socketPath')
+  url.hostname = '127.0.0.1'
+  url.port = String(door.port)
+  return { door, url: url.href }
+}
+
+test.serial('a database that is not up yet is waited for, longer than a worker may boot', async t => {
+  const { door, url } = await databaseBehindDoor(t)
+  door.slam()
+  const starting = start(t, {
+    database: url,
+    env: { LOG_LEVEL: 'info' },
+    config: { fleet: { bootMs: 5000, beatMs: 100 } },
+  })
+  // The worker waits 100 ms, and each time twice as long, before it comes again.
+  await door.knocks(7)
+  door.open()
+  const { service } = await starting
+  t.regex(service.log(), /waiting for the database/)
+  t.notRegex(service.log(), /a worker is killed/)
+})
+
+test.serial(
+  'a database that is away for long fails the checks of every port; its return mends them',
+  async t => {
+    const { door, url } = await databaseBehindDoor(t)
+    const { operator } = await start(t, {
+      database: url,
+      workers: 2,
+      config: { fleet: { beatMs: 50 }, health: { databaseGraceMs: 500 } },
+    })
+    const code = async () => {
+      const answer = await check(operator.controlPort('http'), '/healthcheck/https')
+      return answer === 'refused' ? answer : answer.code
+    }
+    const codes = new Set<string | undefined>()
+    const until = async (wanted: string) => {
+      for (let now = await code(); now !== wanted; now = await code()) codes.add(now)
+    }
+    door.slam()
+    const lostMs = performance.now()
+    await until('no_database')
+    t.true(performance.now() - lostMs >= 500)
+    t.deepEqual([...codes], ['serving'])
+    door.open()
+    await until('serving')
+  },
+)
+
+test.serial('what cannot be started says why in one line and ends with its code', async t => {
+  const { service, operator } = await start(t)
+  const run = async (env: NodeJS.ProcessEnv) => {
+    const child = spawn(process.execPath, ['dist/supervisor.js'], {
+      env: { ...process.env, NODE_ENV: 'test', LOG_LEVEL: 'silent', DATABASE_URL: service.database, ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let text = ''
+    child.stderr.setEncoding('utf8').on('data', chunk => (text += chunk))
+    const [code] = await once(child, 'close')
+    return { code, text }
+  }
+  const http = (port: number) =>
+    JSON.stringify({ workers: 1, ports: [{ label: 'http', port, protocol: 'http' }] })
+
+  const control = await run({ NODE_CONFIG: http(service.port('http') - 1) })
+  t.deepEqual(control, {
+    code: 71,
+    text: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): another process listens there, perhaps of \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG\n`,
+  })
+  const { first: free, release } = await claimPorts()
+  t.teardown(release)
+  // Behind this one are free ports of the service's claim.
+  const data = await run({ NODE_CONFIG: http(operator.controlPort('https')) })
+  t.is(data.code, 71, data.text)
+  t.regex(
+    data.text,
+    /^users-api: .*\(data port http\): another process listens there, .*; free that port, .*\n$/,
+  )
+
+  t.deepEqual(await run({ NODE_CONFIG: http(free), DATABASE_URL: '' }).then(({ code }) => code), 78)
+  const empty = new URL(service.database)
+  empty.pathname = '/mysql'
+  const unmigrated = await run({ NODE_CONFIG: http(free), DATABASE_URL: empty.href })
+  t.is(unmigrated.code, 78)
+  t.regex(unmigrated.text, /npm run migrate/)
+  const stranger = new URL(service.database)
+  stranger.username = 'nobody'
+  const refused = await run({ NODE_CONFIG: http(free), DATABASE_URL: stranger.href })
+  t.is(refused.code, 70)
+  t.regex(refused.text, /^users-api: no worker comes up: .*Access denied for .*: correct DATABASE_URL, .*\n$/)
+})

@@ -1,0 +1,90 @@
+// The schemas of bodies, held against the validation that the service does: both let pass the same.
+import { readFileSync } from 'node:fs'
+import test from 'ava'
+import fc from 'fast-check'
+import { capital } from '../../../src/api/openapi/json-schema.ts'
+import { schemasOf } from '../../../src/api/openapi/schemas.ts'
+import { checkBody, checkReference } from '../../../src/api/requests/validation.ts'
+import { parseConfig } from '../../../src/config/config.ts'
+import { groups } from '../../../src/model/groups.ts'
+import type { Resource } from '../../../src/model/resource.ts'
+import { users } from '../../../src/model/users.ts'
+import { createContract } from '../../support/openapi.ts'
+
+const settings = readFileSync(new URL('../../../config/default.json', import.meta.url), 'utf8')
+const schemas = schemasOf([users, groups], parseConfig(JSON.parse(settings), false).limits)
+const contract = createContract({
+  openapi: '3.1.1',
+  paths: {},
+  components: { schemas, headers: {}, responses: {} },
+})
+const isValid = (schema: string, body: unknown) =>
+  contract.faultsAt(['components', 'schemas', schema], body) === undefined
+
+// Whatever could be held to be something else: controls, spaces of all sorts, lone surrogates, lengths in code points.
+const characters = [
+  'a',
+  '\u{1f600}',
+  ' ',
+  '\t',
+  '\u0085',
+  '\u00a0',
+  '\u2028',
+  '\u3000',
+  '\ufeff',
+  '\ud800',
+  '\0',
+  '\n',
+]
+const text = fc.oneof(
+  fc.string({ unit: fc.constantFrom(...characters), maxLength: 4 }),
+  fc.constantFrom('a'.repeat(255), 'a'.repeat(256), '\u{1f600}'.repeat(255), '\u{1f600}'.repeat(256)),
+)
+const value = fc.oneof({ arbitrary: text, weight: 12 }, fc.constantFrom(null, 1, true, [], {}))
+
+const rarely = <T>(field: string, values: fc.Arbitrary<T>) =>
+  fc.oneof(
+    { arbitrary: fc.constant({}), weight: 9 },
+    values.map(value => ({ [field]: value })),
+  )
+
+/** Bodies with some of these fields, now and then with an id or what is none, or with what is unknown. */
+const bodiesOf = (fields: readonly string[]) =>
+  fc
+    .tuple(
+      fc.record(Object.fromEntries(fields.map(name => [name, value])), { requiredKeys: [] }),
+      rarely('id', fc.constantFrom(7, 0, -1, 1.5, 2 ** 53, '7')),
+      rarely('meta', fc.constantFrom({ status: 200 }, 'anything')),
+      rarely('colour', fc.constant('red')),
+    )
+    .map(parts => Object.assign({}, ...parts))
+
+const modes = [
+  ['create', (type: string) => `New${type}`],
+  ['replace', (type: string) => `${type}Replacement`],
+  ['patch', (type: string) => `${type}Changes`],
+] as const
+
+for (const resource of [users, groups] satisfies Resource[])
+  for (const [mode, schemaOf] of modes)
+    test(`${mode} of a ${resource.singular}: the schema accepts what the service accepts`, t => {
+      const schema = schemaOf(capital(resource.singular))
+      fc.assert(
+        fc.property(bodiesOf(Object.keys(resource.fields)), body => {
+          // That it is the path's is no matter of a schema.
+          const { faults } = checkBody(resource, body, mode, 7)
+          t.is(isValid(schema, body), faults.length === 0, JSON.stringify([body, faults]))
+        }),
+        { numRuns: 2000 },
+      )
+    })
+
+test('a reference to a group: the schema accepts what the service accepts', t => {
+  fc.assert(
+    fc.property(bodiesOf(['id', 'name']), body => {
+      const { faults } = checkReference(groups, body)
+      t.is(isValid('GroupReference', body), faults.length === 0, JSON.stringify([body, faults]))
+    }),
+    { numRuns: 2000 },
+  )
+})

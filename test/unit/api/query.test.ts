@@ -1,0 +1,85 @@
+// The query parser: any encoding of a query is the same query, and no input breaks it.
+import test from 'ava'
+import fc from 'fast-check'
+import { filterNames } from '../../../src/api/requests/filters.ts'
+import { parseListQuery } from '../../../src/api/requests/query.ts'
+import { ApiError } from '../../../src/core/api-error.ts'
+import { groups } from '../../../src/model/groups.ts'
+import { users } from '../../../src/model/users.ts'
+
+const limits = { filters: 20, recordsPerPage: 1000 }
+const parse = (search: string) => {
+  const { others: _, ...query } = parseListQuery(users, search, limits)
+  return query
+}
+
+const id = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }).map(String)
+const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 20 })
+const pair = fc.oneof(
+  fc.tuple(
+    fc.constantFrom('first_name', 'last_name', 'groups[*].name', 'first_name[in]', 'last_name[prefix]'),
+    text,
+  ),
+  fc.tuple(fc.constantFrom('id', 'groups[*].id', 'id[gt]', 'id[lt]', 'groups[*].id[in]'), id),
+  fc.tuple(fc.constant('first_name[exists]'), fc.constantFrom('true', 'false')),
+)
+
+const percent = (byte: number, upper: boolean) => {
+  const digits = byte.toString(16).padStart(2, '0')
+  return `%${upper ? digits.toUpperCase() : digits}`
+}
+
+/** `text` in form encoding; `choices` decide which characters are escaped that need not be, and how. */
+function encode(text: string, choices: readonly number[]): string {
+  let at = 0
+  const choose = () => choices[at++ % choices.length] ?? 0
+  return Array.from(text, character => {
+    const choice = choose()
+    if (character === ' ' && choice % 2 === 0) return '+'
+    const plain = /[A-Za-z0-9._~*[\],!\\-]/.test(character)
+    if (plain && choice % 3 === 0) return character
+    return [...Buffer.from(character)].map(byte => percent(byte, choice % 2 === 0)).join('')
+  }).join('')
+}
+
+test('any encoding of the same query is the same query', t => {
+  const choices = fc.array(fc.nat(5), { minLength: 1, maxLength: 30 })
+  const property = fc.property(fc.array(pair, { maxLength: 8 }), choices, choices, (pairs, one, other) => {
+    const [first, second] = [one, other].map(each =>
+      parse(pairs.map(([name, value]) => `${encode(name, each)}=${encode(value, each)}`).join('&')),
+    )
+    t.deepEqual(first, second)
+    t.is(first?.filters.length, pairs.length)
+  })
+  fc.assert(property, { numRuns: 500 })
+})
+
+test('a literal value comes back as it was, escaped where it begins with ! or \\', t => {
+  const property = fc.property(fc.string({ unit: 'binary' }), value => {
+    const escaped = /^[!\\]/.test(value) ? `\\${value}` : value
+    const [equals] = parse(`first_name=${encodeURIComponent(escaped)}`).filters
+    t.deepEqual(equals?.comparison, { operator: 'equals', value })
+    const [differs] = parse(`first_name=!${encodeURIComponent(value)}`).filters
+    t.deepEqual(differs?.comparison, { operator: 'differs', value })
+  })
+  fc.assert(property, { numRuns: 500 })
+})
+
+test('no input crashes the parser: it is understood, or refused with what is wrong', t => {
+  const names = [...filterNames(users), 'sort', 'include', 'start_index', 'records_per_page', 'x']
+  const near = fc
+    .array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary' })), { maxLength: 25 })
+    .map(pairs => pairs.map(([name, value]) => `${name}=${value}`).join('&'))
+  // As Node gives a request target: one character a byte.
+  const bytes = fc.uint8Array({ maxLength: 80 }).map(array => Buffer.from(array).toString('latin1'))
+  const property = fc.property(fc.oneof(near, bytes), fc.constantFrom(users, groups), (search, resource) => {
+    try {
+      t.truthy(parseListQuery(resource, search, limits))
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      t.is(error.status, 400)
+      t.true(error.faults.length > 0)
+    }
+  })
+  fc.assert(property, { numRuns: 2000 })
+})

@@ -1,0 +1,99 @@
+// The rules of the source tree that the compiler does not check: the order of the rooms, and which files may use the
+// environment, signals and third-party modules.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import test from 'ava'
+
+/** Each folder of `src` imports only from itself and from the folders before it. The entries import from all of them. */
+const rooms = ['config', 'core', 'model', 'cache', 'database', 'listener', 'api', 'supervisor', 'cli']
+
+const src = fileURLToPath(new URL('../../src', import.meta.url))
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts'))
+const textOf = (file: string) => readFileSync(join(src, file), 'utf8')
+const isEntry = (file: string) => !file.includes('/')
+const roomOf = (file: string) => file.split('/')[0] ?? ''
+
+/** The modules of the project that `file` imports, as paths under src. */
+function importsOf(file: string, pattern: RegExp): string[] {
+  return [...textOf(file).matchAll(pattern)].map(([, path = '']) => normalize(join(dirname(file), path)))
+}
+
+/** `import type`, `export … from` and `import()` included. */
+const allImportsOf = (file: string) => importsOf(file, /\b(?:from|import) ?\(?'(\.[^']+)'/g)
+const runtimeImportsOf = (file: string) =>
+  importsOf(file, /^(?:import|export) (?!type )[^;]*? from '(\.[^']+)'/gms)
+
+/** The first import cycle that is reachable from `file`; `path` is the chain of imports that leads to it. */
+function cycleFrom(file: string, visited: Set<string>, path: readonly string[] = []): string[] | undefined {
+  if (path.includes(file)) return [...path.slice(path.indexOf(file)), file]
+  if (visited.has(file)) return undefined
+  visited.add(file)
+  for (const imported of allImportsOf(file)) {
+    const cycle = cycleFrom(imported, visited, [...path, file])
+    if (cycle !== undefined) return cycle
+  }
+  return undefined
+}
+
+test('rooms: every folder of src is in the ordered list', t => {
+  const folders = new Set(files.filter(file => !isEntry(file)).map(roomOf))
+  t.deepEqual([...folders].sort(), [...rooms].sort())
+})
+
+test('rooms: no import points to a later room or to an entry', t => {
+  const imports = files.flatMap(file => allImportsOf(file).map(imported => [file, imported] as const))
+  t.true(imports.length > 300)
+  const wrong = imports.filter(([file, imported]) => {
+    if (isEntry(imported)) return true
+    return !isEntry(file) && rooms.indexOf(roomOf(imported)) > rooms.indexOf(roomOf(file))
+  })
+  t.deepEqual(wrong, [])
+})
+
+test('files: no import cycle', t => {
+  const visited = new Set<string>()
+  for (const file of files) t.is(cycleFrom(file, visited)?.join(' → '), undefined)
+})
+
+test('supervisor: loads no web framework, no database driver and no Redis client', t => {
+  const reached = new Set<string>()
+  const visit = (file: string): void => {
+    if (reached.has(file)) return
+    reached.add(file)
+    runtimeImportsOf(file).forEach(visit)
+  }
+  visit('supervisor.ts')
+  t.true(reached.size > 5)
+  for (const file of reached) {
+    t.notRegex(textOf(file), /from '(koa|@koa\/router|knex|ioredis|mysql2)'/, file)
+    t.false(['model', 'cache', 'database', 'api'].includes(roomOf(file)), file)
+  }
+})
+
+test('routes: one file creates routers, from the table that the OpenAPI document is generated from', t => {
+  const routers = files.filter(file => /^import (?!type ).*'@koa\/router'/m.test(textOf(file)))
+  t.deepEqual(routers, ['api/router.ts'])
+})
+
+test('environment: only config/ reads it; only entries end the process or handle signals', t => {
+  const users = (pattern: RegExp) => files.filter(file => pattern.test(textOf(file)))
+  t.deepEqual(users(/process\.env\b/), ['config/config.ts'])
+  t.deepEqual(
+    users(/process\.exit\(|process\.on\(\s*'SIG/).filter(file => !isEntry(file)),
+    [],
+  )
+})
+
+test('types: no any, no non-null assertion, no silenced check', t => {
+  for (const file of files)
+    t.notRegex(
+      textOf(file),
+      /\bas any\b|: any\b|<any>|@ts-ignore|@ts-expect-error|biome-ignore|[\w)\]]!\.|as unknown as/,
+      file,
+    )
+})
+
+test('files: at most 220 lines', t => {
+  for (const file of files) t.true(textOf(file).trimEnd().split('\n').length <= 220, file)
+})

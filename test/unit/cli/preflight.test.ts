@@ -1,0 +1,61 @@
+// What npm start looks at before it starts the service.
+import test from 'ava'
+import { assertPortsFree, migrateWhenUp } from '../../../src/cli/preflight.ts'
+import { createSteps } from '../../../src/cli/progress.ts'
+import { claimPorts } from '../../support/ports.ts'
+
+test('a database that does not come up: what to do, once the patience is over', async t => {
+  const said: string[] = []
+  const url = 'mysql://me:secret@127.0.0.1:9/users'
+  const error = await t.throwsAsync(migrateWhenUp(url, 0, line => said.push(line)))
+  t.regex(
+    error?.message ?? '',
+    /^the database cannot be reached \(.*ECONNREFUSED.*\): start it, or correct DATABASE_URL$/,
+  )
+  t.deepEqual(said, ['migrating the database'])
+})
+
+test('a wait for the database leaves no more listeners behind than one attempt', async t => {
+  const listeners = () => process.listenerCount('exit') + process.stdout.listenerCount('error')
+  const wait = async (patienceMs: number): Promise<number> => {
+    const before = listeners()
+    await t.throwsAsync(migrateWhenUp('mysql://me:secret@127.0.0.1:9/users', patienceMs, () => {}))
+    return listeners() - before
+  }
+  t.is(await wait(600), await wait(0))
+})
+
+test('every port is looked at, the control ports too, and left free', async t => {
+  const claim = await claimPorts()
+  t.teardown(claim.release)
+  const settings = {
+    host: '127.0.0.1',
+    control: { host: '127.0.0.1', offset: 1 as const },
+    ports: [{ label: 'one', port: claim.first, protocol: 'http' as const }],
+  }
+  await assertPortsFree(settings)
+  await assertPortsFree(settings)
+  await t.throwsAsync(assertPortsFree({ ...settings, host: '192.0.2.1' }), {
+    message: /192\.0\.2\.1:.*\(data port one\): this machine has no such address; correct the host/,
+  })
+  await t.throwsAsync(assertPortsFree({ ...settings, control: { host: '192.0.2.1', offset: 1 } }), {
+    message: /\(control port of one\): this machine has no such address/,
+  })
+})
+
+test('steps: whole lines for a file, one line that is drawn again for a terminal', t => {
+  const texts = [false, true].map(isTTY => {
+    const parts: string[] = []
+    const steps = createSteps({ isTTY, write: (part: string) => parts.push(part) > 0 })
+    steps.begin('one')
+    steps.begin('two')
+    steps.end()
+    steps.end()
+    return parts.join('')
+  })
+  const drawn = (title: string) => `\r\u001b[Kusers-api: ${title}`
+  t.deepEqual(texts, [
+    'users-api: one\nusers-api: two\n',
+    `${drawn('one')}${drawn('one')}\n${drawn('two')}${drawn('two')}\n`,
+  ])
+})

@@ -1,0 +1,440 @@
+// One listener through real sockets: how it drains, closes and refuses, plain and over TLS.
+import { once } from 'node:events'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import tls from 'node:tls'
+import test, { type ExecutionContext } from 'ava'
+import { generate } from 'selfsigned'
+import type { KeyPair, PortReport } from '../../../src/core/messages.ts'
+import { createDataPort, type DataPortOptions } from '../../../src/listener/data-port.ts'
+import { claimPorts } from '../../support/ports.ts'
+import { connect, type Raw, type RawOptions } from '../../support/raw.ts'
+
+const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+const post = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n'
+const idleMs = 300
+const deadlineMs = 1500
+/** Longer than a test may take: what it would end is ended by something else, or not at all. */
+const never = 600_000
+
+const limits = {
+  bodyBytes: 1000,
+  batchEntries: 10,
+  recordsPerPage: 10,
+  filters: 10,
+  membershipsPerUser: 10,
+  urlBytes: 8192,
+  headerBytes: 16_384,
+  headers: 100,
+  connections: 100,
+  pipelined: 10,
+  receivingBytes: 10_000,
+  unreadBytes: 1_000_000,
+}
+
+async function makeKeyPair(name: string): Promise<KeyPair> {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: name }], { keyType: 'ec' })
+  return { certificate: cert, key }
+}
+const keyPair = await makeKeyPair('one.test')
+
+/** Answers when the body is there, as the application does. */
+const echo: RequestListener = (request, response) => {
+  request.resume().on('end', () => answer(response))
+}
+
+function answer(response: ServerResponse): void {
+  response.setHeader('Content-Length', 2).end('ok')
+}
+
+interface Options {
+  protocol?: 'http' | 'https'
+  listener?: RequestListener
+  timeouts?: Partial<DataPortOptions['config']['timeouts']>
+  drain?: Partial<DataPortOptions['config']['drain']>
+}
+
+async function start(t: ExecutionContext, options: Options = {}) {
+  const { protocol = 'http', listener = echo, timeouts, drain } = options
+  const claim = await claimPorts()
+  const number = claim.first
+  const port = createDataPort({
+    port:
+      protocol === 'http'
+        ? { label: 'data', port: number, protocol }
+        : { label: 'data', port: number, protocol, certificate: null, key: null },
+    config: {
+      host: '127.0.0.1',
+      limits,
+      timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000, ...timeouts },
+      drain: { mode: '404', delayMs: 0, idleMs, deadlineMs, ...drain },
+    },
+    listener,
+    keyPair,
+    ticketKeys: Buffer.alloc(48, 1),
+  })
+  await port.listen()
+  const clients: Raw[] = []
+  t.teardown(async () => {
+    for (const { socket } of clients) socket.destroy()
+    port.become('closing')
+    await port.closed
+    await claim.release()
+  })
+  return {
+    port,
+    number,
+    async open(options: RawOptions = { tls: protocol === 'https' }): Promise<Raw> {
+      const client = await connect(number, options)
+      clients.push(client)
+      return client
+    },
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise(resolve => setImmediate(resolve))
+}
+
+const report = (state: PortReport['state'], connections: number, inFlight: number): PortReport => ({
+  state,
+  connections,
+  inFlight,
+})
+
+/** How long `wait` takes. */
+async function timed(wait: Promise<unknown>): Promise<number> {
+  const startMs = performance.now()
+  await wait
+  return performance.now() - startMs
+}
+
+/** Timers may be some ms early. */
+function atLeast(t: ExecutionContext, value: number, least: number): void {
+  t.true(value >= least - 5, `${value} is less than ${least}`)
+}
+
+for (const protocol of ['http', 'https'] as const) {
+  test(`${protocol}: serving, connections are kept and counted`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const client = await open()
+    for (let request = 0; request < 3; request++) {
+      client.write(get)
+      t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\n(.|\r\n)*Connection: keep-alive/)
+    }
+    client.write(post)
+    await until(() => port.report().inFlight === 1)
+    t.deepEqual(port.report(), report('serving', 1, 1))
+    client.write('body')
+    await client.answer()
+    t.deepEqual(port.report(), report('serving', 1, 0))
+    client.socket.destroy()
+    await until(() => port.report().connections === 0)
+  })
+
+  test(`${protocol}: draining, it serves on, one answer a connection, also to a request begun before`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const before = await open()
+    before.write(post)
+    await until(() => port.report().inFlight === 1)
+    port.become('draining')
+    before.write('body')
+    t.regex(await before.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    await before.closed
+    const during = await open()
+    during.write(get)
+    t.regex(await during.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    await until(() => port.report().connections === 0)
+    t.deepEqual(port.report(), report('draining', 0, 0))
+
+    port.become('serving')
+    const afterwards = await open()
+    afterwards.write(get)
+    t.regex(await afterwards.answer(), /Connection: keep-alive/)
+  })
+
+  test(`${protocol}: draining, idle connections are let go after a quiet time, used or not`, async t => {
+    const { port, open } = await start(t, { protocol, drain: { deadlineMs: never } })
+    const used = await open()
+    used.write(get)
+    await used.answer()
+    const unused = await open()
+    await until(() => port.report().connections === 2)
+    port.become('draining')
+    const quietMs = await timed(Promise.all([used.closed, unused.closed]))
+    atLeast(t, quietMs, idleMs)
+  })
+
+  test(`${protocol}: what is under way is cut at the deadline, not before`, async t => {
+    const { port, open } = await start(t, { protocol, drain: { idleMs: never } })
+    const halfBody = await open()
+    halfBody.write(`${post}bo`)
+    const halfHead = await open()
+    halfHead.write('GET / HTTP/1.1\r\nHo')
+    await until(() => port.report().inFlight === 1 && port.report().connections === 2)
+    port.become('draining')
+    const cutMs = await Promise.all([timed(halfBody.closed), timed(halfHead.closed)])
+    for (const ms of cutMs) atLeast(t, ms, deadlineMs)
+  })
+
+  test(`${protocol}: half a request ends with its answer, however long the head took`, async t => {
+    const { port, open } = await start(t, { protocol })
+    const client = await open()
+    client.write('GET / HT')
+    await until(() => port.report().connections === 1)
+    port.become('draining')
+    const late = await open()
+    await late.closed
+    client.write('TP/1.1\r\nHost: a\r\n\r\n')
+    t.regex(await client.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+  })
+
+  test(`${protocol}: closing, nobody new comes in, and whoever is there is served`, async t => {
+    const { port, open } = await start(t, { protocol, drain: { idleMs: never, deadlineMs: never } })
+    const idle = await open()
+    idle.write(get)
+    await idle.answer()
+    const busy = await open()
+    busy.write(post)
+    await until(() => port.report().inFlight === 1 && port.report().connections === 2)
+    port.become('closing')
+    await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
+    idle.write(get)
+    t.regex(await idle.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    await until(() => port.report().connections === 1)
+    t.deepEqual(port.report(), report('closing', 1, 1))
+    port.become('serving')
+    t.is(port.report().state, 'closing', 'there is no way back')
+    busy.write('body')
+    t.regex(await busy.answer(), /Connection: close/)
+    await port.closed
+    t.deepEqual(port.report(), report('closing', 0, 0))
+  })
+
+  test(`${protocol}: closing without connections is done at once`, async t => {
+    const { port } = await start(t, { protocol, drain: { idleMs: never, deadlineMs: never } })
+    port.become('closing')
+    await t.notThrowsAsync(port.closed)
+  })
+
+  test(`${protocol}: a client that resets is no trouble`, async t => {
+    const { port, open } = await start(t, { protocol })
+    for (const part of ['', 'GET', get, `${post}b`]) {
+      const client = await open()
+      client.write(part)
+      await until(() => port.report().connections === 1)
+      if (client.socket instanceof tls.TLSSocket) client.socket.destroy()
+      else client.socket.resetAndDestroy()
+      await until(() => port.report().connections === 0)
+      t.is(port.report().inFlight, 0)
+    }
+  })
+
+  test(`${protocol}: what the parser refuses is answered in JSON`, async t => {
+    const { open } = await start(t, { protocol })
+    const a = (count: number) => 'a'.repeat(count)
+    const refused: [string, number, string][] = [
+      ['BLAH\r\n\r\n', 400, 'malformed_request'],
+      ['GET / HTTP/9.9\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
+      ['GET / HTTP/1.1\r\nHost : a\r\n\r\n', 400, 'malformed_request'],
+      [`${post.replace('4', '4\r\nTransfer-Encoding: chunked')}`, 400, 'malformed_request'],
+      ['POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n', 400, 'malformed_request'],
+      [`GET / HTTP/1.1\r\nHost: a\r\nX: ${a(120_000)}\r\n\r\n`, 431, 'headers_too_large'],
+      // A TLS record is too small to show where the overflow began.
+      [
+        `GET /${a(120_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
+        ...(protocol === 'http' ? ([414, 'uri_too_long'] as const) : ([431, 'headers_too_large'] as const)),
+      ],
+      ['CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405, 'method_not_allowed'],
+    ]
+    for (const [request, status, code] of refused) {
+      const client = await open()
+      client.write(request)
+      await client.closed
+      const [head = '', body = ''] = client.text().split('\r\n\r\n')
+      t.regex(head, new RegExp(`^HTTP/1.1 ${status} (.|\r\n)*Connection: close`), request.slice(0, 60))
+      t.like(JSON.parse(body), { meta: { status, code } })
+    }
+  })
+
+  test(`${protocol}: a request that does not arrive in time is answered 408`, async t => {
+    const { open } = await start(t, { protocol, timeouts: { headersMs: 2000, requestMs: 3000 } })
+    for (const part of ['GET / HTTP/1.1\r\nHost', `${post}bo`]) {
+      const client = await open()
+      client.write(part)
+      await client.closed
+      t.regex(client.text(), /^HTTP\/1.1 408 (.|\r\n)*"code":"request_timeout"/)
+    }
+  })
+}
+
+test('a bare TCP connection to an https port is counted and let go', async t => {
+  const { port, open } = await start(t, { protocol: 'https', drain: { deadlineMs: never } })
+  const client = await open({})
+  await until(() => port.report().connections === 1)
+  port.become('draining')
+  atLeast(t, await timed(client.closed), idleMs)
+})
+
+test('pipelined requests are all answered, also those behind the beginning of a drain', async t => {
+  const waiting: ServerResponse[] = []
+  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const client = await open()
+  client.write(get + get)
+  await until(() => waiting.length === 2)
+  port.become('draining')
+  t.is(port.report().inFlight, 2)
+  for (const response of waiting) answer(response)
+  await client.closed
+  t.is(client.text().match(/200 OK/g)?.length, 2)
+})
+
+test('draining: requests that come together are all answered, and the last answer ends the connection', async t => {
+  const { port, open } = await start(t, {
+    listener: (_request, response) => setImmediate(() => answer(response)),
+  })
+  const client = await open()
+  port.become('draining')
+  client.write(`${get}${post}body${get}`)
+  for (const connection of ['keep-alive', 'keep-alive', 'close'])
+    t.regex(await client.answer(), new RegExp(`200 OK\r\n.*Connection: ${connection}`, 's'))
+  await client.closed
+})
+
+test('draining: what follows the answer that ends the connection is not served', async t => {
+  const served: string[] = []
+  const listener: RequestListener = ({ method = '' }, response) => {
+    served.push(method)
+    answer(response)
+  }
+  const { port, open } = await start(t, { listener })
+  const client = await open()
+  port.become('draining')
+  client.write(`${post.replace('POST', 'PUT')}body${post}body${get}`)
+  await client.closed
+  t.is(client.text().match(/200 OK/g)?.length, served.length)
+  t.regex(client.text(), /Connection: close\r\n\r\nok$/)
+})
+
+test('what may change something is served alone, and reads side by side', async t => {
+  const waiting: ServerResponse[] = []
+  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const client = await open()
+  client.write(`${get}${get}${post}body${get}${get}`)
+  await until(() => port.report().inFlight === 5)
+  const answerAll = () => waiting.splice(0).map(response => answer(response)).length
+  t.is(answerAll(), 2)
+  await until(() => waiting.length > 0)
+  t.is(answerAll(), 1)
+  await until(() => waiting.length > 0)
+  t.is(answerAll(), 2)
+})
+
+// What is sent behind a request that is still being served, and what comes after the answer to that one.
+const behind: [string, string, RegExp][] = [
+  ['garbage', 'garbage\r\n\r\n', /^HTTP\/1.1 400 .*"malformed_request"/s],
+  [
+    'a length that is none',
+    'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n',
+    /^HTTP\/1.1 400 .*"malformed_request"/s,
+  ],
+  [
+    'CONNECT',
+    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\nRequest-Id: mine\r\n\r\n',
+    /^HTTP\/1.1 405 .*Request-Id: mine\r\n.*Allow: DELETE, GET, .*"method_not_allowed"/s,
+  ],
+]
+for (const [title, bytes, expected] of behind)
+  test(`${title} behind a request is answered behind its answer`, async t => {
+    const { open } = await start(t, {
+      listener: (_request, response) => setImmediate(() => answer(response)),
+    })
+    const client = await open()
+    client.write(get + get + bytes)
+    for (let due = 0; due < 2; due++) t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+    await client.closed
+    t.regex(client.text(), expected)
+  })
+
+for (const [title, last] of [
+  ['says that it is the last', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
+  ['is of HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n'],
+])
+  test(`what is behind a request that ${title} is not looked at`, async t => {
+    let served = 0
+    const { open } = await start(t, {
+      listener(_request, response) {
+        served++
+        setImmediate(() => answer(response))
+      },
+    })
+    const client = await open()
+    client.write(`${get}${last}${get}`)
+    for (let due = 0; due < 2; due++) t.regex(await client.answer(), /^HTTP\/1.[01] 200 OK/)
+    await client.closed
+    t.is(client.text(), '')
+    t.is(served, 2)
+  })
+
+test('no answer is written into another one', async t => {
+  const { open } = await start(t, {
+    listener(_request: IncomingMessage, response) {
+      response.writeHead(200, { 'Content-Length': 10 }).write('half')
+    },
+  })
+  const client = await open()
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
+  await client.until(/half/)
+  client.write('zz\r\n')
+  await client.closed
+  t.regex(client.text(), /half$/)
+})
+
+test('a body that nobody reads does not hang the connection', async t => {
+  const { open } = await start(t, { listener: (_request, response) => answer(response) })
+  const client = await open()
+  client.write(`${post}body${get}`)
+  t.regex(await client.answer(), /200 OK/)
+  t.regex(await client.answer(), /200 OK/)
+})
+
+test('a new certificate is for new connections; those that are open stay', async t => {
+  const { port, number, open } = await start(t, { protocol: 'https' })
+  const nameOf = ({ socket }: Awaited<ReturnType<typeof open>>) =>
+    socket instanceof tls.TLSSocket ? socket.getPeerCertificate().subject.CN : undefined
+  const before = await open()
+  t.is(nameOf(before), 'one.test')
+  port.useKeyPair(await makeKeyPair('two.test'))
+  t.is(nameOf(await open()), 'two.test')
+  before.write(get)
+  t.regex(await before.answer(), /200 OK/)
+  await t.throwsAsync(
+    once(tls.connect({ port: number, maxVersion: 'TLSv1.1', rejectUnauthorized: false }), 'secureConnect'),
+  )
+})
+
+test('a TLS session is resumed by another worker, also with a new certificate', async t => {
+  const [one, other] = [await start(t, { protocol: 'https' }), await start(t, { protocol: 'https' })]
+  other.port.useKeyPair(await makeKeyPair('two.test'))
+  const first = await one.open()
+  const [session] = await once(first.socket, 'session')
+  const second = await other.open({ tls: true, session })
+  t.true(second.socket instanceof tls.TLSSocket && second.socket.isSessionReused())
+})
+
+test('a port that is taken is named, with the reason', async t => {
+  const { number } = await start(t)
+  const port = createDataPort({
+    port: { label: 'data', port: number, protocol: 'http' },
+    config: {
+      host: '127.0.0.1',
+      limits,
+      timeouts: { headersMs: 1, requestMs: 1, keepAliveMs: 1 },
+      drain: { mode: '404', delayMs: 0, idleMs, deadlineMs },
+    },
+    listener: echo,
+    ticketKeys: Buffer.alloc(48),
+  })
+  await t.throwsAsync(port.listen(), {
+    message: `cannot listen on 127.0.0.1:${number} (data port data): another process listens there, perhaps of \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG`,
+  })
+})

@@ -1,0 +1,74 @@
+// What the cluster has answered: counted once, whichever worker it was and whether it still lives.
+import test from 'ava'
+import fc from 'fast-check'
+import type { Beat } from '../../../src/core/messages.ts'
+import { createTraffic } from '../../../src/listener/traffic.ts'
+import { percentileMs } from '../../../src/supervisor/control/history.ts'
+import { createClusterTraffic } from '../../../src/supervisor/control/traffic-totals.ts'
+
+type Traffic = ReturnType<typeof createTraffic>
+
+const beatOf = (traffic: Traffic, hits: number): Beat => ({
+  type: 'beat',
+  ports: { http: { state: 'serving', connections: 0, inFlight: 0 } },
+  traffic: { http: traffic.totals() },
+  lagMs: 0,
+  lagP99Ms: 0,
+  cache: { hits, misses: 0, state: 'none' },
+  pool: { used: 0, free: 0, waiting: 0, max: 10 },
+  rssBytes: 0,
+  obeyed: 0,
+})
+
+test('any workers, beats and deaths: the totals are what was answered and told', t => {
+  const event = fc.record({
+    worker: fc.nat(2),
+    kind: fc.constantFrom('answer', 'beat', 'death'),
+    status: fc.constantFrom(200, 201, 404, 503),
+    durationMs: fc.double({ min: 0, max: 20_000, noNaN: true }),
+  })
+  const property = fc.property(fc.array(event, { maxLength: 60 }), events => {
+    const cluster = createClusterTraffic(['http'])
+    const fresh = () => ({
+      traffic: createTraffic(),
+      answered: 0,
+      told: 0,
+      last: undefined as Beat | undefined,
+    })
+    const workers = [fresh(), fresh(), fresh()]
+    let expected = 0
+    for (const { worker: at, kind, status, durationMs } of events) {
+      const worker = workers[at] ?? fresh()
+      if (kind === 'answer') {
+        worker.traffic.answered(status, durationMs)
+        worker.answered++
+      } else if (kind === 'beat') {
+        const beat = beatOf(worker.traffic, worker.answered)
+        cluster.beat(beat, worker.last)
+        worker.last = beat
+        expected += worker.answered - worker.told
+        worker.told = worker.answered
+      } else workers[at] = fresh()
+    }
+    const { ports, cache } = cluster.totals()
+    const sum = (counts: readonly number[] = []) => counts.reduce((all, count) => all + count, 0)
+    t.is(sum(Object.values(ports.http?.responses ?? {})), expected)
+    t.is(sum(ports.http?.latency), expected)
+    t.is(cache.hits, expected)
+  })
+  fc.assert(property)
+})
+
+test('a percentile lies in its bucket', t => {
+  const traffic = createTraffic()
+  for (let at = 0; at < 98; at++) traffic.answered(200, 4)
+  traffic.answered(200, 80)
+  traffic.answered(undefined, 60_000)
+  const { latency, responses } = traffic.totals()
+  t.like(responses, { '2xx': 99, aborted: 1 })
+  const [half, most, all] = [0.5, 0.985, 1].map(share => percentileMs(latency, share))
+  t.true(half !== null && half !== undefined && half > 3 && half <= 5)
+  t.true(most !== null && most !== undefined && most > 50 && most <= 100)
+  t.is(all, 10_000)
+  t.is(percentileMs([0, 0], 0.5), null)
+})
