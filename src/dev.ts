@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { runCommand, say } from './cli/command-line.ts'
+import { print, runCommand } from './cli/command-line.ts'
 import { untilHealthy } from './cli/health-checks.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
@@ -27,11 +27,11 @@ async function startServers(
   run: (server: PrivateServer) => Promise<string>,
 ): Promise<string[]> {
   const missing = [database.url === null ? mysqlProgram : [], cache.url === null ? redisProgram : []].flat()
-  await installMissing(missing, say)
+  await installMissing(missing, print)
   const redis = cache.url === null ? [`REDIS_URL=${await run(await prepareRedis({ base }))}`] : []
   if (database.url !== null) return redis
-  const url = await run(await prepareMysql('users_api', { base, durable: false, say }))
-  await migrateWhenUp(url, DATABASE_TIMEOUT_MS, say)
+  const url = await run(await prepareMysql('users_api', { base, durable: false, print }))
+  await migrateWhenUp(url, DATABASE_TIMEOUT_MS, print)
   return [...redis, `DATABASE_URL=${url}`]
 }
 
@@ -41,7 +41,7 @@ function tellWhenHealthy(config: Config, service: ChildProcess): void {
     if (service.exitCode !== null || service.signalCode !== null) throw new Error('it has ended')
   }
   untilHealthy(config, Infinity, assertRunning).then(
-    () => say(`it runs, and again at each change; Ctrl-C ends it\n${describeUrls(config)}`),
+    () => print(`it runs, and again at each change; Ctrl-C ends it\n${describeUrls(config)}`),
     () => {},
   )
 }
@@ -53,7 +53,7 @@ async function main(): Promise<number> {
     await assertPortsFree(config)
     await assertWritable(base)
     const variables = await startServers(config, async server => {
-      say(`starting ${server.title}`)
+      print(`starting ${server.title}`)
       running.push(await runServer(server))
       return server.url
     })

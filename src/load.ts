@@ -1,10 +1,10 @@
 // Entry of `npm run load`: people and groups of a file come in through the API. It says what failed and why, and can be
 // run again: what is there already stays as it is.
 import { parseArgs } from 'node:util'
-import { runCommand, say } from './cli/command-line.ts'
+import { print, runCommand } from './cli/command-line.ts'
 import { AwayError, createApi } from './cli/import/api-client.ts'
 import { openSource } from './cli/import/import-file.ts'
-import { createProgress } from './cli/import/import-progress.ts'
+import { createImportProgress } from './cli/import/import-progress.ts'
 import { load, type Tallies } from './cli/import/importer.ts'
 import type { Source } from './cli/import/source.ts'
 import { dataUrl } from './cli/urls.ts'
@@ -60,7 +60,7 @@ async function main(): Promise<number> {
     return exitCodes.usage
   }
   const url = asked.url ?? (await defaultUrl())
-  const progress = createProgress(process.stderr)
+  const progress = createImportProgress(process.stderr)
   process.once('SIGINT', () => {
     progress.end()
     console.error('users-api: interrupted; run it again, it goes on')
@@ -75,7 +75,7 @@ async function main(): Promise<number> {
     const { created, unchanged, failed: lost } = tallies.people
     if (created + unchanged + lost === 0) console.error(`users-api: there is nobody in ${asked.file}`)
     const failed = Object.values(tallies).some(tally => tally.failed > 0)
-    say(
+    print(
       `${asked.file} is loaded into ${url}${failed ? ', save for the failures above' : ''}\n${describe(tallies)}`,
     )
     return failed ? exitCodes.someFailed : exitCodes.done

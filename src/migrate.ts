@@ -1,5 +1,5 @@
 // Entry of `npm run migrate`: brings the database of DATABASE_URL to the schema of this code.
-import { runCommand, say } from './cli/command-line.ts'
+import { print, runCommand } from './cli/command-line.ts'
 import { migrateWhenUp } from './cli/preflight.ts'
 import { ConfigError, loadConfig } from './config/config.ts'
 
@@ -10,7 +10,7 @@ async function main(): Promise<number> {
       'database.url: is missing, set DATABASE_URL (npm start migrates its private database)',
     ])
   const applied = await migrateWhenUp(config.database.url, 0, () => {})
-  say(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`)
+  print(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`)
   return 0
 }
 

@@ -23,7 +23,7 @@ const TIMEOUT_MS = 10_000
 // These reply when they are done; should the service end before that, nobody waits any longer.
 const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, reload: 30 * 60_000 }
 
-/** What changes something is logged with who typed it; pm2 does not say. */
+/** What changes something is logged with who typed it; pm2 does not print. */
 function withName(command: string, argument: string | undefined): string | null {
   if (command === 'status' || command === 'wait') return argument ?? null
   const by = `by=${userInfo().username}`

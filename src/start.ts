@@ -1,7 +1,7 @@
 // Entry of `npm start`: from nothing to a healthy service under pm2. It ends with that, or with nothing left behind.
 import { once } from 'node:events'
 import { dirname } from 'node:path'
-import { runCommand, say, serviceName } from './cli/command-line.ts'
+import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { remarksOn, untilHealthy } from './cli/health-checks.ts'
 import { type ProcessManager, withProcessManager } from './cli/pm2/process-manager.ts'
 import { startServer } from './cli/pm2/servers.ts'
@@ -11,7 +11,7 @@ import { assertWritable } from './cli/private-servers/folders.ts'
 import { prepareMysql } from './cli/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from './cli/private-servers/programs.ts'
 import { prepareRedis } from './cli/private-servers/redis.ts'
-import { createSteps, type Steps } from './cli/progress.ts'
+import { createProgress, type Progress } from './cli/progress.ts'
 import { describeUrls } from './cli/screen.ts'
 import { dataUrl } from './cli/urls.ts'
 import { type Config, loadConfig } from './config/config.ts'
@@ -22,7 +22,7 @@ import { readState } from './supervisor/state-file.ts'
 const DATABASE_TIMEOUT_MS = 30_000
 const HEALTHY_TIMEOUT_MS = 60_000
 
-type Begin = Steps['begin']
+type Begin = Progress['begin']
 
 /** Starts private servers where the configuration has no URL. @returns their URLs, as the environment of the service */
 async function startServers(
@@ -41,7 +41,7 @@ async function startServers(
     env.REDIS_URL = redis.url
   }
   if (needsMysql) {
-    const mysql = await prepareMysql('users_api', { base, durable: true, say: begin })
+    const mysql = await prepareMysql('users_api', { base, durable: true, print: begin })
     begin(`starting ${mysql.title}`)
     await startServer(manager, base, 'mysql', mysql)
     env.DATABASE_URL = mysql.url
@@ -91,20 +91,20 @@ function interruption(): AbortSignal {
 async function startAnew(config: Config, manager: ProcessManager): Promise<void> {
   await assertPossible(config)
   const interrupted = interruption()
-  const steps = createSteps(process.stdout)
+  const progress = createProgress(process.stdout)
   const begin = (line: string): void => {
     interrupted.throwIfAborted()
-    steps.begin(line)
+    progress.begin(line)
   }
   try {
     await Promise.race([
       bringUp(config, manager, begin),
       once(interrupted, 'abort').then(() => interrupted.throwIfAborted()),
     ])
-    steps.end()
+    progress.end()
   } catch (error) {
-    steps.end()
-    if (interrupted.aborted) say('interrupted: stopping what this start has started')
+    progress.end()
+    if (interrupted.aborted) print('interrupted: stopping what this start has started')
     await stopEverything(manager)
     throw error
   }
@@ -118,17 +118,17 @@ async function start(config: Config, manager: ProcessManager): Promise<number> {
         `it is running already, but from ${app.folder}: stop it there, or have a second one here, with other` +
           ' `ports` and, for every command here, `export PM2_HOME=$PWD/var/pm2`',
       )
-    say(`it is running already\n${describe(config)}`)
-    for (const remark of await remarksOn(config)) say(remark)
+    print(`it is running already\n${describe(config)}`)
+    for (const remark of await remarksOn(config)) print(remark)
     return 0
   }
   const startedMs = performance.now()
   const state = readState(config.stateFile)
   await startAnew(config, manager)
-  say(`it runs, after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describe(config)}`)
-  for (const remark of await remarksOn(config)) say(remark)
+  print(`it runs, after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describe(config)}`)
+  for (const remark of await remarksOn(config)) print(remark)
   if (state.is === 'damaged')
-    say(
+    print(
       `${config.stateFile} was damaged, so that every port is in service: npm run ops -- drain <label> where that is wrong`,
     )
   return 0

@@ -7,7 +7,7 @@ import { ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { untilFree } from './core/listen.ts'
 import { createLog } from './core/log.ts'
-import type { Wanted } from './core/messages.ts'
+import type { DesiredState } from './core/messages.ts'
 import { loadCertificates } from './supervisor/certificates.ts'
 import { createCluster } from './supervisor/cluster/processes.ts'
 import { createCommands } from './supervisor/commands.ts'
@@ -46,12 +46,12 @@ async function supervise(): Promise<void> {
   const checkers = createCheckers()
 
   const maintenance = createMaintenance(config, log, () => {
-    cluster.tellAll()
-    for (const label of maintenance.labels) void control.follow(label)
+    cluster.sendAll()
+    for (const label of maintenance.labels) void control.sync(label)
   })
-  const wanted = (number: number): Wanted => ({
-    type: 'wanted',
-    number,
+  const desiredState = (revision: number): DesiredState => ({
+    type: 'desired-state',
+    revision,
     ports: Object.fromEntries(
       config.ports.map(({ label, port }) => {
         const state = maintenance.of(label).mode === null ? 'serving' : 'draining'
@@ -75,8 +75,8 @@ async function supervise(): Promise<void> {
     scheduling: config.fleet.scheduling,
     exec: workerFile(),
     log,
-    wanted,
-    beat: traffic.beat,
+    desiredState,
+    heartbeat: traffic.heartbeat,
     listening: () => process.send?.('ready'),
     end(exitCode, reason) {
       log.info({ reason }, 'the supervisor ends')
@@ -102,16 +102,16 @@ async function supervise(): Promise<void> {
     log,
     maintenance,
     cluster,
-    follow: control.follow,
+    sync: control.sync,
     status: status.now,
     setLogLevel(level) {
       logLevel = level
       log.level = level
-      cluster.tellAll()
+      cluster.sendAll()
     },
     async reloadCertificates() {
       const known = await certificates.reload()
-      cluster.tellAll()
+      cluster.sendAll()
       return known
     },
   })
@@ -119,7 +119,7 @@ async function supervise(): Promise<void> {
   /** The first time it stops the service; again, it skips the wait that is on. */
   const stop = (by: string): void => {
     const again = cluster.isStopping()
-    if (again) cluster.hurry()
+    if (again) cluster.skipWait()
     else cluster.stop(maintenance.drainAll(by))
     log.info({ by }, again ? 'no more waiting' : 'the service stops')
   }

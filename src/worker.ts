@@ -6,22 +6,22 @@ import { createCache } from './cache/cache.ts'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { createLogAndOutput } from './core/log.ts'
-import { type Fact, readWanted, type Wanted } from './core/messages.ts'
+import { type DesiredState, parseDesiredState, type WorkerMessage } from './core/messages.ts'
 import { createDatabase } from './database/database.ts'
 import { RefusedError } from './database/driver-errors.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
 import { UnmigratedError } from './database/migrator.ts'
 import { createDataPort, type DataPort } from './listener/data-port.ts'
-import { startBeats } from './listener/heartbeat.ts'
+import { startHeartbeat } from './listener/heartbeat.ts'
 import { createRequestLog, type RequestLog } from './listener/request-log.ts'
 
 const LAST_GRACE_MS = 2000
 
 /** Resolves when the message is on its way, or can never be: the supervisor is gone. */
-function say(fact: Fact): Promise<void> {
+function send(message: WorkerMessage): Promise<void> {
   return new Promise(resolve => {
     if (process.send === undefined) resolve()
-    else process.send(fact, undefined, undefined, () => resolve())
+    else process.send(message, undefined, undefined, () => resolve())
   })
 }
 
@@ -36,20 +36,20 @@ function repeat(everyMs: number, act: () => Promise<void>): void {
 /** The ports as the first message of the supervisor wants them; they do not listen yet. */
 function createPorts(
   config: Config,
-  wanted: Wanted,
+  desired: DesiredState,
   listener: RequestListener,
   requestLog: RequestLog | undefined,
 ): DataPort[] {
-  const same = config.ports.every(({ label, port }) => wanted.ports[label]?.port === port)
-  if (!same || config.ports.length !== Object.keys(wanted.ports).length)
+  const same = config.ports.every(({ label, port }) => desired.ports[label]?.port === port)
+  if (!same || config.ports.length !== Object.keys(desired.ports).length)
     throw new ConfigError(['ports: a change of the ports takes a restart, not a reload'])
-  const ticketKeys = Buffer.from(wanted.ticketKeys, 'base64')
+  const ticketKeys = Buffer.from(desired.ticketKeys, 'base64')
   return config.ports.map(port =>
     createDataPort({
       port,
       config,
       reusePort: config.fleet.scheduling === 'reuse-port',
-      keyPair: wanted.keyPairs[port.label],
+      keyPair: desired.keyPairs[port.label],
       ticketKeys,
       listener,
       requestLog,
@@ -75,40 +75,40 @@ async function serve(): Promise<void> {
   const bornMs = Date.now()
   let hasDatabase = false
   const cache = createCache(config.cache, log)
-  let wanted: Wanted | undefined
-  const beat = startBeats({
+  let desired: DesiredState | undefined
+  const heartbeat = startHeartbeat({
     everyMs: config.fleet.beatMs,
     pool: database.pool,
     downSinceMs: () => (hasDatabase ? database.downSinceMs() : bornMs),
     cache,
     ports,
-    obeyed: () => wanted?.number ?? 0,
-    say,
+    appliedRevision: () => desired?.revision ?? 0,
+    send,
   })
 
-  const obey = (): void => {
-    log.level = wanted?.logLevel ?? log.level
+  const apply = (): void => {
+    log.level = desired?.logLevel ?? log.level
     for (const port of ports) {
-      const keyPair = wanted?.keyPairs[port.label]
+      const keyPair = desired?.keyPairs[port.label]
       if (keyPair !== undefined) port.useKeyPair(keyPair)
-      port.become(wanted?.ports[port.label]?.state ?? 'serving')
+      port.setState(desired?.ports[port.label]?.state ?? 'serving')
     }
-    beat()
+    heartbeat()
   }
-  const first = await new Promise<Wanted>(resolve => {
+  const first = await new Promise<DesiredState>(resolve => {
     process.on('message', message => {
-      wanted = readWanted(message) ?? wanted
-      obey()
-      if (wanted !== undefined) resolve(wanted)
+      desired = parseDesiredState(message) ?? desired
+      apply()
+      if (desired !== undefined) resolve(desired)
     })
-    void say({ type: 'hello' })
+    void send({ type: 'hello' })
   })
   let listening = false
   cluster.worker?.on('disconnect', () => {
     // Without this the cluster module ends the process at once, in the middle of its answers.
     if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true
     if (!listening) process.exit(exitCodes.stopped)
-    for (const port of ports) port.become('closing')
+    for (const port of ports) port.setState('closing')
     // Nobody is left to kill it, should it not come to its end.
     setTimeout(() => process.exit(exitCodes.stopped), config.drain.deadlineMs + LAST_GRACE_MS).unref()
   })
@@ -126,10 +126,10 @@ async function serve(): Promise<void> {
   const app = createApp({ limits: config.limits, database, cache, keys, log })
   const requestLog = config.log.requests ? createRequestLog(log, soon) : undefined
   ports.push(...createPorts(config, first, app, requestLog))
-  obey()
+  apply()
   await Promise.all(ports.map(port => port.listen()))
   listening = true
-  await say({ type: 'listening' })
+  await send({ type: 'listening' })
   log.info('the worker listens')
   await Promise.all(ports.map(port => port.closed))
   cache.close()
@@ -146,7 +146,7 @@ function fatalOf(error: unknown): FatalError | undefined {
   return undefined
 }
 
-// Signals reach the whole process group; when to go is the supervisor's to say.
+// Signals reach the whole process group; when to go is the supervisor's to send.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 // What the cluster module could not send: the supervisor is gone, and the disconnect tells what to do.
@@ -158,6 +158,6 @@ try {
 } catch (error) {
   const fatal = fatalOf(error)
   if (fatal === undefined) throw error
-  await say({ type: 'fatal', exitCode: fatal.exitCode, reason: fatal.message })
+  await send({ type: 'fatal', exitCode: fatal.exitCode, reason: fatal.message })
   process.exit(fatal.exitCode)
 }

@@ -51,7 +51,7 @@ async function main(): Promise<number> {
   }
   try {
     const { TEST_REDIS_URL: _, ...env } = process.env
-    env.TEST_DATABASE_URL = await start(await prepareMysql('', { base, durable: false, say: console.log }))
+    env.TEST_DATABASE_URL = await start(await prepareMysql('', { base, durable: false, print: console.log }))
     if (withRedis) env.TEST_REDIS_URL = await start(await prepareRedis({ base }))
     return interrupted.signal.aborted ? 1 : await runAva(env)
   } finally {

@@ -8,23 +8,25 @@ import { type Counts, createCounts } from '../database/counting/counts.ts'
 import type { Database } from '../database/database.ts'
 import type { IdempotencyKeys } from '../database/idempotency-keys.ts'
 import { createIncludes } from '../database/reading/includes.ts'
-import { createLookups } from '../database/reading/record-loader.ts'
+import { createRecordLoader } from '../database/reading/record-loader.ts'
 import { createRecords } from '../database/reading/records.ts'
+import { createDelete } from '../database/writing/delete.ts'
+import { createInserts } from '../database/writing/insert.ts'
 import { createMemberships } from '../database/writing/memberships.ts'
-import { createWrites } from '../database/writing/writes.ts'
+import { createUpdate } from '../database/writing/update.ts'
 import { resources } from '../model/index.ts'
 import type { Resource } from '../model/resource.ts'
 import { documentRoutes } from './docs/docs-routes.ts'
 import { createEdge } from './middleware/edge.ts'
-import { createUnrouted } from './middleware/not-found.ts'
+import { createNotFound } from './middleware/not-found.ts'
 import { describeMemberships } from './openapi/memberships.ts'
 import { describeReads } from './openapi/reads.ts'
 import { describeWrites } from './openapi/writes.ts'
 import { createReadBody, type ReadBody } from './requests/body.ts'
 import { checkId } from './resources/handler.ts'
-import { createRelationHandlers } from './resources/membership-handlers.ts'
+import { createMembershipHandlers } from './resources/membership-handlers.ts'
 import { createReadHandlers } from './resources/read-handlers.ts'
-import { createOnce, type Once } from './resources/with-idempotency.ts'
+import { createWithIdempotency, type WithIdempotency } from './resources/with-idempotency.ts'
 import { createWriteHandlers } from './resources/write-handlers.ts'
 import { createRouter, type Route } from './router.ts'
 
@@ -40,19 +42,30 @@ export interface AppDependencies {
 interface Shared extends AppDependencies {
   readonly counts: Counts
   readonly readBody: ReadBody
-  readonly once: Once
+  readonly withIdempotency: WithIdempotency
 }
 
 function routesOf(resource: Resource, shared: Shared): Route[] {
-  const { limits, database, cache, counts, readBody, once } = shared
+  const { limits, database, cache, counts, readBody, withIdempotency } = shared
   const { plural, relation } = resource
   const records = createRecords(database, resource)
   const includes = relation && createIncludes(database, cache, resource, relation)
-  const lookups = createLookups(records, includes)
-  const writes = createWrites(database, counts, resource)
+  const loader = createRecordLoader(records, includes)
+  const inserts = createInserts(database, counts, resource)
+  const update = createUpdate(database, resource)
+  const remove = createDelete(database, counts, resource)
 
-  const reading = createReadHandlers({ resource, database, records, lookups, includes, limits })
-  const writing = createWriteHandlers({ resource, lookups, writes, readBody, once, limits })
+  const reading = createReadHandlers({ resource, database, records, loader, includes, limits })
+  const writing = createWriteHandlers({
+    resource,
+    loader,
+    inserts,
+    update,
+    remove,
+    readBody,
+    withIdempotency,
+    limits,
+  })
   const readSays = describeReads(resource, limits)
   const writeSays = describeWrites(resource, limits)
   const all = `/v1/${plural}`
@@ -67,7 +80,15 @@ function routesOf(resource: Resource, shared: Shared): Route[] {
   ]
   if (relation === undefined) return routes
   const memberships = createMemberships(database, counts, resource, relation, limits.membershipsPerUser)
-  const related = createRelationHandlers({ resource, relation, lookups, memberships, readBody, once, limits })
+  const related = createMembershipHandlers({
+    resource,
+    relation,
+    loader,
+    memberships,
+    readBody,
+    withIdempotency,
+    limits,
+  })
   const said = describeMemberships(resource, relation, limits)
   const members = { ...one, path: `${one.path}/${relation.name}` }
   const member = { path: `${members.path}/:related`, checkPath: related.checkMember }
@@ -86,7 +107,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     ...dependencies,
     counts: createCounts(database),
     readBody: createReadBody(limits),
-    once: createOnce(keys),
+    withIdempotency: createWithIdempotency(keys),
   }
   const routes = resources.flatMap(resource => routesOf(resource, shared))
   const others = documentRoutes(resources, routes, limits)
@@ -97,6 +118,6 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))
   app.use(createEdge(limits, log))
   for (const router of routers) app.use(router.routes())
-  app.use(createUnrouted(routers, [...routes, ...others]))
+  app.use(createNotFound(routers, [...routes, ...others]))
   return app.callback()
 }

@@ -9,16 +9,16 @@ export const inUtf8 = (type: string): string => `${type}; charset=utf-8`
 const JSON_TYPE = inUtf8('application/json')
 
 /** @param text of the JSON that answers with status 200 */
-export function answer(ctx: Context, text: string): void {
+export function respond(ctx: Context, text: string): void {
   ctx.set('Content-Type', JSON_TYPE)
   ctx.body = text
 }
 
 /** @param text of the JSON that says what failed */
-export function answerFailure(ctx: Context, status: number, text: string): void {
+export function respondFailure(ctx: Context, status: number, text: string): void {
   ctx.status = status
   ctx.set('Cache-Control', 'no-store')
-  answer(ctx, text)
+  respond(ctx, text)
 }
 
 /** Says which version of the resource this is. @param etag without its quotes */
@@ -32,7 +32,7 @@ export function setEtag(ctx: Context, etag: string): void {
  * @returns whether that was the answer
  * @throws ApiError `precondition_failed` or `malformed_request`
  */
-export function answerUnmodified(ctx: Context, etag: string): boolean {
+export function respondNotModified(ctx: Context, etag: string): boolean {
   const unmodified = isUnmodified(ctx.req.headers, etag)
   setEtag(ctx, etag)
   // Caches may keep it, but ask each time: no read is ever stale.
@@ -46,8 +46,8 @@ export function answerUnmodified(ctx: Context, etag: string): boolean {
  * @param etag of the text, without its quotes
  * @throws ApiError `precondition_failed` or `malformed_request`
  */
-export function answerRead(ctx: Context, etag: string, text: string): void {
-  if (!answerUnmodified(ctx, etag)) answer(ctx, text)
+export function respondRead(ctx: Context, etag: string, text: string): void {
+  if (!respondNotModified(ctx, etag)) respond(ctx, text)
 }
 
 /** @throws ApiError `not_acceptable` where the Accept header rules this media type out */

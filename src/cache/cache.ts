@@ -23,7 +23,7 @@ const uncached: Cache = {
   close: () => {},
 }
 
-const LONGEST_RECONNECT_MS = 2000
+const MAX_RECONNECT_MS = 2000
 const breakerSettings = { failures: 3, pauseMs: 1000 }
 
 function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis | Cluster {
@@ -35,7 +35,7 @@ function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis
     // While Redis is away a command fails at once: the database answers.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    retryStrategy: (attempt: number) => Math.min(LONGEST_RECONNECT_MS, 50 * 2 ** attempt),
+    retryStrategy: (attempt: number) => Math.min(MAX_RECONNECT_MS, 50 * 2 ** attempt),
   }
   const [first = '', ...others] = url
   if (others.length > 0)

@@ -4,7 +4,7 @@ import { exitCodes, FatalError } from '../core/exit-codes.ts'
 
 export const serviceName = 'users-api'
 
-export function say(line: string): void {
+export function print(line: string): void {
   console.log(`${serviceName}: ${line}`)
 }
 

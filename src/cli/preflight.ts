@@ -21,23 +21,23 @@ export async function assertPortsFree({ ports, host, control }: Pick<Config, 'po
 
 /**
  * Migrates the database, with patience for one that is just starting.
- * @param say takes a line about a step that is going to take a while
+ * @param print takes a line about a step that is going to take a while
  * @returns the names of the migrations that were applied
  * @throws Error that says what to do
  */
 export async function migrateWhenUp(
   url: string,
   patienceMs: number,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<string[]> {
   const giveUpMs = performance.now() + patienceMs
   // One for all attempts: each log listens for the end of the process.
   const log = createLog('warn', 'migrate')
-  say('migrating the database')
+  print('migrating the database')
   for (let attempt = 1; ; attempt++) {
     try {
       const applied = await migrate(url, log)
-      if (applied.length > 0) say(`migrated the database: ${applied.join(', ')}`)
+      if (applied.length > 0) print(`migrated the database: ${applied.join(', ')}`)
       return applied
     } catch (error) {
       const reason = reasonOf(error)
@@ -49,7 +49,7 @@ export async function migrateWhenUp(
       }
       if (performance.now() > giveUpMs)
         throw new Error(`the database cannot be reached (${reason}): start it, or correct DATABASE_URL`)
-      if (attempt === 1) say(`waiting for the database: ${reason}`)
+      if (attempt === 1) print(`waiting for the database: ${reason}`)
     }
     await delay(PAUSE_MS)
   }

@@ -1,13 +1,13 @@
-// The steps of a command that takes a while: a line for each, and on a terminal how long the present one has taken.
+// The progress of a command that takes a while: a line for each, and on a terminal how long the present one has taken.
 
 const TICK_MS = 200
 /** What is faster needs no figure. */
 const NOTABLE_MS = 1000
 
-export type Steps = ReturnType<typeof createSteps>
+export type Progress = ReturnType<typeof createProgress>
 
 /** @param output is drawn on again and again where it is a terminal; elsewhere it gets whole lines */
-export function createSteps(output: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>) {
+export function createProgress(output: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>) {
   let title: string | undefined
   let sinceMs = 0
   let timer: NodeJS.Timeout | undefined

@@ -143,7 +143,7 @@ export const schema = z.strictObject({
     })
     .refine(({ silentMs, beatMs }) => silentMs > 2 * beatMs, {
       path: ['silentMs'],
-      error: 'must be more than twice fleet.beatMs, or a late beat would kill a healthy worker',
+      error: 'must be more than twice fleet.beatMs, or a late heartbeat would kill a healthy worker',
     }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
   log: z.strictObject({ level: z.enum(logLevels), requests: z.boolean() }),

@@ -41,17 +41,17 @@ export type Fault = { readonly code: ErrorCode; readonly message: string } & (
 )
 
 /** How many faults of a request are listed: a body has room for very many. */
-export const MOST_FAULTS = 100
+export const MAX_FAULTS = 100
 
 /** How many code points are repeated of a name that a client has made up. */
-const MOST_OF_NAME = 100
+const MAX_NAME_CODE_POINTS = 100
 
 /** `name` as it stands in a fault: one that is too long to be a mistake loses its end. */
 export function shortened(name: string): string {
-  if (name.length <= MOST_OF_NAME) return name
+  if (name.length <= MAX_NAME_CODE_POINTS) return name
   // A code point has two units at most.
-  const points = [...name.slice(0, 2 * MOST_OF_NAME + 1)]
-  return points.length > MOST_OF_NAME ? `${points.slice(0, MOST_OF_NAME).join('')}…` : name
+  const points = [...name.slice(0, 2 * MAX_NAME_CODE_POINTS + 1)]
+  return points.length > MAX_NAME_CODE_POINTS ? `${points.slice(0, MAX_NAME_CODE_POINTS).join('')}…` : name
 }
 
 function isListed(code: ErrorCode): code is keyof typeof statuses {
@@ -84,7 +84,7 @@ export class ApiError extends Error {
   }
 
   /** `faults` as one error: it has the first one's code and every message, of `most` of them. */
-  static of(faults: readonly [Fault, ...Fault[]], most = MOST_FAULTS): ApiError {
+  static of(faults: readonly [Fault, ...Fault[]], most = MAX_FAULTS): ApiError {
     const listed = faults.slice(0, most)
     const messages = listed.map(fault => fault.message)
     if (faults.length > most) messages.push(`and ${faults.length - most} more`)
@@ -101,7 +101,7 @@ export function unavailable(
 }
 
 /** Throws all `faults` as one error, if there are any. */
-export function refuse(faults: readonly Fault[]): void {
+export function throwFaults(faults: readonly Fault[]): void {
   const [first, ...rest] = faults
   if (first !== undefined) throw ApiError.of([first, ...rest])
 }

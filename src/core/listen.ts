@@ -1,10 +1,10 @@
 // Listens on a port, patient for a moment: a predecessor may be just leaving it.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import { exitCodes, FatalError } from './exit-codes.ts'
+import { retry } from './retry.ts'
 
-const PATIENCE_MS = 3000
+const TIMEOUT_MS = 3000
 const RETRY_MS = 100
 
 /** Each says what to do. */
@@ -29,31 +29,32 @@ export interface Address {
 
 /**
  * @param use what the port is for, in words: it stands in the error's message
- * @param patienceMs for how long a port that is taken is tried again; 0 inside a cluster, which allows no second attempt
+ * @param timeoutMs for how long a port that is taken is tried again; 0 inside a cluster, which allows no second attempt
  * @throws FatalError that names the port and the reason
  */
 export async function listen(
   server: Server,
   address: Address,
   use: string,
-  patienceMs = PATIENCE_MS,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
-  const { host, port } = address
-  const giveUpMs = performance.now() + patienceMs
-  for (;;) {
-    try {
-      server.listen(address)
-      await once(server, 'listening')
-      return
-    } catch (error) {
-      const code = codeOf(error)
-      if (code !== 'EADDRINUSE' || performance.now() > giveUpMs)
-        throw new FatalError(
-          exitCodes.portTaken,
-          `cannot listen on ${host}:${port} (${use}): ${reasons[code] ?? code}`,
-        )
-    }
-    await delay(RETRY_MS)
+  const attempt = async () => {
+    server.listen(address)
+    await once(server, 'listening')
+  }
+  try {
+    await retry(attempt, {
+      timeoutMs,
+      pauseMs: () => RETRY_MS,
+      isTransient: error => timeoutMs > 0 && codeOf(error) === 'EADDRINUSE',
+    })
+  } catch (error) {
+    const code = codeOf(error)
+    const { host, port } = address
+    throw new FatalError(
+      exitCodes.portTaken,
+      `cannot listen on ${host}:${port} (${use}): ${reasons[code] ?? code}`,
+    )
   }
 }
 

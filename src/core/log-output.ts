@@ -11,7 +11,7 @@ const PIPE_PIECE_BYTES = 4096
 const PIECE_BYTES = 32_768
 const GATHER_MS = 100
 /** Over this nobody reads: lines that are said often are dropped then, lest they fill the memory. */
-const MOST_WAITING_BYTES = 2 ** 20
+const MAX_WAITING_BYTES = 2 ** 20
 
 export interface LineOutput {
   write(line: string): void
@@ -37,7 +37,7 @@ export function createOutput(
     clearTimeout(timer)
     timer = undefined
     if (lines === 0) return
-    if (stream.writableLength <= MOST_WAITING_BYTES) {
+    if (stream.writableLength <= MAX_WAITING_BYTES) {
       stream.write(piece.subarray(0, bytes))
       // The old one is not the stream's to give back before it is written.
       piece = Buffer.allocUnsafe(pieceBytes)

@@ -36,15 +36,15 @@ export type PortReport = z.output<typeof portReport>
 export const cacheStates = ['away', 'connecting', 'connected', 'none'] as const
 export type CacheState = (typeof cacheStates)[number]
 
-const beat = z.strictObject({
-  type: z.literal('beat'),
-  /** The number of the message that was obeyed last; 0 before the first. */
-  obeyed: z.int(),
+const heartbeat = z.strictObject({
+  type: z.literal('heartbeat'),
+  /** The number of the message that was appliedRevision last; 0 before the first. */
+  appliedRevision: z.int(),
   /** By label; empty until the worker listens. */
   ports: z.record(z.string(), portReport),
   /** By label, too. */
   traffic: z.record(z.string(), trafficTotals),
-  /** The longest that the event loop kept anyone waiting since the last beat. */
+  /** The longest that the event loop kept anyone waiting since the last heartbeat. */
   lagMs: count,
   lagP99Ms: count,
   /** Of the cache of includes; the counts are since the worker began. */
@@ -55,24 +55,24 @@ const beat = z.strictObject({
   /** As `Date.now()`; missing while the database answers. */
   databaseDownSinceMs: count.optional(),
 })
-export type Beat = z.output<typeof beat>
+export type Heartbeat = z.output<typeof heartbeat>
 
-const fact = z.discriminatedUnion('type', [
+const workerMessage = z.discriminatedUnion('type', [
   /** The worker hears now: what was sent before is lost. */
   z.strictObject({ type: z.literal('hello') }),
   /** Every data port accepts connections. */
   z.strictObject({ type: z.literal('listening') }),
-  beat,
+  heartbeat,
   /** The worker ends, for a reason that a user can mend. */
   z.strictObject({ type: z.literal('fatal'), exitCode: z.int(), reason: z.string() }),
 ])
 /** What a worker tells its supervisor. */
-export type Fact = z.output<typeof fact>
+export type WorkerMessage = z.output<typeof workerMessage>
 
-const wanted = z.strictObject({
-  type: z.literal('wanted'),
-  /** Later ones have greater ones: so a beat says which it has heard of. */
-  number: z.int(),
+const desiredState = z.strictObject({
+  type: z.literal('desired-state'),
+  /** Later ones have greater ones: so a heartbeat says which it has heard of. */
+  revision: z.int(),
   /** By label. A worker whose ports are all `closing` ends when the last connection is gone. */
   ports: z.record(z.string(), z.strictObject({ port: z.int(), state: listenerState })),
   /** Of the https ports, by label. */
@@ -81,15 +81,15 @@ const wanted = z.strictObject({
   ticketKeys: z.string(),
   logLevel: z.enum(logLevels),
 })
-/** What the supervisor wants of a worker, answered with a beat; repeating it changes nothing. */
-export type Wanted = z.output<typeof wanted>
+/** What the supervisor wants of a worker, answered with a heartbeat; repeating it changes nothing. */
+export type DesiredState = z.output<typeof desiredState>
 
 /** @returns undefined for what no worker of this version would say */
-export function readFact(message: unknown): Fact | undefined {
-  return fact.safeParse(message).data
+export function parseWorkerMessage(message: unknown): WorkerMessage | undefined {
+  return workerMessage.safeParse(message).data
 }
 
 /** @returns undefined for what no supervisor of this version would say */
-export function readWanted(message: unknown): Wanted | undefined {
-  return wanted.safeParse(message).data
+export function parseDesiredState(message: unknown): DesiredState | undefined {
+  return desiredState.safeParse(message).data
 }

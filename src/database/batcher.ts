@@ -6,11 +6,11 @@ interface Waiting<T, R> {
   readonly reject: (error: unknown) => void
 }
 
-export interface GatherLimits {
+export interface BatcherOptions {
   /** How many gathered calls may be under way; who finds no lane free gathers further. */
-  readonly lanes: number
+  readonly concurrency: number
   /** How many items one gathered call takes. */
-  readonly most: number
+  readonly maxSize: number
   /**
    * Whether another lane opens for however few wait. Otherwise for no fewer than are under way: so the calls grow with
    * the load, even where requests come in one by one, as they do on new connections.
@@ -22,9 +22,9 @@ export interface GatherLimits {
  * An item is never answered by a call that began before it, so everyone reads what they wrote.
  * @param act gives one result for each item, in their order; if it fails, all its items fail with it
  */
-export function createGatherer<T, R>(
+export function createBatcher<T, R>(
   act: (items: readonly T[]) => Promise<readonly R[]>,
-  { lanes, most, eager }: GatherLimits,
+  { concurrency, maxSize, eager }: BatcherOptions,
 ): (item: T) => Promise<R> {
   let waiting: Waiting<T, R>[] = []
   let scheduled = false
@@ -32,7 +32,7 @@ export function createGatherer<T, R>(
   let underWay = 0
 
   function schedule(): void {
-    if (scheduled || busy === lanes || waiting.length === 0) return
+    if (scheduled || busy === concurrency || waiting.length === 0) return
     if (!eager && waiting.length < underWay) return
     scheduled = true
     // Not a microtask: those run between the callbacks of two sockets, and would gather one request each.
@@ -40,7 +40,7 @@ export function createGatherer<T, R>(
   }
 
   async function dispatch(): Promise<void> {
-    const gathered = waiting.length > most ? waiting.splice(0, most) : waiting
+    const gathered = waiting.length > maxSize ? waiting.splice(0, maxSize) : waiting
     if (gathered === waiting) waiting = []
     scheduled = false
     busy++

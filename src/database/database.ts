@@ -1,14 +1,14 @@
 // The database: Knex with its pool, transactions that outlast a deadlock, and whether it can be reached.
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Config } from '../config/config.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
-import { isNotUpYet, isUnreachable, RefusedError, retryContended, translate } from './driver-errors.ts'
+import { retry } from '../core/retry.ts'
+import { isNotUpYet, isUnreachable, RefusedError, retryContention, translate } from './driver-errors.ts'
 import { assertMigrated } from './migrator.ts'
 import { openPool } from './pool.ts'
 
-const LONGEST_WAIT_MS = 2000
+const MAX_WAIT_MS = 2000
 
 export interface Database {
   /** Builds statements; what it is given to run goes through `run` or `transaction`. */
@@ -29,7 +29,7 @@ export interface Database {
   /** Runs a transaction as a whole, again if another one is in its way. @throws ApiError `unavailable` as above */
   transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** Repeats what fails because another transaction is in its way. @throws ApiError `unavailable` where that lasts */
-  patiently<T>(attempt: () => Promise<T>): Promise<T>
+  retryOnContention<T>(attempt: () => Promise<T>): Promise<T>
   /** Runs reads that all see the same moment. */
   snapshot<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** Since when the database has been out of reach, as `Date.now()`; undefined while it answers. */
@@ -95,8 +95,8 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     }
   }
 
-  const patiently = <T>(attempt: () => Promise<T>) =>
-    watched(() => retryContended(attempt, settings.queryTimeoutMs))
+  const retryOnContention = <T>(attempt: () => Promise<T>) =>
+    watched(() => retryContention(attempt, settings.queryTimeoutMs))
 
   return {
     knex,
@@ -104,22 +104,20 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     query: (sql, values, on) =>
       on === undefined ? watched(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
-    transaction: act => patiently(() => knex.transaction(act)),
-    patiently,
+    transaction: act => retryOnContention(() => knex.transaction(act)),
+    retryOnContention,
     snapshot: act => watched(() => knex.transaction(act, { isolationLevel: 'repeatable read' })),
     downSinceMs: () => downSinceMs,
     probe: () => watched(() => knex.raw('SELECT 1')).then(noteAnswer, () => {}),
-    async ready() {
-      for (let waitMs = 100; ; waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2)) {
-        try {
-          return await assertMigrated(knex)
-        } catch (error) {
-          if (!isNotUpYet(error)) throw hasCode(error) ? new RefusedError(error) : error
-          log.info({ waitMs, reason: reasonOf(error) }, 'waiting for the database')
-          await delay(waitMs)
-        }
-      }
-    },
+    ready: () =>
+      retry(() => assertMigrated(knex), {
+        timeoutMs: Infinity,
+        pauseMs: attempt => Math.min(MAX_WAIT_MS, 50 * 2 ** attempt),
+        isTransient: isNotUpYet,
+        beforePause: error => log.info({ reason: reasonOf(error) }, 'waiting for the database'),
+      }).catch((error: unknown) => {
+        throw hasCode(error) ? new RefusedError(error) : error
+      }),
     pool: () => ({
       used: pool.numUsed(),
       free: pool.numFree(),

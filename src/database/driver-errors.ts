@@ -1,7 +1,7 @@
 // What the driver's errors mean: come back later, try again at once, or a conflict the client has to solve.
-import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, unavailable } from '../core/api-error.ts'
 import { type CodedError, hasCode, reasonOf } from '../core/error-reason.ts'
+import { retry } from '../core/retry.ts'
 
 // The connection is gone or cannot be made, or the server takes no writes or no more clients.
 const unreachable = new Set([
@@ -40,7 +40,7 @@ const unreachable = new Set([
 const contended = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
 
 /** Another transaction was in the way, though the database has not said so: to be tried again. */
-export const inTheWay = (message: string): CodedError =>
+export const contentionError = (message: string): CodedError =>
   Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
 
 export function isDuplicate(error: unknown): boolean {
@@ -92,22 +92,17 @@ export function translate(error: unknown): unknown {
   return error
 }
 
-const LONGEST_PAUSE_MS = 200
+const MAX_PAUSE_MS = 200
 
 /**
  * Repeats a whole transaction that lost a deadlock or waited too long for a lock, with jitter so that the same two do
  * not meet again.
- * @param patienceMs after which it is not repeated any more
+ * @param timeoutMs after which it is not repeated any more
  */
-export async function retryContended<T>(attempt: () => Promise<T>, patienceMs: number): Promise<T> {
-  const giveUpMs = performance.now() + patienceMs
-  for (let tries = 1; ; tries++) {
-    try {
-      return await attempt()
-    } catch (error) {
-      const again = hasCode(error) && contended.has(error.code) && performance.now() < giveUpMs
-      if (!again) throw error
-      await delay(Math.random() * Math.min(LONGEST_PAUSE_MS, 5 * 2 ** tries))
-    }
-  }
+export function retryContention<T>(attempt: () => Promise<T>, timeoutMs: number): Promise<T> {
+  return retry(attempt, {
+    timeoutMs,
+    pauseMs: tries => Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** tries),
+    isTransient: error => hasCode(error) && contended.has(error.code),
+  })
 }

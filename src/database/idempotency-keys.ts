@@ -37,7 +37,7 @@ type Work = (trx: Knex.Transaction) => Promise<KeptAnswer>
 
 const table = 'idempotency_keys'
 /** UTF-16 units: in every encoding within what a MEDIUMTEXT holds and a server takes as one packet, 16 MiB. */
-const LONGEST_BODY = 4 * 2 ** 20
+const MAX_BODY = 4 * 2 ** 20
 /** How many expired keys one transaction removes. */
 const PORTION = 200
 
@@ -105,7 +105,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
         if (kept !== undefined && kept.fingerprint !== fingerprint) throw keyReused()
         if (kept !== undefined) return { ...kept, replayed: true }
         const answer = await work(trx)
-        if (answer.body.length > LONGEST_BODY)
+        if (answer.body.length > MAX_BODY)
           throw new ApiError(
             'limit_exceeded',
             'the answer would be too long to be kept for an Idempotency-Key',

@@ -6,12 +6,12 @@ import type { Connection } from 'mysql2'
 import type { Log } from '../core/log.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-const LONGEST_LOCK_WAIT_S = 5
+const MAX_LOCK_WAIT_S = 5
 
 /** The server is to give up waiting, and to say so, before its silence ends the connection. */
 function lockWaitSeconds(silenceTimeoutMs: number): number {
-  if (silenceTimeoutMs === 0) return LONGEST_LOCK_WAIT_S
-  return Math.min(LONGEST_LOCK_WAIT_S, Math.max(1, Math.floor(silenceTimeoutMs / 2000)))
+  if (silenceTimeoutMs === 0) return MAX_LOCK_WAIT_S
+  return Math.min(MAX_LOCK_WAIT_S, Math.max(1, Math.floor(silenceTimeoutMs / 2000)))
 }
 
 /**

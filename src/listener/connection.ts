@@ -1,14 +1,14 @@
 // One connection of a data port: its requests and answers in their order, and whether it is busy.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createTurns } from './request-queue.ts'
+import { createRequestQueue } from './request-queue.ts'
 
 export type Connection = ReturnType<typeof createConnection>
 
 /** Times are those of `performance.now()`. */
 export function createConnection(socket: Socket) {
   const openedMs = performance.now()
-  const turns = createTurns()
+  const turns = createRequestQueue()
   let inFlight = 0
   let quietSinceMs = openedMs
   /** `socket.bytesRead` when it fell quiet: more than that is the beginning of another request. */

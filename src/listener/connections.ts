@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Connection, createConnection } from './connection.ts'
 
-export interface LettingGo {
+export interface CloseIdleOptions {
   readonly sinceMs: number
   readonly idleMs: number
   readonly deadlineMs: number
@@ -120,7 +120,7 @@ export function createConnections(
     },
 
     /** Ends the connections that have been quiet for `idleMs`, and cuts those that are left at the deadline. */
-    letGo({ sinceMs, idleMs, deadlineMs }: LettingGo): void {
+    closeIdle({ sinceMs, idleMs, deadlineMs }: CloseIdleOptions): void {
       const nowMs = performance.now()
       for (const [socket, connection] of open) {
         const quietSinceMs = Math.max(sinceMs, connection.quietSinceMs())
@@ -130,7 +130,7 @@ export function createConnections(
     },
 
     /** Cuts the connections with the most unread bytes until the others' are within the limit. */
-    letGoOfUnread(): void {
+    closeSlowReaders(): void {
       const unread = [...open.keys()].filter(({ writableLength }) => writableLength > 0)
       let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
       if (bytes <= limits.unreadBytes) return

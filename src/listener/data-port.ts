@@ -38,7 +38,7 @@ export interface DataPort {
   /** @throws FatalError where the port cannot be had */
   listen(): Promise<void>
   /** There is no way back from `closing`. */
-  become(state: ListenerState): void
+  setState(state: ListenerState): void
   /** New connections get this certificate; it has been checked before. */
   useKeyPair(keyPair: KeyPair): void
   report(): PortReport
@@ -122,14 +122,14 @@ export function createDataPort(options: DataPortOptions): DataPort {
   })
 
   function sweep(): void {
-    connections.letGo({ sinceMs, idleMs: config.drain.idleMs, deadlineMs: config.drain.deadlineMs })
+    connections.closeIdle({ sinceMs, idleMs: config.drain.idleMs, deadlineMs: config.drain.deadlineMs })
     if (state === 'closing' && connections.count() === 0) {
       clearInterval(sweeper)
       resolveClosed()
     }
   }
 
-  setInterval(connections.letGoOfUnread, UNREAD_CHECK_MS).unref()
+  setInterval(connections.closeSlowReaders, UNREAD_CHECK_MS).unref()
   server.on('connection', (socket: Socket) => connections.opened(socket))
   if (server instanceof https.Server) trackHandshakes(server, connections)
   const serve: RequestListener = (request, response) =>
@@ -157,7 +157,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
     label: port.label,
     listen: () =>
       listen(server, { host: config.host, port: port.port, reusePort }, `data port ${port.label}`, 0),
-    become(wanted) {
+    setState(wanted) {
       if (wanted === state || state === 'closing') return
       state = wanted
       sinceMs = performance.now()

@@ -10,7 +10,7 @@ interface Turn {
 /** Methods that change nothing (RFC 9110, 9.2.1). */
 const safeMethods: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE']
 
-export function createTurns() {
+export function createRequestQueue() {
   const waiting: Turn[] = []
   let serving = 0
   let isAlone = false

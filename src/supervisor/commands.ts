@@ -16,7 +16,7 @@ export interface CommandOptions {
   readonly maintenance: Maintenance
   readonly cluster: Cluster
   /** Has the control port be as the maintenance wants it. @returns why it is still closed; that is tried again */
-  follow(label: string): Promise<string | undefined>
+  sync(label: string): Promise<string | undefined>
   status(): Status
   /** @returns what each certificate is now, by label. @throws Error about a bad one: the old ones stay */
   reloadCertificates(): Promise<object>
@@ -29,7 +29,7 @@ export type Reply = { readonly command: string; readonly argument: string | null
   Record<string, unknown>
 >
 
-/** The command cannot be obeyed, and nothing has changed; the message says what is possible. */
+/** The command cannot be appliedRevision, and nothing has changed; the message says what is possible. */
 class Refusal extends Error {}
 
 export const commandNames = [
@@ -90,7 +90,7 @@ export function createCommands(options: CommandOptions) {
     const before = maintenance.of(label)
     act()
     const changed = maintenance.of(label) !== before
-    const closed = await options.follow(label)
+    const closed = await options.sync(label)
     await cluster.refresh()
     const port = portOf(label)
     if (closed !== undefined)

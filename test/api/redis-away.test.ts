@@ -4,18 +4,18 @@ import { expectOk } from '../support/expect.ts'
 import { createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
 import { ask, startService } from '../support/service.ts'
-import { openDoor } from '../support/tcp-proxy.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 const redis = process.env.TEST_REDIS_URL
 if (redis === undefined) test('without a Redis it cannot go away', t => t.pass())
 else {
-  const door = await openDoor(redis)
-  const service = await startService({ env: { REDIS_URL: `redis://127.0.0.1:${door.port}` } })
+  const proxy = await openTcpProxy(redis)
+  const service = await startService({ env: { REDIS_URL: `redis://127.0.0.1:${proxy.port}` } })
   const api = createClient(service.url)
 
   test.after.always(async t => {
     api.close()
-    door.close()
+    proxy.close()
     t.is(await service.stop(), 0)
   })
 
@@ -26,7 +26,7 @@ else {
     let isMember = false
     for (let round = 1; round <= 64; round++) {
       // Off and on, with reads and writes in each state; the last state is open again.
-      if (round % 4 === 1) [door.slam, door.open, door.block, door.open][((round - 1) / 4) % 4]?.()
+      if (round % 4 === 1) [proxy.slam, proxy.open, proxy.block, proxy.open][((round - 1) / 4) % 4]?.()
       const name = `group ${round}`
       expectOk(t, await api.patch(`/v1/groups/${group}`, { name }))
       if (round % 3 === 0) {
@@ -54,7 +54,7 @@ else {
   })
 
   test('a Redis that is not there at the start is told of once, and so is its coming', async t => {
-    const late = await openDoor(redis)
+    const late = await openTcpProxy(redis)
     late.slam()
     const { stop, log, ...other } = await startService({
       env: { REDIS_URL: `redis://127.0.0.1:${late.port}`, LOG_LEVEL: 'info' },
@@ -84,7 +84,7 @@ else {
   })
 
   test('the health check does not mind', async t => {
-    door.slam()
+    proxy.slam()
     t.is((await ask(`${service.controlUrl}/healthcheck/http`))?.status, 200)
   })
 }

@@ -10,7 +10,7 @@ import { expectError, expectOk } from '../support/expect.ts'
 import { createClient, sendRaw } from '../support/http.ts'
 import { check } from '../support/operator.ts'
 import { ask, createDatabase, startService } from '../support/service.ts'
-import { openDoor } from '../support/tcp-proxy.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 const secret = 'correct-horse-battery-staple'
 const redisSecret = 'another-secret-of-redis'
@@ -32,18 +32,18 @@ async function createServingUser(database: string): Promise<string> {
 const migrated = await createDatabase()
 const serving = await createServingUser(migrated)
 // Its Redis is out of reach at times, so that there is something to complain about.
-const door = await openDoor(process.env.TEST_REDIS_URL ?? migrated)
+const proxy = await openTcpProxy(process.env.TEST_REDIS_URL ?? migrated)
 const service = await startService({
   database: serving,
   workers: 2,
   config: { log: { level: 'trace', requests: true }, stateFile: join(folder, 'var', 'state.json') },
-  env: { REDIS_URL: `redis://:${redisSecret}@127.0.0.1:${door.port}` },
+  env: { REDIS_URL: `redis://:${redisSecret}@127.0.0.1:${proxy.port}` },
 })
 const api = createClient(service.url)
 
 test.after.always(async t => {
   api.close()
-  door.close()
+  proxy.close()
   t.is(await service.stop(), 0)
   await rm(folder, { recursive: true })
 })
@@ -132,7 +132,7 @@ test.serial('TLS 1.2 at least, with forward secrecy and authenticated encryption
 test.serial('no secret in a log, an error or a status, whatever fails', async t => {
   const root = await mysql.createConnection(migrated)
   const name = new URL(migrated).pathname.slice(1)
-  door.slam()
+  proxy.slam()
   await root.query(`ALTER USER '${name}'@'localhost' IDENTIFIED BY 'changed meanwhile'`)
   const [rows] = await root.query<mysql.RowDataPacket[]>('SHOW PROCESSLIST')
   for (const row of rows) if (row.User === name) await root.query(`KILL ${row.Id}`).catch(() => {})
@@ -140,7 +140,7 @@ test.serial('no secret in a log, an error or a status, whatever fails', async t 
   expectError(t, failing, 503, 'unavailable')
   await root.query(`ALTER USER '${name}'@'localhost' IDENTIFIED BY '${secret}'`)
   await root.end()
-  door.open()
+  proxy.open()
   expectOk(t, await api.get('/v1/users?include=groups'))
   const seen = [failing.text, service.log()]
   for (const path of ['/', '/status', '/history', '/metrics'])

@@ -5,15 +5,15 @@ import mysql from 'mysql2/promise'
 import { expectError, expectOk } from '../support/expect.ts'
 import { createClient } from '../support/http.ts'
 import { createDatabase, startService } from '../support/service.ts'
-import { openDoor } from '../support/tcp-proxy.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 const database = await createDatabase()
-const door = await openDoor(database)
-const behindDoor = new URL(database)
-behindDoor.searchParams.delete('socketPath')
-behindDoor.host = `127.0.0.1:${door.port}`
+const proxy = await openTcpProxy(database)
+const behindProxy = new URL(database)
+behindProxy.searchParams.delete('socketPath')
+behindProxy.host = `127.0.0.1:${proxy.port}`
 const service = await startService({
-  database: behindDoor.href,
+  database: behindProxy.href,
   config: { database: { acquireTimeoutMs: 1000 } },
 })
 const api = createClient(service.url)
@@ -22,12 +22,12 @@ test.after.always(async t => {
   api.close()
   await direct.end()
   t.is(await service.stop(), 0)
-  door.close()
+  proxy.close()
 })
 
 test.serial('without a database every request is 503 with Retry-After, and works again after it', async t => {
   const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
-  door.slam()
+  proxy.slam()
   const answers = await Promise.all([
     api.get(`/v1/users/${user}`),
     api.get(`/v1/users/${user}?include=groups`),
@@ -44,7 +44,7 @@ test.serial('without a database every request is 503 with Retry-After, and works
   }
   expectError(t, await api.get('/v1/nothing'), 404, 'route_not_found')
   expectError(t, await api.post('/v1/users', { first_name: 'a' }), 400, 'missing_field')
-  door.open()
+  proxy.open()
   expectOk(t, await api.get(`/v1/users/${user}`))
   t.is(await api.count('/v1/users'), 1)
 })
@@ -61,19 +61,19 @@ test.serial('a connection lost within a batch: 503, and nothing of the batch is 
   ]
   const batch = api.post('/v1/users', { users })
   await waitsForLock()
-  door.slam()
+  proxy.slam()
   const answer = await batch
   expectError(t, answer, 503, 'unavailable')
   t.truthy(answer.headers['retry-after'])
   await direct.rollback()
-  door.open()
+  proxy.open()
   t.is(await api.count('/v1/users'), before)
   const again = await api.post('/v1/users', { users })
   t.is(again.body.meta.created, users.length, again.text)
 })
 
 for (const [how, end] of [
-  ['is lost with its connection', () => door.slam()],
+  ['is lost with its connection', () => proxy.slam()],
   ['the server ends', (id: number) => direct.query(`KILL QUERY ${id}`)],
 ] as const)
   test.serial(`a statement that ${how}: the log says why, and not what people are called`, async t => {
@@ -82,7 +82,7 @@ for (const [how, end] of [
     await end(await waiting('Waiting for table%'))
     expectError(t, await page, 503, 'unavailable')
     await direct.query('UNLOCK TABLES')
-    door.open()
+    proxy.open()
     const line = service
       .log()
       .split('\n')

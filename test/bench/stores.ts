@@ -30,7 +30,7 @@ export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promi
   const folder = await mkdtemp(join(tmpdir(), 'users-api-bench-'))
   const stops: (() => Promise<void>)[] = []
   try {
-    const mysql = await prepareMysql('', { base: folder, durable: true, say: () => {} })
+    const mysql = await prepareMysql('', { base: folder, durable: true, print: () => {} })
     // A million users are to be in memory, as they would be on a database's own machine.
     const { stop: stopMysql } = await runServer({
       ...mysql,

@@ -17,7 +17,7 @@ async function temporaryFolder(t: ExecutionContext): Promise<string> {
   return folder
 }
 
-const prepare = (base: string, durable = false) => prepareMysql('', { base, durable, say: () => {} })
+const prepare = (base: string, durable = false) => prepareMysql('', { base, durable, print: () => {} })
 
 /** Runs statements on the server; gives the rows of the last one. */
 async function query(url: string, ...statements: string[]): Promise<unknown> {

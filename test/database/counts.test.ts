@@ -8,10 +8,10 @@ import { createDatabase } from '../../src/database/database.ts'
 import type { Filter } from '../../src/database/reading/page-query.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
-import { createWrites } from '../../src/database/writing/writes.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { createWriters } from '../support/writers.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
@@ -20,8 +20,8 @@ const { relation } = users
 if (relation === undefined) throw new Error('users have groups')
 const counts = createCounts(database)
 const records = createRecords(database, users)
-const writes = createWrites(database, counts, users)
-const groupWrites = createWrites(database, counts, groups)
+const writers = createWriters(database, counts, users)
+const groupWriters = createWriters(database, counts, groups)
 const memberships = createMemberships(database, counts, users, relation, 1000)
 test.after.always(() => database.close())
 
@@ -53,30 +53,30 @@ const write = fc.oneof(
   fc.record({ do: fc.constant('leave' as const), id, group: groupId }),
   fc.record({ do: fc.constant('found' as const), name: fc.constantFrom(...groupNames) }),
   fc.record({ do: fc.constant('dissolve' as const), group: groupId }),
-  fc.record({ do: fc.constant('settle' as const) }),
+  fc.record({ do: fc.constant('compact' as const) }),
 )
 type Write = typeof write extends fc.Arbitrary<infer W> ? W : never
 
 function perform(one: Write): Promise<unknown> {
   switch (one.do) {
     case 'create':
-      return writes.create({ first_name: one.first, last_name: one.last })
+      return writers.insertOne({ first_name: one.first, last_name: one.last })
     case 'batch':
-      return writes.createAll(one.names.map(([first_name, last_name]) => ({ first_name, last_name })))
+      return writers.insertMany(one.names.map(([first_name, last_name]) => ({ first_name, last_name })))
     case 'rename':
-      return writes.update(one.id, { first_name: one.first })
+      return writers.update(one.id, { first_name: one.first })
     case 'remove':
-      return writes.remove(one.id)
+      return writers.remove(one.id)
     case 'join':
       return memberships.add(one.id, one.groups)
     case 'leave':
       return memberships.remove(one.id, one.group)
     case 'found':
-      return groupWrites.create({ name: one.name })
+      return groupWriters.insertOne({ name: one.name })
     case 'dissolve':
-      return groupWrites.remove(one.group)
-    case 'settle':
-      return counts.settle()
+      return groupWriters.remove(one.group)
+    case 'compact':
+      return counts.compact()
   }
 }
 
@@ -110,8 +110,8 @@ test.serial('whatever is written at once, every total is that of its own moment'
 })
 
 test.serial('adding up changes no total, and leaves no line', async t => {
-  await Promise.all([1, 2, 3].map(() => createCounts(database).settle()))
-  await counts.settle()
+  await Promise.all([1, 2, 3].map(() => createCounts(database).compact()))
+  await counts.compact()
   t.deepEqual(await database.knex('count_changes'), [])
   for (const filters of allFilters) await assertExact(filters)
   t.pass()
@@ -122,27 +122,27 @@ test.serial('adding up waits for nobody who is writing', async t => {
   await database.knex('count_changes').insert(lines)
   const hasty = createDatabase({ ...config.database, url, queryTimeoutMs: 1000 }, createLog('silent', 'test'))
   const writer = await database.knex.transaction()
-  await writes.create({ first_name: 'Still', last_name: 'Writing' }, writer)
-  await t.notThrowsAsync(createCounts(hasty).settle())
+  await writers.insertOne({ first_name: 'Still', last_name: 'Writing' }, writer)
+  await t.notThrowsAsync(createCounts(hasty).compact())
   await writer.commit()
   await hasty.close()
   await assertExact([])
 })
 
 test.serial('a removed group leaves no count', async t => {
-  const group = await groupWrites.create({ name: 'short-lived' })
-  const user = await writes.create({ first_name: 'Ada', last_name: 'Lovelace' })
+  const group = await groupWriters.insertOne({ name: 'short-lived' })
+  const user = await writers.insertOne({ first_name: 'Ada', last_name: 'Lovelace' })
   if (group === undefined || user === undefined) throw new Error('both are new')
   await memberships.add(user.id, [group.id])
-  await counts.settle()
-  await groupWrites.remove(group.id)
+  await counts.compact()
+  await groupWriters.remove(group.id)
   t.deepEqual(await database.knex('counts').where({ kind: 'groups.members', slot: group.id }), [])
 })
 
 test.serial('many changes of one write are added up soon, not one write in so many', async t => {
-  const user = await writes.create({ first_name: 'Joiner', last_name: 'Of many' })
+  const user = await writers.insertOne({ first_name: 'Joiner', last_name: 'Of many' })
   const entries = Array.from({ length: 400 }, (_, n) => ({ name: `many ${n}` }))
-  const found = await groupWrites.createAll(entries)
+  const found = await groupWriters.insertMany(entries)
   if (user === undefined) throw new Error('it is new')
   const ids = found.flatMap(group => (group === undefined ? [] : [group.id]))
   await memberships.add(user.id, ids)
@@ -151,10 +151,12 @@ test.serial('many changes of one write are added up soon, not one write in so ma
 })
 
 test.serial('what is removed while others come and go is gone, and leaves no count', async t => {
-  const people = await writes.createAll(
+  const people = await writers.insertMany(
     Array.from({ length: 400 }, (_, n) => ({ first_name: 'fleeting', last_name: String(n) })),
   )
-  const teams = await groupWrites.createAll(Array.from({ length: 60 }, (_, n) => ({ name: `fleeting ${n}` })))
+  const teams = await groupWriters.insertMany(
+    Array.from({ length: 60 }, (_, n) => ({ name: `fleeting ${n}` })),
+  )
   const userIds = people.map(row => row?.id ?? 0)
   const groupIds = teams.map(row => row?.id ?? 0)
   const some = (at: number) => [0, 1, 2].map(n => groupIds[(at * 7 + n) % groupIds.length] ?? 0)
@@ -162,11 +164,11 @@ test.serial('what is removed while others come and go is gone, and leaves no cou
   await Promise.all(
     userIds.flatMap((user, at) => [
       memberships.add(user, some(at + 1)),
-      writes.remove(user),
-      groupWrites.remove(groupIds[at] ?? 0),
+      writers.remove(user),
+      groupWriters.remove(groupIds[at] ?? 0),
     ]),
   )
-  await counts.settle()
+  await counts.compact()
   t.deepEqual(await database.knex('users').whereIn('id', userIds), [])
   t.deepEqual(await database.knex('groups').whereIn('id', groupIds), [])
   t.deepEqual(await database.knex('counts').where({ kind: 'groups.members' }).whereIn('slot', groupIds), [])
@@ -176,11 +178,11 @@ test.serial('what is removed while others come and go is gone, and leaves no cou
 test.serial('a page far into all records is the same as one by skipping', async t => {
   const fill = 3 * SLOT_IDS
   for (let done = 0; done < fill; done += 512)
-    await writes.createAll(
+    await writers.insertMany(
       Array.from({ length: 512 }, (_, n) => ({ first_name: 'many', last_name: String(done + n) })),
     )
   // Holes, and a slot that is empty.
-  await Promise.all(Array.from({ length: 100 }, (_, n) => writes.remove(200 + n * 31)))
+  await Promise.all(Array.from({ length: 100 }, (_, n) => writers.remove(200 + n * 31)))
   const ids: number[] = await database.knex('users').orderBy('id').pluck('id')
   await fc.assert(
     fc.asyncProperty(fc.nat(ids.length + 10), fc.integer({ min: 1, max: 50 }), async (startIndex, length) => {

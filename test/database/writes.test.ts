@@ -6,17 +6,17 @@ import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
-import { createWrites } from '../../src/database/writing/writes.ts'
 import { groups } from '../../src/model/groups.ts'
 import type { Row } from '../../src/model/row.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { createWriters } from '../support/writers.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
 const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
 const counts = createCounts(database)
-const writes = createWrites(database, counts, users)
+const writers = createWriters(database, counts, users)
 const records = createRecords(database, users)
 test.after.always(() => database.close())
 
@@ -32,7 +32,7 @@ test.serial(
     const entries = fc.array(fc.record({ first_name: name, last_name: name }), { maxLength: 30 })
     const property = fc.asyncProperty(entries, async pairs => {
       await database.knex('users').delete()
-      const created = await Promise.all(pairs.map(pair => writes.create(pair)))
+      const created = await Promise.all(pairs.map(pair => writers.insertOne(pair)))
       const made = created.filter(row => row !== undefined)
       t.deepEqual(made.map(namesOf).sort(), [...new Set(pairs.map(namesOf))].sort())
       const stored = await records.read(made.map(({ id }) => id).concat(0))
@@ -54,7 +54,7 @@ test.serial(
     const plan = fc.array(change, { minLength: 1, maxLength: 25 })
     const property = fc.asyncProperty(plan, async changes => {
       await database.knex('users').delete()
-      const rows = await writes.createAll(
+      const rows = await writers.insertMany(
         ['1', '2', '3', '4', '5'].map(last_name => ({ first_name: 'x', last_name })),
       )
       // Two of the seven are nobody's ids.
@@ -62,7 +62,7 @@ test.serial(
       const outcomes = await Promise.all(
         changes.map(({ which, values, onlyFirst }) => {
           const read = rows[which]?.version
-          return writes.update(ids[which] ?? 0, values, onlyFirst ? version => version === read : undefined)
+          return writers.update(ids[which] ?? 0, values, onlyFirst ? version => version === read : undefined)
         }),
       )
       const expected = new Map<number, Row>(rows.flatMap(row => (row === undefined ? [] : [[row.id, row]])))
@@ -87,13 +87,13 @@ test.serial(
 
 test.serial('a change that the unique index refuses changes nothing, and fails nobody beside it', async t => {
   await database.knex('users').delete()
-  const [one, two, three] = await writes.createAll(
+  const [one, two, three] = await writers.insertMany(
     ['1', '2', '3'].map(last_name => ({ first_name: 'x', last_name })),
   )
   const outcomes = await Promise.all([
-    writes.update(one?.id ?? 0, { first_name: 'y' }),
-    writes.update(two?.id ?? 0, { last_name: '3' }),
-    writes.update(three?.id ?? 0, { first_name: 'z', last_name: null }),
+    writers.update(one?.id ?? 0, { first_name: 'y' }),
+    writers.update(two?.id ?? 0, { last_name: '3' }),
+    writers.update(three?.id ?? 0, { first_name: 'z', last_name: null }),
   ])
   t.like(outcomes[0], { first_name: 'y', last_name: '1' })
   t.true(outcomes[1] === 'exists')
@@ -103,7 +103,7 @@ test.serial('a change that the unique index refuses changes nothing, and fails n
 /** Twenty people, and a transaction of somebody else's that has locked the third of them. */
 async function holdThird() {
   await database.knex('users').delete()
-  const made = await writes.createAll(
+  const made = await writers.insertMany(
     Array.from({ length: 20 }, (_, index) => ({ first_name: 'x', last_name: `${index + 1}` })),
   )
   const ids = made.map(row => row?.id ?? 0)
@@ -116,7 +116,7 @@ async function holdThird() {
 test.serial('a row that somebody holds is waited for by those alone who change it', async t => {
   const { holder, third, others } = await holdThird()
   const nobody = 2 ** 53 - 1
-  const change = (id: number, first_name: string) => writes.update(id, { first_name })
+  const change = (id: number, first_name: string) => writers.update(id, { first_name })
   const waiting: ReturnType<typeof change>[] = []
   for (const first_name of ['y', 'z']) {
     waiting.push(change(third, first_name))
@@ -124,7 +124,7 @@ test.serial('a row that somebody holds is waited for by those alone who change i
     t.is(await change(nobody, first_name), undefined)
     for (const outcome of await Promise.all(outcomes)) t.like(outcome, { first_name })
   }
-  waiting.push(writes.update(third, { first_name: 'no' }, () => false))
+  waiting.push(writers.update(third, { first_name: 'no' }, () => false))
   await holder.rollback()
   const [y, z, no] = await Promise.all(waiting)
   t.like(y, { first_name: 'y', last_name: '3' })
@@ -137,8 +137,8 @@ test.serial('a row that somebody holds is waited for by those alone who change i
 
 test.serial('a row that somebody removes while it is waited for is no longer there', async t => {
   const { holder, third, others } = await holdThird()
-  const waiting = writes.update(third, { first_name: 'y' })
-  t.like(await writes.update(others[0] ?? 0, { first_name: 'y' }), { first_name: 'y' })
+  const waiting = writers.update(third, { first_name: 'y' })
+  t.like(await writers.update(others[0] ?? 0, { first_name: 'y' }), { first_name: 'y' })
   await holder('users').where({ id: third }).delete()
   await holder.commit()
   t.is(await waiting, undefined)
@@ -147,7 +147,7 @@ test.serial('a row that somebody removes while it is waited for is no longer the
 /** Writes whose patience is short. */
 function createHasty() {
   const hasty = createDatabase({ ...config.database, url, queryTimeoutMs: 1000 }, createLog('silent', 'test'))
-  return { ...createWrites(hasty, counts, users), close: hasty.close }
+  return { ...createWriters(hasty, counts, users), close: hasty.close }
 }
 
 test.serial('who waits for a row for too long is told to come back', async t => {
@@ -169,19 +169,19 @@ test.serial('who changes nearly all of a small table locks nothing else of it', 
 })
 
 test.serial('only what changes a group takes the includes out of the cache', async t => {
-  const groupWrites = createWrites(database, counts, groups)
+  const groupWriters = createWriters(database, counts, groups)
   const token = async () => (await database.knex('group_generation').first('token')).token
-  const [one] = await groupWrites.createAll([{ name: 'one' }, { name: 'two' }])
+  const [one] = await groupWriters.insertMany([{ name: 'one' }, { name: 'two' }])
   const before = await token()
-  t.is(await groupWrites.update(2 ** 53 - 1, { name: 'x' }), undefined)
-  t.true((await groupWrites.update(one?.id ?? 0, { name: 'two' })) === 'exists')
-  t.is(await groupWrites.update(one?.id ?? 0, { name: 'x' }, () => false), 'changed')
-  t.is(await groupWrites.remove(2 ** 53 - 1), undefined)
-  t.is(await groupWrites.remove(one?.id ?? 0, () => false), 'changed')
+  t.is(await groupWriters.update(2 ** 53 - 1, { name: 'x' }), undefined)
+  t.true((await groupWriters.update(one?.id ?? 0, { name: 'two' })) === 'exists')
+  t.is(await groupWriters.update(one?.id ?? 0, { name: 'x' }, () => false), 'changed')
+  t.is(await groupWriters.remove(2 ** 53 - 1), undefined)
+  t.is(await groupWriters.remove(one?.id ?? 0, () => false), 'changed')
   t.is(await token(), before)
-  await groupWrites.update(one?.id ?? 0, { name: 'uno' })
+  await groupWriters.update(one?.id ?? 0, { name: 'uno' })
   const renamed = await token()
   t.not(renamed, before)
-  t.is(await groupWrites.remove(one?.id ?? 0), 'removed')
+  t.is(await groupWriters.remove(one?.id ?? 0), 'removed')
   t.not(await token(), renamed)
 })

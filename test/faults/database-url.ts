@@ -1,7 +1,7 @@
-// A database that stands behind a door of the test.
+// A database that stands behind a proxy of the test.
 
-/** The URL of a database as it is seen through a door on `port`. */
-export function throughDoor(url: string, port: number): string {
+/** The URL of a database as it is seen through a proxy on `port`. */
+export function throughProxy(url: string, port: number): string {
   const behind = new URL(url)
   behind.searchParams.delete('socketPath')
   behind.host = `127.0.0.1:${port}`

@@ -1,8 +1,8 @@
 // The connections to MySQL half open: packets vanish and nobody says so.
 import assert from 'node:assert/strict'
 import { createDatabase } from '../support/service.ts'
-import { openDoor } from '../support/tcp-proxy.ts'
-import { throughDoor } from './database-url.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { throughProxy } from './database-url.ts'
 import { startLedger } from './ledger.ts'
 import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
@@ -17,17 +17,17 @@ export const mysqlSilent: Scenario = {
 
   async run({ short }) {
     const database = await createDatabase()
-    const door = await openDoor(database)
-    const options = { database: throughDoor(database, door.port), config: { database: settings } }
+    const proxy = await openTcpProxy(database)
+    const options = { database: throughProxy(database, proxy.port), config: { database: settings } }
     return withService(options, async service => {
       const rounds = short ? 1 : 5
       const ledger = await startLedger({ url: service.url, clients: 16, longestMs })
       let slowestRecoveryMs = 0
       for (let round = 0; round < rounds; round++) {
         await ledger.until('acknowledged', 300)
-        door.block()
+        proxy.block()
         await ledger.until('unavailable', 50)
-        door.open()
+        proxy.open()
         const backMs = performance.now()
         await ledger.until('acknowledged', 300)
         slowestRecoveryMs = Math.max(slowestRecoveryMs, ledger.tally.lastRefusedMs - backMs)
@@ -42,6 +42,6 @@ export const mysqlSilent: Scenario = {
         `acknowledged records there; ${unavailable} × 503; the slowest answer took ${Math.round(slowestMs)} ms; ` +
         `the last 503 came ${Math.max(0, Math.round(slowestRecoveryMs))} ms after the packets' return`
       )
-    }).finally(door.close.bind(door))
+    }).finally(proxy.close.bind(proxy))
   },
 }

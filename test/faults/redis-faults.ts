@@ -37,7 +37,7 @@ export const redisFaults: Scenario = {
       ...Object.entries({ 'slow, 100 ms': slow(100), 'slow, 400 ms': slow(400), ...tampers }).map(
         ([name, tamper]): [string, () => unknown, () => unknown] => [
           name,
-          () => proxy.become(tamper),
+          () => proxy.setState(tamper),
           proxy.heal,
         ],
       ),

@@ -53,7 +53,7 @@ export async function startRedisProxy(url: string) {
   if (address === null || typeof address === 'string') throw new Error('the proxy has no port')
   return {
     url: `redis://127.0.0.1:${address.port}`,
-    become(wanted: Tamper): void {
+    setState(wanted: Tamper): void {
       tamper = wanted
     },
     heal(): void {

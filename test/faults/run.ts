@@ -63,7 +63,7 @@ async function main(): Promise<boolean> {
     .filter(({ longOnly }) => !values.short || !longOnly)
   await installMissing([mysqlProgram, redisProgram], console.log)
   const base = await mkdtemp(join(tmpdir(), 'users-api-faults-'))
-  const mysql = await createPlug(await prepareMysql('', { base, durable: true, say: console.log }))
+  const mysql = await createPlug(await prepareMysql('', { base, durable: true, print: console.log }))
   const redis = await createPlug(await prepareRedis({ base }))
   process.env.TEST_DATABASE_URL = mysql.url
   process.env.TEST_REDIS_URL = redis.url

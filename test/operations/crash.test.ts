@@ -2,11 +2,11 @@
 // there or nothing, and who repeats the request with its Idempotency-Key gets it done once.
 import type { Socket } from 'node:net'
 import test from 'ava'
-import { throughDoor } from '../faults/database-url.ts'
+import { throughProxy } from '../faults/database-url.ts'
 import { type Answer, createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
 import { createDatabase, startService } from '../support/service.ts'
-import { openDoor } from '../support/tcp-proxy.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 interface Scene {
   /** What only the transaction in question says. */
@@ -22,7 +22,7 @@ interface Scene {
 
 let scene: Scene | undefined
 const database = await createDatabase()
-const door = await openDoor(database, (to, bytes, connection) => {
+const proxy = await openTcpProxy(database, (to, bytes, connection) => {
   if (scene === undefined) return true
   if (scene.connection === undefined && bytes.includes(scene.mark)) scene.connection = connection
   if (scene.connection !== connection) return true
@@ -33,13 +33,13 @@ const door = await openDoor(database, (to, bytes, connection) => {
   if (to === 'server' && bytes.includes('COMMIT')) scene.committed = true
   return true
 })
-const service = await startService({ database: throughDoor(database, door.port) })
+const service = await startService({ database: throughProxy(database, proxy.port) })
 const operator = createOperator(service)
 const api = createClient(service.url)
 test.after.always(async t => {
   api.close()
   t.is(await service.stop(), 0)
-  door.close()
+  proxy.close()
 })
 
 /** Resolves when a worker is ready that is not this one. */

@@ -9,7 +9,7 @@ import { check, createOperator, isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
 import { ask, createDatabase, type ServiceOptions, startService } from '../support/service.ts'
-import { openDoor } from '../support/tcp-proxy.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
 const body = () => JSON.stringify({ name: randomUUID() })
@@ -347,28 +347,28 @@ test.serial('the end of whoever reads its output is the end of the service, too'
   t.is(await service.exited, 0)
 })
 
-/** The test database behind a door that can be shut. */
+/** The test database behind a proxy that can be shut. */
 async function databaseBehindDoor(t: ExecutionContext) {
-  const door = await openDoor(database)
-  t.teardown(() => door.close())
+  const proxy = await openTcpProxy(database)
+  t.teardown(() => proxy.close())
   const url = new URL(database)
   url.searchParams.delete('socketPath')
   url.hostname = '127.0.0.1'
-  url.port = String(door.port)
-  return { door, url: url.href }
+  url.port = String(proxy.port)
+  return { proxy, url: url.href }
 }
 
 test.serial('a database that is not up yet is waited for, longer than a worker may boot', async t => {
-  const { door, url } = await databaseBehindDoor(t)
-  door.slam()
+  const { proxy, url } = await databaseBehindDoor(t)
+  proxy.slam()
   const starting = start(t, {
     database: url,
     env: { LOG_LEVEL: 'info' },
     config: { fleet: { bootMs: 5000, beatMs: 100 } },
   })
   // The worker waits 100 ms, and each time twice as long, before it comes again.
-  await door.knocks(7)
-  door.open()
+  await proxy.knocks(7)
+  proxy.open()
   const { service } = await starting
   t.regex(service.log(), /waiting for the database/)
   t.notRegex(service.log(), /a worker is killed/)
@@ -377,7 +377,7 @@ test.serial('a database that is not up yet is waited for, longer than a worker m
 test.serial(
   'a database that is away for long fails the checks of every port; its return mends them',
   async t => {
-    const { door, url } = await databaseBehindDoor(t)
+    const { proxy, url } = await databaseBehindDoor(t)
     const { operator } = await start(t, {
       database: url,
       workers: 2,
@@ -391,12 +391,12 @@ test.serial(
     const until = async (wanted: string) => {
       for (let now = await code(); now !== wanted; now = await code()) codes.add(now)
     }
-    door.slam()
+    proxy.slam()
     const lostMs = performance.now()
     await until('no_database')
     t.true(performance.now() - lostMs >= 500)
     t.deepEqual([...codes], ['serving'])
-    door.open()
+    proxy.open()
     await until('serving')
   },
 )

@@ -94,8 +94,8 @@ test.serial(
   },
 )
 
-test.serial('replies count the connections of this moment, not those of the last beat', async t => {
-  // No beat comes by itself before the test is over.
+test.serial('replies count the connections of this moment, not those of the last heartbeat', async t => {
+  // No heartbeat comes by itself before the test is over.
   const { operator, open } = await start(t, { config: { fleet: { beatMs: 60_000, silentMs: 130_000 } } })
   const upload = async () => {
     const client = await open()
@@ -114,7 +114,7 @@ test.serial('replies count the connections of this moment, not those of the last
   for (const { socket } of [first, second]) socket.destroy()
 })
 
-test.serial('replies do not count by a beat that was under way already', async t => {
+test.serial('replies do not count by a heartbeat that was under way already', async t => {
   const { service, operator, open } = await start(t, { workers: 1, config: { fleet: { beatMs: 1 } } })
   const first = await open()
   // When it goes on it hears the operator first, and then of all that was before, in more than one piece.

@@ -19,7 +19,7 @@ async function samples(): Promise<Map<string, number>> {
   )
 }
 
-/** Looks again with every beat until `reached`. */
+/** Looks again with every heartbeat until `reached`. */
 async function untilSamples(reached: (now: Map<string, number>) => boolean): Promise<Map<string, number>> {
   for (;;) {
     const now = await samples()

@@ -41,7 +41,7 @@ const loads: readonly [name: string, scheduling: string, options: Load][] = [
 for (const [name, scheduling, options] of loads)
   test.serial(`a reload loses nothing: ${name}`, async t => {
     const { service, operator } = await start(t, {
-      // With many beats, there is one in each moment of a worker's end.
+      // With many heartbeats, there is one in each moment of a worker's end.
       config: { drain: { idleMs: 300 }, fleet: { scheduling, beatMs: 1 } },
     })
     const before = await service.workers()

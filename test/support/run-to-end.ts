@@ -11,7 +11,7 @@ export interface Outcome {
 }
 
 /** Less than AVA waits for a test: `pm2 trigger` can miss the end of what it has waited for. */
-const MOST_MS = 60_000
+const MAX_MS = 60_000
 
 /** @param cwd the project's folder unless given */
 export function runToEnd(
@@ -20,7 +20,7 @@ export function runToEnd(
   env: NodeJS.ProcessEnv = process.env,
   cwd = root,
 ): Promise<Outcome> {
-  const child = spawn(program, args, { cwd, env, timeout: MOST_MS })
+  const child = spawn(program, args, { cwd, env, timeout: MAX_MS })
   const outcome: Outcome = { code: null, stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', text => (outcome.stdout += text))
   child.stderr.setEncoding('utf8').on('data', text => (outcome.stderr += text))

@@ -1,4 +1,4 @@
-// A TCP door in front of a database or a Redis: it can be slammed, blocked and opened again.
+// A TCP proxy in front of a database or a Redis: it can be slammed, blocked and opened again.
 import { once } from 'node:events'
 import net from 'node:net'
 import { Transform } from 'node:stream'
@@ -7,11 +7,11 @@ import { Transform } from 'node:stream'
 export type Watch = (to: 'server' | 'client', bytes: Buffer, client: net.Socket) => boolean
 
 /**
- * Opens a door to the server of `url`, which may stand on a port or on a Unix socket.
+ * Opens a proxy to the server of `url`, which may stand on a port or on a Unix socket.
  * @param watch stands in it
- * @returns `port` to knock at, and what can be done to the door
+ * @returns `port` to knock at, and what can be done to the proxy
  */
-export async function openDoor(url: string, watch: Watch = () => true) {
+export async function openTcpProxy(url: string, watch: Watch = () => true) {
   const { hostname, port, pathname, protocol, searchParams } = new URL(url)
   const socketPath = protocol === 'redis+unix:' ? pathname : searchParams.get('socketPath')
   const pairs = new Set<[inside: net.Socket, outside: net.Socket]>()
@@ -48,7 +48,7 @@ export async function openDoor(url: string, watch: Watch = () => true) {
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the door has no port')
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port')
 
   return {
     port: address.port,

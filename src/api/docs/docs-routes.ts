@@ -12,7 +12,7 @@ import { type DescribedRoute, openApi } from '../openapi/document.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { textEtag } from '../resources/etags.ts'
 import type { Handler } from '../resources/handler.ts'
-import { answerRead, answerUnmodified, assertAccepts, assertAcceptsJson, inUtf8 } from '../respond.ts'
+import { assertAccepts, assertAcceptsJson, inUtf8, respondNotModified, respondRead } from '../respond.ts'
 import type { Route } from '../router.ts'
 
 const own = fileURLToPath(new URL('page', import.meta.url))
@@ -52,7 +52,7 @@ const sender =
     parseNoQuery(ctx.querystring)
     assertAccepts(ctx, type)
     const { size, mtimeMs } = await stat(path)
-    const unmodified = answerUnmodified(ctx, `${size.toString(36)}-${Math.trunc(mtimeMs).toString(36)}`)
+    const unmodified = respondNotModified(ctx, `${size.toString(36)}-${Math.trunc(mtimeMs).toString(36)}`)
     ctx.set(headers)
     if (unmodified) return
     ctx.type = inUtf8(type)
@@ -72,7 +72,7 @@ export function documentRoutes(
   const sendDocument: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
     assertAcceptsJson(ctx)
-    answerRead(ctx, etag, text)
+    respondRead(ctx, etag, text)
   }
   const senderOf = (file = ''): Handler => {
     const send = senders.get(file)

@@ -9,7 +9,7 @@ import { securityHeaders } from '../../core/security-headers.ts'
 import { requestIdOf } from '../../listener/request-id.ts'
 import { traceOf } from '../../listener/trace.ts'
 import { escapeBytes } from '../requests/query-string.ts'
-import { answerFailure } from '../respond.ts'
+import { respondFailure } from '../respond.ts'
 
 const everyAnswer = Object.entries(securityHeaders)
 
@@ -99,7 +99,7 @@ function fail(ctx: Context, thrown: unknown, requestId: string, log: Log): void 
   ctx.set(error.headers)
   // The client may keep back the body that it asked to send: what comes next could be that, or another request.
   if (ctx.req.headers.expect !== undefined) ctx.set('Connection', 'close')
-  answerFailure(ctx, error.status, errorBody(error, requestId))
+  respondFailure(ctx, error.status, errorBody(error, requestId))
 }
 
 export function createEdge(limits: Config['limits'], log: Log): Middleware {

@@ -2,7 +2,7 @@
 import type { Router } from '@koa/router'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
-import { refuseUnknown } from '../requests/query.ts'
+import { rejectUnknownParameters } from '../requests/query.ts'
 import type { Route } from '../router.ts'
 
 /** One for each operation that a path has; none where there is no such path. */
@@ -27,7 +27,7 @@ const parametersOf = (routes: readonly Route[]): string[] =>
     .map(({ name }) => name)
 
 /** @param routes of all `routers` */
-export function createUnrouted(routers: readonly Router[], routes: readonly Route[]): Middleware {
+export function createNotFound(routers: readonly Router[], routes: readonly Route[]): Middleware {
   return ctx => {
     const layers = layersOf(routers, ctx.path)
     const [layer] = layers
@@ -42,7 +42,7 @@ export function createUnrouted(routers: readonly Router[], routes: readonly Rout
         headers: { Allow: allow },
       })
     // A browser that asks before a request asks with the request's parameters.
-    refuseUnknown(ctx.querystring, parametersOf(here))
+    rejectUnknownParameters(ctx.querystring, parametersOf(here))
     ctx.set('Allow', allow)
     ctx.status = 204
   }

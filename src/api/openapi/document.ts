@@ -1,6 +1,6 @@
 // The OpenAPI 3.1 document: every route, with what is said of it, and the schemas of every resource.
 import type { Config } from '../../config/config.ts'
-import { MOST_FAULTS } from '../../core/api-error.ts'
+import { MAX_FAULTS } from '../../core/api-error.ts'
 import { securityHeaders } from '../../core/security-headers.ts'
 import type { Resource } from '../../model/resource.ts'
 import { capital } from './json-schema.ts'
@@ -26,7 +26,7 @@ function introduction(resources: readonly Resource[], limits: Config['limits']):
   return `${capital(names)}, over HTTP.
 
 Bodies are JSON in UTF-8, of ${bytes(limits.bodyBytes)} at most; a URL has ${bytes(limits.urlBytes)} at most; there can be ${limits.headers} headers of ${bytes(limits.headerBytes)} together.
-Every answer is JSON with a \`meta\`: its \`status\` mirrors the HTTP status, and a failure has a \`code\` to program against, a \`message\` for people, and in \`errors\` every fault of the request, up to ${MOST_FAULTS}.
+Every answer is JSON with a \`meta\`: its \`status\` mirrors the HTTP status, and a failure has a \`code\` to program against, a \`message\` for people, and in \`errors\` every fault of the request, up to ${MAX_FAULTS}.
 An unknown parameter or field is refused, never ignored. All comparison of names is exact, to the last code point.
 
 \`HEAD\` is possible wherever \`GET\` is, and answers the same without the body. \`OPTIONS\` answers 204 with the methods of a path in \`Allow\`, as does 405 for a method that it does not have. Every answer has the headers ${everywhere}.`

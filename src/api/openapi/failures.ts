@@ -1,6 +1,6 @@
 // What can go wrong with an operation, as examples: thrown by the code that checks requests, wherever it can be asked.
 import type { Config } from '../../config/config.ts'
-import { ApiError, type Fault, refuse } from '../../core/api-error.ts'
+import { ApiError, type Fault, throwFaults } from '../../core/api-error.ts'
 import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts'
 import type { Resource } from '../../model/resource.ts'
 import { entriesOf, notAnObject } from '../requests/batch.ts'
@@ -31,7 +31,7 @@ export function queryFailures(parse: (search: string) => unknown, ...wrong: read
 }
 
 const errorsOf = (faults: readonly Fault[]): ApiError[] =>
-  faults.length === 0 ? [] : [thrownBy(() => refuse(faults))]
+  faults.length === 0 ? [] : [thrownBy(() => throwFaults(faults))]
 
 /** Those of any body in JSON. */
 const readingFailures = ({ bodyBytes }: Config['limits']): ApiError[] => [

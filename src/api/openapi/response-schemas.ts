@@ -1,7 +1,7 @@
 // What the document says of the bodies of answers, but for those of failures.
 import { type ErrorCode, statuses } from '../../core/api-error.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
-import { MOST_FAULTS_OF_ENTRY } from '../requests/batch.ts'
+import { MAX_FAULTS_OF_ENTRY } from '../requests/batch.ts'
 import {
   capital,
   fieldsOf,
@@ -38,7 +38,7 @@ function batch(
       status: status(400),
       message: messageSchema,
       code,
-      errors: { ...listOf(ref('Fault')), maxItems: MOST_FAULTS_OF_ENTRY },
+      errors: { ...listOf(ref('Fault')), maxItems: MAX_FAULTS_OF_ENTRY },
     },
     ['errors'],
   )

@@ -2,7 +2,7 @@
 
 import { STATUS_CODES } from 'node:http'
 import type { Config } from '../../config/config.ts'
-import { ApiError, type ErrorCode, errorBody, MOST_FAULTS, unavailable } from '../../core/api-error.ts'
+import { ApiError, type ErrorCode, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { object, ref, type Schema } from './json-schema.ts'
 import type { Parameter } from './parameter.ts'
@@ -99,7 +99,7 @@ function failureSchema(statuses: readonly number[], codes: readonly ErrorCode[])
     message: { type: 'string' },
     code: { type: 'string', enum: codes },
     request_id: { type: 'string' },
-    errors: { type: 'array', minItems: 1, maxItems: MOST_FAULTS, items: ref('Fault') },
+    errors: { type: 'array', minItems: 1, maxItems: MAX_FAULTS, items: ref('Fault') },
   }
   return object({ meta: object(meta, ['errors']) })
 }

@@ -1,5 +1,5 @@
 // Batches: many entries in one body, one outcome for each, in their order.
-import { ApiError, errorMeta, type Fault, refuse, shortened } from '../../core/api-error.ts'
+import { ApiError, errorMeta, type Fault, shortened, throwFaults } from '../../core/api-error.ts'
 import type { JsonObject } from './validation.ts'
 
 /** What became of an entry: its text in the response, and whether it counts as created or failed. */
@@ -25,7 +25,7 @@ export function entriesOf(body: JsonObject, name: string, most: number): readonl
     fault(name, `has ${entries.length} entries, at most ${most} are allowed`, 'limit_exceeded')
   for (const field of Object.keys(body))
     if (field !== name && field !== 'meta') fault(shortened(field), `cannot stand beside ${name}`)
-  refuse(faults)
+  throwFaults(faults)
   return Array.isArray(entries) ? entries : undefined
 }
 
@@ -35,10 +35,10 @@ export function failed(error: ApiError, fields: JsonObject = {}): Outcome {
 }
 
 /** How many faults of each entry are listed: there are many entries. */
-export const MOST_FAULTS_OF_ENTRY = 10
+export const MAX_FAULTS_OF_ENTRY = 10
 
 /** What is wrong with an entry. */
-export const faultyEntry = (faults: readonly [Fault, ...Fault[]]) => ApiError.of(faults, MOST_FAULTS_OF_ENTRY)
+export const faultyEntry = (faults: readonly [Fault, ...Fault[]]) => ApiError.of(faults, MAX_FAULTS_OF_ENTRY)
 
 export const notAnObject = (what: string) => new ApiError('invalid_body', `${what} must be an object`)
 

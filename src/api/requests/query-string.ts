@@ -9,7 +9,7 @@ export interface Pair {
 }
 
 /** A name or value that is not percent-encoded UTF-8; `raw` is the pair it stands in. */
-export class FormError extends Error {
+export class QueryStringError extends Error {
   readonly raw: string
   constructor(raw: string) {
     super(`${JSON.stringify(raw)} is not percent-encoded UTF-8`)
@@ -26,8 +26,8 @@ function decode(text: string): string {
   return decodeURIComponent(escapeBytes(text.replaceAll('+', ' ')))
 }
 
-/** @throws FormError */
-export function parseForm(query: string): Pair[] {
+/** @throws QueryStringError */
+export function parseQueryString(query: string): Pair[] {
   const pairs: Pair[] = []
   for (const raw of query.split('&')) {
     if (raw === '') continue
@@ -36,7 +36,7 @@ export function parseForm(query: string): Pair[] {
     try {
       pairs.push({ name: decode(name), value: decode(value), raw })
     } catch {
-      throw new FormError(raw)
+      throw new QueryStringError(raw)
     }
   }
   return pairs

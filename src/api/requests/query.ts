@@ -1,9 +1,9 @@
 // The parameters of a request, read as a whole: every fault is reported, with what is allowed.
-import { ApiError, type Fault, refuse } from '../../core/api-error.ts'
+import { ApiError, type Fault, throwFaults } from '../../core/api-error.ts'
 import type { Filter, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
 import { filterNames, parseFilter } from './filters.ts'
-import { FormError, type Pair, parseForm } from './query-string.ts'
+import { type Pair, parseQueryString, QueryStringError } from './query-string.ts'
 
 const DEFAULT_RECORDS_PER_PAGE = 100
 
@@ -33,9 +33,9 @@ const pagingNames = ['start_index', 'records_per_page']
 
 function pairsOf(search: string): Pair[] {
   try {
-    return parseForm(search)
+    return parseQueryString(search)
   } catch (error) {
-    if (!(error instanceof FormError)) throw error
+    if (!(error instanceof QueryStringError)) throw error
     throw ApiError.of([{ parameter: error.raw, code: 'invalid_parameter', message: error.message }])
   }
 }
@@ -161,7 +161,7 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
     reading.fault(excess, 'limit_exceeded', `${excess}: ${message}`)
   }
   const paging = readPaging(reading, pairs, unpagedRecords(limits), limits.recordsPerPage)
-  refuse(reading.faults)
+  throwFaults(reading.faults)
   return { ...paging, filters, sort, include }
 }
 
@@ -171,7 +171,7 @@ export function parsePagingQuery(search: string, unpaged: number, limits: QueryL
   const reading = new Reading(pagingNames)
   for (const { name } of pairs) if (!pagingNames.includes(name)) reading.unknown(name)
   const paging = readPaging(reading, pairs, unpaged, limits.recordsPerPage)
-  refuse(reading.faults)
+  throwFaults(reading.faults)
   return paging
 }
 
@@ -184,17 +184,17 @@ export function parseRecordQuery(resource: Resource, search: string): { include:
     if (pair.name !== 'include') reading.unknown(pair.name)
     else if (reading.once(pair.name)) include = readInclude(reading, resource, pair)
   }
-  refuse(reading.faults)
+  throwFaults(reading.faults)
   return { include }
 }
 
 /** Where parameters have no meaning. @param allowed may be there nevertheless. @throws ApiError */
-export function refuseUnknown(search: string, allowed: readonly string[]): void {
+export function rejectUnknownParameters(search: string, allowed: readonly string[]): void {
   if (search === '') return
   const reading = new Reading(allowed)
   for (const { name } of pairsOf(search)) if (!allowed.includes(name)) reading.unknown(name)
-  refuse(reading.faults)
+  throwFaults(reading.faults)
 }
 
 /** Where no parameter is known. */
-export const parseNoQuery = (search: string): void => refuseUnknown(search, [])
+export const parseNoQuery = (search: string): void => rejectUnknownParameters(search, [])

@@ -1,7 +1,7 @@
 // The operations on a record's related ones: which there are, one more, one less.
 import type { Knex } from 'knex'
-import { ApiError, refuse } from '../../core/api-error.ts'
-import type { Lookups } from '../../database/reading/record-loader.ts'
+import { ApiError, throwFaults } from '../../core/api-error.ts'
+import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Precondition } from '../../database/version.ts'
 import type { Added, Memberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
@@ -11,19 +11,19 @@ import type { ReadBody } from '../requests/body.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { parseNoQuery, parsePagingQuery, type QueryLimits } from '../requests/query.ts'
 import { checkReference, isObject } from '../requests/validation.ts'
-import { answer, answerRead, assertAcceptsJson } from '../respond.ts'
+import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
 import { completeEtag, preconditionOf } from './etags.ts'
 import { type CheckPath, type Handler, notFound, objectBody, type PathParams, pathId } from './handler.ts'
 import { listMeta } from './page-meta.ts'
-import type { Once } from './with-idempotency.ts'
+import type { WithIdempotency } from './with-idempotency.ts'
 
-export interface RelationDependencies {
+export interface MembershipDependencies {
   readonly resource: Resource
   readonly relation: Relation
-  readonly lookups: Lookups
+  readonly loader: RecordLoader
   readonly memberships: Memberships
   readonly readBody: ReadBody
-  readonly once: Once
+  readonly withIdempotency: WithIdempotency
   readonly limits: QueryLimits & { readonly batchEntries: number; readonly membershipsPerUser: number }
 }
 
@@ -33,8 +33,8 @@ interface Owner {
   readonly precondition: Precondition | undefined
 }
 
-export function createRelationHandlers(dependencies: RelationDependencies) {
-  const { resource, relation, lookups, memberships, readBody, once, limits } = dependencies
+export function createMembershipHandlers(dependencies: MembershipDependencies) {
+  const { resource, relation, loader, memberships, readBody, withIdempotency, limits } = dependencies
   const { to, name } = relation
   const most = limits.membershipsPerUser
   const full = () => new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${most} ${name}`)
@@ -43,13 +43,13 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
     const id = pathId(resource, ctx.params.id)
     const query = parsePagingQuery(ctx.querystring, most, limits)
     assertAcceptsJson(ctx)
-    const complete = await lookups.findComplete(id)
+    const complete = await loader.findComplete(id)
     if (complete === undefined) throw notFound(resource, id)
     const related: Record<string, unknown>[] = JSON.parse(complete.included)
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
     const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))
-    answerRead(ctx, completeEtag(complete.row), text)
+    respondRead(ctx, completeEtag(complete.row), text)
   }
 
   const changed = (id: number) => preconditionFailed(`the ${resource.singular} with the id ${id}`)
@@ -104,10 +104,12 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
     const owner = { id, precondition: preconditionOf(ctx.req.headers) }
     const body = await objectBody(ctx, readBody)
     const entries = entriesOf(body, name, limits.batchEntries)
-    if (entries !== undefined) return once(ctx, async trx => ({ text: await addBatch(owner, entries, trx) }))
+    if (entries !== undefined)
+      return withIdempotency(ctx, async trx => ({ text: await addBatch(owner, entries, trx) }))
     const { id: other, faults } = checkReference(to, body)
-    refuse(faults)
-    if (other !== undefined) await once(ctx, async trx => ({ text: await addOne(owner, other, trx) }))
+    throwFaults(faults)
+    if (other !== undefined)
+      await withIdempotency(ctx, async trx => ({ text: await addOne(owner, other, trx) }))
   }
 
   const noMember = (id: number, other: string | number) =>
@@ -132,7 +134,7 @@ export function createRelationHandlers(dependencies: RelationDependencies) {
     if (outcome === 'changed') throw changed(id)
     if (outcome === 'no member') throw noMember(id, other)
     const message = `${resource.singular} ${id} removed from ${to.singular} ${other}`
-    answer(ctx, JSON.stringify({ meta: { status: 200, message } }))
+    respond(ctx, JSON.stringify({ meta: { status: 200, message } }))
   }
 
   return { list, create, remove, checkMember }

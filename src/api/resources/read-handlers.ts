@@ -3,28 +3,28 @@
 import type { Database } from '../../database/database.ts'
 import type { Includes } from '../../database/reading/includes.ts'
 import type { PageQuery } from '../../database/reading/page-query.ts'
-import type { Lookups } from '../../database/reading/record-loader.ts'
+import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { Resource } from '../../model/resource.ts'
 import { type ListQuery, parseListQuery, parseRecordQuery, type QueryLimits } from '../requests/query.ts'
-import { answerRead, assertAcceptsJson } from '../respond.ts'
+import { assertAcceptsJson, respondRead } from '../respond.ts'
 import { completeEtag, pageEtag, recordEtag } from './etags.ts'
 import { type Handler, notFound, pathId } from './handler.ts'
 import { listMeta } from './page-meta.ts'
 
-export interface ReadingDependencies {
+export interface ReadDependencies {
   readonly resource: Resource
   readonly database: Database
   readonly records: Records
-  readonly lookups: Lookups
+  readonly loader: RecordLoader
   /** Of the resource's relation, if it has one. */
   readonly includes?: Includes | undefined
   readonly limits: QueryLimits
 }
 
-export function createReadHandlers(dependencies: ReadingDependencies) {
-  const { resource, database, records, lookups, includes, limits } = dependencies
+export function createReadHandlers(dependencies: ReadDependencies) {
+  const { resource, database, records, loader, includes, limits } = dependencies
 
   /** Rows and what they embed, of one moment. */
   async function pageWithIncludes(query: PageQuery, from: Includes) {
@@ -45,12 +45,12 @@ export function createReadHandlers(dependencies: ReadingDependencies) {
 
   async function find(id: number, include: boolean): Promise<{ etag: string; text: string } | undefined> {
     if (include && includes !== undefined) {
-      const complete = await lookups.findComplete(id)
+      const complete = await loader.findComplete(id)
       if (complete === undefined) return undefined
       const { row, included } = complete
       return { etag: completeEtag(row), text: recordText(resource, row, included) }
     }
-    const row = await lookups.find(id)
+    const row = await loader.find(id)
     return row && { etag: recordEtag(row), text: recordText(resource, row) }
   }
 
@@ -60,7 +60,7 @@ export function createReadHandlers(dependencies: ReadingDependencies) {
     const { rows, total, included } = await readPage(query)
     const texts = rows.map((row, at) => recordText(resource, row, included[at]))
     const text = collectionText(resource.plural, texts, listMeta(ctx.path, query, texts.length, total))
-    answerRead(ctx, pageEtag(total, rows, query.include), text)
+    respondRead(ctx, pageEtag(total, rows, query.include), text)
   }
 
   const get: Handler = async ctx => {
@@ -69,7 +69,7 @@ export function createReadHandlers(dependencies: ReadingDependencies) {
     assertAcceptsJson(ctx)
     const found = await find(id, include)
     if (found === undefined) throw notFound(resource, id)
-    answerRead(ctx, found.etag, found.text)
+    respondRead(ctx, found.etag, found.text)
   }
 
   return { list, get }

@@ -6,13 +6,13 @@ import type { Knex } from 'knex'
 import type { Context } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-keys.ts'
-import { answer, answerFailure, setEtag } from '../respond.ts'
+import { respond, respondFailure, setEtag } from '../respond.ts'
 
 /** What a key may be. */
 export const saneKey = /^[!-~]{1,255}$/
 
 /** What a POST has done. */
-export interface Done {
+export interface PostResult {
   readonly text: string
   readonly location?: string
   /** Without its quotes. */
@@ -23,7 +23,10 @@ export interface Done {
  * Answers with what `work` has done, or did when it was asked before.
  * `work` is given a transaction to write in if the request has a key; it writes nothing where it throws an ApiError.
  */
-export type Once = (ctx: Context, work: (trx?: Knex.Transaction) => Promise<Done>) => Promise<void>
+export type WithIdempotency = (
+  ctx: Context,
+  work: (trx?: Knex.Transaction) => Promise<PostResult>,
+) => Promise<void>
 
 /** @throws ApiError `malformed_request` */
 function keyOf({ headers }: IncomingMessage): string | undefined {
@@ -36,7 +39,7 @@ function fingerprintOf({ method, path, request }: Context): string {
   return hash('sha256', `${method} ${path}\n${request.rawBody}`, 'base64url')
 }
 
-const successOf = ({ text, location, etag }: Done): KeptAnswer => ({
+const successOf = ({ text, location, etag }: PostResult): KeptAnswer => ({
   status: 200,
   location: location ?? null,
   etag: etag ?? null,
@@ -44,7 +47,7 @@ const successOf = ({ text, location, etag }: Done): KeptAnswer => ({
 })
 
 /** What the database has decided is kept, be it a success or a conflict; that it could not decide is not. */
-async function outcomeOf(ctx: Context, work: Promise<Done>): Promise<KeptAnswer> {
+async function outcomeOf(ctx: Context, work: Promise<PostResult>): Promise<KeptAnswer> {
   try {
     return successOf(await work)
   } catch (error) {
@@ -57,11 +60,11 @@ async function outcomeOf(ctx: Context, work: Promise<Done>): Promise<KeptAnswer>
 function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void {
   if (location !== null) ctx.set('Location', location)
   if (etag !== null) setEtag(ctx, etag)
-  if (status < 400) answer(ctx, body)
-  else answerFailure(ctx, status, body)
+  if (status < 400) respond(ctx, body)
+  else respondFailure(ctx, status, body)
 }
 
-export function createOnce(keys: IdempotencyKeys): Once {
+export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
   return async (ctx, work) => {
     const key = keyOf(ctx.req)
     if (key === undefined) return send(ctx, successOf(await work()))

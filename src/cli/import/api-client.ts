@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 
 const FIRST_PAUSE_MS = 100
-const LONGEST_PAUSE_MS = 10_000
+const MAX_PAUSE_MS = 10_000
 const REQUEST_TIMEOUT_MS = 90_000
 
 const meta = z.object({
@@ -50,7 +50,7 @@ function literal(value: string): string {
 
 function pauseMs(attempt: number, retryAfter: string | null): number {
   const asked = Number(retryAfter ?? 0) * 1000
-  return Math.max(asked || 0, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
+  return Math.max(asked || 0, Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
 }
 
 /**

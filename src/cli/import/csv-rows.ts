@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 
 /** A quote that is never closed would take in the rest of the file. */
-const LONGEST_RECORD_BYTES = 2 ** 20
+const MAX_RECORD_BYTES = 2 ** 20
 
 export interface Row {
   readonly cells: readonly string[]
@@ -56,7 +56,7 @@ export async function* rowsOf(file: string, separator: Separator): AsyncGenerato
   const parser = parse({
     bom: true,
     delimiter: separator,
-    max_record_size: LONGEST_RECORD_BYTES,
+    max_record_size: MAX_RECORD_BYTES,
     relax_column_count: true,
     skip_empty_lines: true,
     // A spreadsheet saves rows that were cleared.

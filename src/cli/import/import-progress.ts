@@ -5,7 +5,7 @@ import type { Tallies } from './importer.ts'
 const WIDTH = 30
 const CLEAR = '\r\u001b[K'
 
-export function createProgress(output: WriteStream) {
+export function createImportProgress(output: WriteStream) {
   let bar = ''
   let lastWait = ''
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 /** What a socket's path may be long, in bytes, on every system that we run on (macOS has 104 with the final NUL). */
-const LONGEST_SOCKET_PATH = 103
-const LONGEST_SOCKET_NAME = '/mysql.sock.lock'.length
+const MAX_SOCKET_PATH = 103
+const MAX_SOCKET_NAME = '/mysql.sock.lock'.length
 
 function cannotWrite(folder: string, { code, message }: NodeJS.ErrnoException): never {
   throw new Error(`cannot write in ${folder} (${code ?? message}): give this user the folder`)
@@ -44,7 +44,7 @@ async function privateFolder(path: string): Promise<string> {
  */
 export async function socketFolder(base: string): Promise<string> {
   const inside = join(base, 'run')
-  if (Buffer.byteLength(inside) + LONGEST_SOCKET_NAME <= LONGEST_SOCKET_PATH) return privateFolder(inside)
+  if (Buffer.byteLength(inside) + MAX_SOCKET_NAME <= MAX_SOCKET_PATH) return privateFolder(inside)
   const name = createHash('sha256').update(base).digest('hex').slice(0, 12)
   return privateFolder(join(tmpdir(), `users-api-${name}`))
 }

@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { runProgram } from './run-program.ts'
 
-// Older versions say mysql_, newer ones mariadb_.
+// Older versions print mysql_, newer ones mariadb_.
 const files = [/^\w+_system_tables\.sql$/, /^\w+_performance_tables\.sql$/, /^\w+_system_tables_data\.sql$/]
 
 /** @returns statements for the standard input of `mariadbd --bootstrap`: one root without a password */

@@ -42,7 +42,7 @@ async function chooseInstallation(base: string): Promise<Installation> {
   )
 }
 
-/** Root must say that it means it. */
+/** Root must print that it means it. */
 const userArgs = process.getuid?.() === 0 ? ['--user=root'] : []
 
 /** @param folder for sockets and temporary files: a starting MariaDB clears away what others have in a shared one */
@@ -80,14 +80,14 @@ async function initialise(server: Installation, data: string, args: readonly str
  */
 export async function prepareMysql(
   database: string,
-  { base, durable, say }: ServerOptions,
+  { base, durable, print }: ServerOptions,
 ): Promise<PrivateServer> {
   const server = await chooseInstallation(base)
   const data = join(base, server.isMariadb ? 'mariadb' : 'mysql')
   const folder = await socketFolder(base)
   const args = settings(server, folder, durable)
   if (!existsSync(data)) {
-    say(`making a data folder for ${server.title} in ${data}`)
+    print(`making a data folder for ${server.title} in ${data}`)
     await initialise(server, data, args)
   }
   const socketPath = join(folder, 'mysql.sock')

@@ -43,12 +43,12 @@ export async function findProgram(names: readonly string[]): Promise<string | un
 
 /**
  * Installs those of `programs` that are missing, on Debian and Ubuntu as root.
- * @param say takes a line about a step that is going to take a while
+ * @param print takes a line about a step that is going to take a while
  * @throws Error that says what to install where this cannot do it
  */
 export async function installMissing(
   programs: readonly Program[],
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<void> {
   const found = await Promise.all(programs.map(program => findProgram(program.names)))
   const missing = programs.filter((_, index) => found[index] === undefined)
@@ -63,7 +63,7 @@ export async function installMissing(
     (variables.length > 0 ? `, or set ${variables.join(' and ')}` : '')
   if (!isRoot || (await findProgram(['apt-get'])) === undefined)
     throw new Error(`${title} cannot be found: ${remedy}`)
-  say(`installing ${packages.join(' and ')} with apt: this takes up to a minute`)
+  print(`installing ${packages.join(' and ')} with apt: this takes up to a minute`)
   await runProgram('/bin/sh', ['-c', aptScript, 'sh', ...packages]).catch((error: Error) => {
     throw new Error(`${title} cannot be installed (${error.message}): ${remedy}`)
   })

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
-const LONGEST_OUTPUT_BYTES = 2 ** 26
+const MAX_OUTPUT_BYTES = 2 ** 26
 
 /**
  * @param input for its standard input
@@ -10,7 +10,7 @@ const LONGEST_OUTPUT_BYTES = 2 ** 26
  * @throws Error with the errors that it printed, or else its last lines
  */
 export async function runProgram(program: string, args: readonly string[], input = ''): Promise<string> {
-  const running = promisify(execFile)(program, args, { maxBuffer: LONGEST_OUTPUT_BYTES })
+  const running = promisify(execFile)(program, args, { maxBuffer: MAX_OUTPUT_BYTES })
   // A program that ends without reading all of its input says why by its exit code.
   running.child.stdin?.on('error', () => {}).end(input)
   try {

@@ -19,7 +19,7 @@ export interface ServerOptions {
   /** Whether what was written must outlast a crash of the machine; tests do without and are faster. */
   readonly durable: boolean
   /** Takes a line about a step that is going to take a while. */
-  readonly say: (line: string) => void
+  readonly print: (line: string) => void
 }
 
 const PAUSE_MS = 50

@@ -12,8 +12,8 @@ import type { Database } from '../database.ts'
 export const SLOT_IDS = 2048
 
 /** For one line in so many, all are added up: so few of them stay that reading them costs nothing. */
-const SETTLE_ONE_IN = 64
-const SETTLE_AT_MOST = 2000
+const COMPACT_ONE_IN = 64
+const COMPACT_AT_MOST = 2000
 
 /** Some more or fewer of a kind: of a resource by slots of its ids, of a record's members by its id. */
 export interface CountChange {
@@ -47,7 +47,7 @@ export interface Counts {
   /** Forgets the members of a record that the transaction removes. */
   forgetMembers(trx: Knex.Transaction, resource: Resource, id: number): Promise<void>
   /** Adds up what is noted; several processes may do so at once. */
-  settle(): Promise<void>
+  compact(): Promise<void>
 }
 
 /** One change for each slot, in one order for everybody. */
@@ -73,14 +73,14 @@ const asRows = (changes: readonly CountChange[]) =>
   changes.map(({ kind, slot, amount }) => [kind, slot, amount])
 
 export function createCounts(database: Database): Counts {
-  let settling = false
+  let compacting = false
 
   /** @returns how many lines it found */
   async function addUp(trx: Knex.Transaction): Promise<number> {
     // Lines that another process is adding up are left to it.
     const lines: (CountChange & { id: number })[] = await trx('count_changes')
       .orderBy('id')
-      .limit(SETTLE_AT_MOST)
+      .limit(COMPACT_AT_MOST)
       .forUpdate()
       .skipLocked()
       .select('id', 'kind', 'slot', 'amount')
@@ -91,18 +91,18 @@ export function createCounts(database: Database): Counts {
     return lines.length
   }
 
-  async function settle(): Promise<void> {
-    if (settling) return
-    settling = true
+  async function compact(): Promise<void> {
+    if (compacting) return
+    compacting = true
     try {
-      while ((await database.transaction(addUp)) === SETTLE_AT_MOST);
+      while ((await database.transaction(addUp)) === COMPACT_AT_MOST);
     } finally {
-      settling = false
+      compacting = false
     }
   }
 
   return {
-    settle,
+    compact,
     async forgetMembers(trx, resource, id) {
       // In this order: what is being added up right now is there when it has been waited for.
       for (const table of ['count_changes', 'counts'])
@@ -115,7 +115,7 @@ export function createCounts(database: Database): Counts {
       if (merged.length === 0) return
       await database.execute(noteSql, [asRows(merged)], trx)
       // What fails here is done by the next one; a loss of the database is noted where it is watched.
-      if (Math.random() < merged.length / SETTLE_ONE_IN) trx.executionPromise.then(settle).catch(() => {})
+      if (Math.random() < merged.length / COMPACT_ONE_IN) trx.executionPromise.then(compact).catch(() => {})
     },
   }
 }

@@ -5,7 +5,7 @@ import { SLOT_IDS, seekSql } from '../counting/counts.ts'
 import type { PageQuery, SortKey } from './page-query.ts'
 
 /** What makes the records of a page quicker to find. */
-export interface Shortcut {
+export interface PageSeek {
   /** Leaves out what comes after the page, or before it. */
   readonly narrow?: (shown: Knex.QueryBuilder) => void
   /** How many to skip of what is left, if not as many as the page's start index says. */
@@ -13,7 +13,7 @@ export interface Shortcut {
 }
 
 /** Far into all records the counts say where a page begins: skipping them one by one would take longer and longer. */
-async function seek(resource: Resource, { startIndex }: PageQuery, trx: Knex): Promise<Shortcut> {
+async function seek(resource: Resource, { startIndex }: PageQuery, trx: Knex): Promise<PageSeek> {
   const [at] = await seekSql(trx, resource, startIndex)
   if (at?.slot == null) return { narrow: shown => shown.whereRaw('FALSE') }
   return {
@@ -32,7 +32,7 @@ async function bound(
   query: PageQuery,
   { column, descending }: SortKey,
   trx: Knex,
-): Promise<Shortcut> {
+): Promise<PageSeek> {
   const key = `${table}.${column}`
   const last: { value: string | null } | undefined = await trx(table)
     .orderBy(key, descending ? 'desc' : 'asc')
@@ -57,10 +57,10 @@ const isDeep = ({ filters, sort, startIndex }: PageQuery) =>
   filters.length === 0 && sort.every(isById) && startIndex >= SLOT_IDS
 
 /** Finds out, within the snapshot that the page will be read in, what makes that quick; undefined where nothing is needed. */
-export function shortcutTo(
+export function seekFor(
   resource: Resource,
   query: PageQuery,
-): ((trx: Knex) => Promise<Shortcut>) | undefined {
+): ((trx: Knex) => Promise<PageSeek>) | undefined {
   if (isDeep(query)) return trx => seek(resource, query, trx)
   const [first, ...others] = query.sort
   if (query.filters.length > 0 || first === undefined || first.column === 'id') return undefined

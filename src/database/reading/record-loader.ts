@@ -1,11 +1,11 @@
 // Looking single records up, alone or with what they include: whoever asks in one turn of the event loop shares the reads.
 import type { Row } from '../../model/row.ts'
-import { createGatherer } from '../batcher.ts'
+import { createBatcher } from '../batcher.ts'
 import type { Includes } from './includes.ts'
 import type { Records } from './records.ts'
 
 // A second read may begin while one is under way, where it is no smaller: more of them would only cost more.
-const limits = { lanes: 2, most: 1000, eager: false }
+const limits = { concurrency: 2, maxSize: 1000, eager: false }
 
 interface Complete {
   readonly row: Row
@@ -13,14 +13,14 @@ interface Complete {
   readonly included: string
 }
 
-export interface Lookups {
+export interface RecordLoader {
   find(id: number): Promise<Row | undefined>
   /** The record and what it includes, of one moment. */
   findComplete(id: number): Promise<Complete | undefined>
 }
 
 /** @param includes of the resource's relation; without one nothing is ever complete */
-export function createLookups(records: Records, includes?: Includes): Lookups {
+export function createRecordLoader(records: Records, includes?: Includes): RecordLoader {
   async function read(ids: readonly number[]): Promise<ReadonlyMap<number, Row>> {
     return new Map((await records.read(ids)).map(row => [row.id, row]))
   }
@@ -41,7 +41,7 @@ export function createLookups(records: Records, includes?: Includes): Lookups {
   }
 
   const gathered = <V>(readMany: (ids: readonly number[]) => Promise<ReadonlyMap<number, V>>) =>
-    createGatherer(async (ids: readonly number[]) => {
+    createBatcher(async (ids: readonly number[]) => {
       const found = await readMany([...new Set(ids)])
       return ids.map(id => found.get(id))
     }, limits)

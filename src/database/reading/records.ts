@@ -5,7 +5,7 @@ import { type Row, readRow } from '../../model/row.ts'
 import { totalSql } from '../counting/totals.ts'
 import type { Database } from '../database.ts'
 import type { PageQuery } from './page-query.ts'
-import { type Shortcut, shortcutTo } from './page-seek.ts'
+import { type PageSeek, seekFor } from './page-seek.ts'
 import { applySort, idOfMatching, matching } from './predicates.ts'
 
 interface Page {
@@ -35,7 +35,7 @@ export function createRecords(database: Database, resource: Resource): Records {
 
   const selectByIds = knex(table).select(columns()).whereIn('id', [0]).toSQL().sql
 
-  function pageStatement(query: PageQuery, on: Knex, { narrow, skip }: Shortcut = {}): Knex.QueryBuilder {
+  function pageStatement(query: PageQuery, on: Knex, { narrow, skip }: PageSeek = {}): Knex.QueryBuilder {
     const id = idOfMatching(resource, query.filters)
     const shown = matching(on, resource, query.filters)
       .select({ id })
@@ -55,7 +55,7 @@ export function createRecords(database: Database, resource: Resource): Records {
   }
 
   function find(query: PageQuery, on: Knex | undefined): Promise<Record<string, unknown>[]> {
-    const known = shortcutTo(resource, query)
+    const known = seekFor(resource, query)
     if (known === undefined)
       return on === undefined ? database.run(knex => pageStatement(query, knex)) : pageStatement(query, on)
     const both = async (trx: Knex) => pageStatement(query, trx, await known(trx))

@@ -1,21 +1,21 @@
-// Creating records. The unique index decides what exists already, never a look before the write. Creates that arrive
+// Inserts records. The unique index decides what exists already, never a look before the write. Creates that arrive
 // together share a transaction, and so a flush to the disk; each has its own outcome.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow, type Values } from '../../model/row.ts'
-import { createGatherer } from '../batcher.ts'
+import { createBatcher } from '../batcher.ts'
 import { type Counts, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { newVersion } from '../version.ts'
 
 // While transactions are flushed, others gather: with fewer lanes the worker would wait for the disk.
-const limits = { lanes: 3, most: 200, eager: true }
+const limits = { concurrency: 3, maxSize: 200, eager: true }
 
-export interface Creating {
+export interface Inserts {
   /** Undefined where the unique index does not let it in. @param on a transaction that it is to be part of */
-  create(values: Values, on?: Knex.Transaction): Promise<Row | undefined>
+  insertOne(values: Values, on?: Knex.Transaction): Promise<Row | undefined>
   /** All in one transaction: every entry that the unique index lets in, the first of equals; undefined for the others. */
-  createAll(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]>
+  insertMany(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]>
 }
 
 interface NewRow {
@@ -23,7 +23,7 @@ interface NewRow {
   readonly version: number
 }
 
-export function createCreating(database: Database, counts: Counts, resource: Resource): Creating {
+export function createInserts(database: Database, counts: Counts, resource: Resource): Inserts {
   const { plural: table, unique } = resource
   const fields = Object.keys(resource.fields)
   const columns = [...fields, 'version'].join(', ')
@@ -56,7 +56,7 @@ export function createCreating(database: Database, counts: Counts, resource: Res
     return ids
   }
 
-  async function createAll(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]> {
+  async function insertMany(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]> {
     if (entries.length === 0) return []
     const rows = entries.map((values): NewRow => ({ values, version: newVersion() }))
     const ids = await (on === undefined ? database.transaction(trx => insert(trx, rows)) : insert(on, rows))
@@ -66,9 +66,10 @@ export function createCreating(database: Database, counts: Counts, resource: Res
     })
   }
 
-  const gathered = createGatherer((entries: readonly Values[]) => createAll(entries), limits)
+  const gathered = createBatcher((entries: readonly Values[]) => insertMany(entries), limits)
   return {
-    createAll,
-    create: async (values, on) => (on === undefined ? gathered(values) : (await createAll([values], on))[0]),
+    insertMany,
+    insertOne: async (values, on) =>
+      on === undefined ? gathered(values) : (await insertMany([values], on))[0],
   }
 }

@@ -34,7 +34,7 @@ export function createMemberships(
   counts: Counts,
   resource: Resource,
   relation: Relation,
-  most: number,
+  limit: number,
 ): Memberships {
   const { table, ownKey, otherKey, to } = relation
   const otherColumns = ['id', 'version', ...Object.keys(to.fields)]
@@ -72,7 +72,7 @@ export function createMemberships(
       const row = rows.get(id)
       if (row === undefined) return 'unknown'
       if (members.has(id)) return { row, created: false }
-      if (members.size >= most) return 'full'
+      if (members.size >= limit) return 'full'
       members.add(id)
       return { row, created: true }
     })

@@ -7,20 +7,20 @@ import type { Database } from '../database.ts'
 import { isOutOfTime } from '../driver-errors.ts'
 
 /** Longer than transactions of our own hold a row, be there a line for it. */
-const PATIENCE_MS = 250
+const TIMEOUT_MS = 250
 
 /** Each server ends the statement by its own means, and takes the other's for a comment; what was locked stays so. */
-const select = `/*M! SET STATEMENT max_statement_time = ${PATIENCE_MS / 1000} FOR */
-  SELECT /*+ MAX_EXECUTION_TIME(${PATIENCE_MS}) */`
+const select = `/*M! SET STATEMENT max_statement_time = ${TIMEOUT_MS / 1000} FOR */
+  SELECT /*+ MAX_EXECUTION_TIME(${TIMEOUT_MS}) */`
 
 export interface Locked {
   /** Those that there are, by their ids. */
   readonly rows: Map<number, Row>
   /** The ids of those that are somebody else's at the moment. */
-  readonly held: ReadonlySet<number>
+  readonly lockedElsewhere: ReadonlySet<number>
 }
 
-export function createLocking(
+export function createRowLocks(
   database: Database,
   { plural: table, fields }: Resource,
 ): (trx: Knex.Transaction, ids: readonly number[]) => Promise<Locked> {
@@ -36,13 +36,13 @@ export function createLocking(
       return new Map(found.map(row => [row.id, row]))
     }
     try {
-      return { rows: await query(`${select} ${lockSql}`), held: new Set() }
+      return { rows: await query(`${select} ${lockSql}`), lockedElsewhere: new Set() }
     } catch (error) {
       if (!isOutOfTime(error)) throw error
     }
     const rows = await query(`SELECT ${lockSql} SKIP LOCKED`)
     // What is there, but was skipped. What is not there is nobody's.
     const there = await database.query(readSql, [ids], trx)
-    return { rows, held: new Set(there.map(({ id }) => Number(id)).filter(id => !rows.has(id))) }
+    return { rows, lockedElsewhere: new Set(there.map(({ id }) => Number(id)).filter(id => !rows.has(id))) }
   }
 }

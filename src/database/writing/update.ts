@@ -1,24 +1,22 @@
-// Changing records. Changes that arrive together share a transaction, and so a flush to the disk; each has its own outcome.
+// Updates records. Changes that arrive together share a transaction, and so a flush to the disk; each has its own outcome.
 // None waits for long for a row that only another one is about.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
-import { createGatherer } from '../batcher.ts'
+import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
-import { inTheWay, isDuplicate } from '../driver-errors.ts'
+import { contentionError, isDuplicate } from '../driver-errors.ts'
 import { newVersion, type Precondition, renewGeneration } from '../version.ts'
-import { createLocking } from './row-locks.ts'
+import { createRowLocks } from './row-locks.ts'
 
 // While one transaction waits for somebody's row, another one can go on.
-const limits = { lanes: 2, most: 200, eager: true }
+const limits = { concurrency: 2, maxSize: 200, eager: true }
 
-export interface Changing {
-  /** Changes some fields, or all, where `precondition` holds for the version that it replaces. */
-  update(id: number, values: Values, precondition?: Precondition): Promise<ChangeOutcome>
-}
+/** Changes some fields, or all, where `precondition` holds for the version that it replaces. */
+export type Update = (id: number, values: Values, precondition?: Precondition) => Promise<UpdateOutcome>
 
 /** `exists`: the unique index forbids it. `changed`: the precondition does not hold. Undefined: there is no such id. */
-type ChangeOutcome = Row | 'exists' | 'changed' | undefined
+type UpdateOutcome = Row | 'exists' | 'changed' | undefined
 
 interface Change {
   readonly id: number
@@ -38,12 +36,12 @@ function roundsOf(changes: readonly Change[]): Change[][] {
   return rounds
 }
 
-export function createChanging(database: Database, resource: Resource): Changing {
+export function createUpdate(database: Database, resource: Resource): Update {
   const { plural: table } = resource
   const fields = Object.keys(resource.fields)
-  const lock = createLocking(database, resource)
+  const lock = createRowLocks(database, resource)
   /** The ids of rows that were somebody else's when they were last asked for. */
-  const held = new Set<number>()
+  const lockedElsewhere = new Set<number>()
   const written = ['id', ...fields, 'version']
   const assignments = written.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
   /** Gives `rows` rows their new values: a statement for each would be a round trip for each. */
@@ -57,13 +55,13 @@ export function createChanging(database: Database, resource: Resource): Changing
 
   /** @returns the outcomes, and the ids of the rows that could not be had, whose changes have none */
   async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]) {
-    const { rows, held } = await lock(trx, [...new Set(changes.map(({ id }) => id))])
-    const outcomes = new Map<Change, ChangeOutcome>()
+    const { rows, lockedElsewhere } = await lock(trx, [...new Set(changes.map(({ id }) => id))])
+    const outcomes = new Map<Change, UpdateOutcome>()
     for (const round of roundsOf(changes)) await applyRound(trx, rows, round, outcomes)
     // What changed nothing takes nothing from the cache.
     if ([...outcomes.values()].some(outcome => typeof outcome === 'object'))
       await renewGeneration(trx, resource)
-    return { outcomes, held }
+    return { outcomes, lockedElsewhere }
   }
 
   /** Changes of different records, all at once if the unique index lets all of them in, else one after the other. */
@@ -71,7 +69,7 @@ export function createChanging(database: Database, resource: Resource): Changing
     trx: Knex.Transaction,
     rows: Map<number, Row>,
     round: readonly Change[],
-    outcomes: Map<Change, ChangeOutcome>,
+    outcomes: Map<Change, UpdateOutcome>,
   ): Promise<void> {
     const changed = round.flatMap(change => {
       const row = rows.get(change.id)
@@ -111,29 +109,29 @@ export function createChanging(database: Database, resource: Resource): Changing
     }
   }
 
-  async function attempt(changes: readonly Change[]): Promise<(ChangeOutcome | 'held')[]> {
-    const { outcomes, held: others } = await database.transaction(trx => applyChanges(trx, changes))
+  async function attempt(changes: readonly Change[]): Promise<(UpdateOutcome | 'locked')[]> {
+    const { outcomes, lockedElsewhere: others } = await database.transaction(trx =>
+      applyChanges(trx, changes),
+    )
     for (const { id } of changes) {
-      if (others.has(id)) held.add(id)
-      else held.delete(id)
+      if (others.has(id)) lockedElsewhere.add(id)
+      else lockedElsewhere.delete(id)
     }
-    return changes.map(change => (others.has(change.id) ? 'held' : outcomes.get(change)))
+    return changes.map(change => (others.has(change.id) ? 'locked' : outcomes.get(change)))
   }
 
-  const together = createGatherer(attempt, limits)
-  const apart = createGatherer(attempt, { ...limits, lanes: 1 })
+  const together = createBatcher(attempt, limits)
+  const apart = createBatcher(attempt, { ...limits, concurrency: 1 })
 
-  async function whenHeld(change: Change): Promise<ChangeOutcome> {
+  async function whenHeld(change: Change): Promise<UpdateOutcome> {
     const outcome = await apart(change)
-    if (outcome === 'held') throw inTheWay(`${table} ${change.id} is held`)
+    if (outcome === 'locked') throw contentionError(`${table} ${change.id} is locked by another session`)
     return outcome
   }
 
-  return {
-    async update(id, values, precondition) {
-      const change = { id, values, precondition }
-      const outcome = held.has(id) ? 'held' : await together(change)
-      return outcome === 'held' ? database.patiently(() => whenHeld(change)) : outcome
-    },
+  return async (id, values, precondition) => {
+    const change = { id, values, precondition }
+    const outcome = lockedElsewhere.has(id) ? 'locked' : await together(change)
+    return outcome === 'locked' ? database.retryOnContention(() => whenHeld(change)) : outcome
   }
 }

@@ -2,7 +2,7 @@
 // Times are milliseconds of one monotonic clock.
 
 const FIRST_BACKOFF_MS = 100
-const LONGEST_BACKOFF_MS = 15_000
+const MAX_BACKOFF_MS = 15_000
 /** Who has been ready for so long did not die of what it was born with. */
 const STABLE_MS = 30_000
 
@@ -12,7 +12,7 @@ export interface FleetWorker {
   /** When it came into its state; while it boots and waits for the database, when it said so last. */
   readonly sinceMs: number
   /** When it last said something; undefined before its first word. */
-  readonly heardMs: number | undefined
+  readonly lastHeardMs: number | undefined
   /** To be replaced: its code is old, or it takes too much memory. */
   readonly stale: boolean
   /** SIGKILL is on its way. */
@@ -48,13 +48,13 @@ export interface Fleet {
 export type FleetEvent =
   | { readonly type: 'forked' | 'listening' | 'retired' | 'killed'; readonly id: number }
   | {
-      readonly type: 'heard'
+      readonly type: 'message'
       readonly id: number
       readonly withoutDatabase: boolean
       readonly overweight: boolean
     }
   | { readonly type: 'exited'; readonly id: number; readonly death: Death }
-  | { readonly type: 'reload' | 'hurry' | 'slept' }
+  | { readonly type: 'reload' | 'skipWait' | 'clockJump' }
   | { readonly type: 'stop'; readonly delayMs: number }
 
 export const emptyFleet: Fleet = {
@@ -69,7 +69,7 @@ export const emptyFleet: Fleet = {
 
 /** How long to wait after so many deaths in a row. */
 function backoffMs(deaths: number): number {
-  return Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (deaths - 1))
+  return Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (deaths - 1))
 }
 
 function change(fleet: Fleet, id: number, to: (worker: FleetWorker) => Partial<FleetWorker>): Fleet {
@@ -122,22 +122,22 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
         id: event.id,
         state: 'booting',
         sinceMs: nowMs,
-        heardMs: undefined,
+        lastHeardMs: undefined,
         stale: false,
         killed: false,
       }
       return { ...fleet, workers: [...fleet.workers, worker] }
     }
-    case 'heard':
+    case 'message':
       return change(fleet, event.id, ({ state, sinceMs, stale }) => {
         // Without a database nobody comes up: no reason to kill, but one to give up a reload.
         const waits = event.withoutDatabase && state === 'booting' && fleet.reload.state !== 'running'
         const grown = event.overweight && state === 'ready' && nowMs - sinceMs >= STABLE_MS
-        return { heardMs: nowMs, sinceMs: waits ? nowMs : sinceMs, stale: stale || grown }
+        return { lastHeardMs: nowMs, sinceMs: waits ? nowMs : sinceMs, stale: stale || grown }
       })
     case 'listening':
       return {
-        ...change(fleet, event.id, () => ({ state: 'ready', sinceMs: nowMs, heardMs: nowMs })),
+        ...change(fleet, event.id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
         bootFailures: 0,
       }
     case 'retired':
@@ -155,19 +155,19 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
         reload: { state: 'running' },
         workers: fleet.workers.map(worker => ({ ...worker, stale: true })),
       }
-    case 'slept':
+    case 'clockJump':
       return {
         ...fleet,
         workers: fleet.workers.map(one => ({
           ...one,
-          heardMs: one.heardMs === undefined ? undefined : nowMs,
+          lastHeardMs: one.lastHeardMs === undefined ? undefined : nowMs,
         })),
       }
     case 'stop':
       return fleet.stop !== undefined
         ? fleet
         : { ...fleet, stop: { closeAtMs: nowMs + event.delayMs, cut: false } }
-    case 'hurry':
+    case 'skipWait':
       return fleet.stop === undefined
         ? fleet
         : { ...fleet, stop: { closeAtMs: nowMs, cut: nowMs >= fleet.stop.closeAtMs } }
@@ -175,7 +175,7 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
 }
 
 /** The record after an event. */
-export function after(fleet: Fleet, event: FleetEvent, wanted: number, nowMs: number): Fleet {
+export function reduce(fleet: Fleet, event: FleetEvent, wanted: number, nowMs: number): Fleet {
   const next = apply(fleet, event, nowMs)
   if (next.reload.state !== 'running') return next
   if (next.stop !== undefined) return { ...next, reload: { state: 'failed', reason: 'the service stops' } }

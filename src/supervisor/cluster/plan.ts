@@ -34,9 +34,9 @@ interface Deadline {
 }
 
 /** When a worker is killed, unless it does what it should before. */
-function deadlineOf({ state, sinceMs, heardMs }: FleetWorker, limits: Limits): Deadline {
+function deadlineOf({ state, sinceMs, lastHeardMs }: FleetWorker, limits: Limits): Deadline {
   const silent: Deadline = {
-    atMs: heardMs === undefined ? Infinity : heardMs + limits.silentMs,
+    atMs: lastHeardMs === undefined ? Infinity : lastHeardMs + limits.silentMs,
     reason: `it said nothing for ${limits.silentMs} ms`,
   }
   if (state === 'ready') return silent

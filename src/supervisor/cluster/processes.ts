@@ -3,11 +3,16 @@ import cluster from 'node:cluster'
 import { once } from 'node:events'
 import type { Scheduling } from '../../config/schema.ts'
 import type { Log } from '../../core/log.ts'
-import { type Beat, type Fact, readFact, type Wanted } from '../../core/messages.ts'
-import { after, emptyFleet, type Fleet, type FleetEvent, type Reload } from './fleet.ts'
+import {
+  type DesiredState,
+  type Heartbeat,
+  parseWorkerMessage,
+  type WorkerMessage,
+} from '../../core/messages.ts'
+import { emptyFleet, type Fleet, type FleetEvent, type Reload, reduce } from './fleet.ts'
 import { reclaimConnections } from './handover.ts'
 import { type Limits, plan, type Step } from './plan.ts'
-import { deathOf, type Handle, type WorkerView } from './worker-handle.ts'
+import { closing, deathOf, type Handle, type WorkerView } from './worker-handle.ts'
 
 /** A healthy worker answers in a few, also on a busy machine; nobody should wait much longer for a hung one. */
 const ANSWER_MS = 1000
@@ -21,9 +26,9 @@ export interface ClusterOptions {
   readonly exec: string
   readonly log: Log
   /** What every worker that is not retiring should do now. */
-  wanted(number: number): Wanted
+  desiredState(revision: number): DesiredState
   /** A worker has said how it is. @param before what it said last */
-  beat(now: Beat, before: Beat | undefined): void
+  heartbeat(now: Heartbeat, before: Heartbeat | undefined): void
   /** A worker listens on every data port. */
   listening(): void
   /** The supervisor should end: nobody is left, or nobody comes up. */
@@ -32,14 +37,6 @@ export interface ClusterOptions {
 
 export type Cluster = ReturnType<typeof createCluster>
 
-/** What is wanted of a worker that retires. */
-function closing(wanted: Wanted): Wanted {
-  const ports = Object.entries(wanted.ports).map(
-    ([label, { port }]) => [label, { port, state: 'closing' }] as const,
-  )
-  return { ...wanted, ports: Object.fromEntries(ports) }
-}
-
 export function createCluster(options: ClusterOptions) {
   const { limits, log } = options
   const handles = new Map<number, Handle>()
@@ -47,12 +44,12 @@ export function createCluster(options: ClusterOptions) {
   let timer: NodeJS.Timeout | undefined
   let awake = false
   let lastRunMs = performance.now()
-  let told = 0
+  let revision = 0
   let reloaded = (_outcome: Reload): void => {}
 
   function record(event: FleetEvent): void {
     const before = fleet.reload
-    fleet = after(fleet, event, limits.workers, performance.now())
+    fleet = reduce(fleet, event, limits.workers, performance.now())
     if (before.state === 'running' && fleet.reload.state !== 'running') reloaded(fleet.reload)
     wake()
   }
@@ -66,8 +63,8 @@ export function createCluster(options: ClusterOptions) {
 
   function run(): void {
     const nowMs = performance.now()
-    // Beats wake it all the time. If they did not, it was stopped itself, and heard nobody for that reason.
-    if (nowMs - lastRunMs > limits.silentMs / 2) record({ type: 'slept' })
+    // Heartbeats wake it all the time. If they did not, it was stopped itself, and heard nobody for that reason.
+    if (nowMs - lastRunMs > limits.silentMs / 2) record({ type: 'clockJump' })
     lastRunMs = nowMs
     for (;;) {
       const { steps, wakeAtMs } = plan(fleet, limits, nowMs)
@@ -89,7 +86,7 @@ export function createCluster(options: ClusterOptions) {
       case 'retire':
         log.info({ worker: handles.get(step.id)?.worker.process.pid }, 'a worker retires')
         record({ type: 'retired', id: step.id })
-        tell(step.id)
+        send(step.id)
         break
       case 'kill':
         kill(step.id, step.reason)
@@ -123,20 +120,20 @@ export function createCluster(options: ClusterOptions) {
     record({ type: 'forked', id: worker.id })
   }
 
-  function heard(id: number, fact: Fact): void {
+  function received(id: number, message: WorkerMessage): void {
     const handle = handles.get(id)
     if (handle === undefined) return
-    const withoutDatabase = fact.type === 'beat' && fact.databaseDownSinceMs !== undefined
-    const overweight = fact.type === 'beat' && fact.rssBytes > options.memoryBytes
-    record({ type: 'heard', id, withoutDatabase, overweight })
-    if (fact.type === 'hello') tell(id)
-    else if (fact.type === 'listening') {
+    const withoutDatabase = message.type === 'heartbeat' && message.databaseDownSinceMs !== undefined
+    const overweight = message.type === 'heartbeat' && message.rssBytes > options.memoryBytes
+    record({ type: 'message', id, withoutDatabase, overweight })
+    if (message.type === 'hello') send(id)
+    else if (message.type === 'listening') {
       record({ type: 'listening', id })
       options.listening()
-    } else if (fact.type === 'beat') {
-      options.beat(fact, handle.beat)
-      handle.beat = fact
-    } else handle.fatal = fact
+    } else if (message.type === 'heartbeat') {
+      options.heartbeat(message, handle.heartbeat)
+      handle.heartbeat = message
+    } else handle.fatal = message
   }
 
   function exited(id: number, code: number, signal: string | null): void {
@@ -157,17 +154,17 @@ export function createCluster(options: ClusterOptions) {
 
   /**
    * Says to a worker what is wanted of it; a worker that dies meanwhile needs not know.
-   * @returns the number of the message, which is in the beat that answers it
+   * @returns the number of the message, which is in the heartbeat that answers it
    */
-  function tell(id: number): number {
-    const wanted = options.wanted(++told)
-    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? closing(wanted) : wanted, () => {})
-    return wanted.number
+  function send(id: number): number {
+    const desired = options.desiredState(++revision)
+    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? closing(desired) : desired, () => {})
+    return desired.revision
   }
 
   cluster.on('message', (worker, message) => {
-    const fact = readFact(message)
-    if (fact !== undefined) heard(worker.id, fact)
+    const parsed = parseWorkerMessage(message)
+    if (parsed !== undefined) received(worker.id, parsed)
   })
   cluster.on('exit', (worker, code, signal) => exited(worker.id, code, signal))
 
@@ -178,17 +175,18 @@ export function createCluster(options: ClusterOptions) {
       wake()
     },
     /** Says to all workers what is wanted now. */
-    tellAll(): void {
-      for (const id of handles.keys()) tell(id)
+    sendAll(): void {
+      for (const id of handles.keys()) send(id)
     },
     /** Has every worker that came up say how it is now; who does not in a moment stays as it was known. */
     async refresh(): Promise<void> {
       const signal = AbortSignal.timeout(ANSWER_MS)
       const up = [...handles].filter(([id]) => stateOf(id) !== 'booting')
       const answers = up.map(async ([id, handle]) => {
-        const number = tell(id)
-        // Another beat may be under way.
-        while ((handle.beat?.obeyed ?? 0) < number) await once(handle.worker, 'message', { signal })
+        const sent = send(id)
+        // Another heartbeat may be under way.
+        while ((handle.heartbeat?.appliedRevision ?? 0) < sent)
+          await once(handle.worker, 'message', { signal })
       })
       await Promise.allSettled(answers)
     },
@@ -202,15 +200,15 @@ export function createCluster(options: ClusterOptions) {
     },
     stop: (delayMs: number) => record({ type: 'stop', delayMs }),
     /** Ends the present wait of a stop. */
-    hurry: () => record({ type: 'hurry' }),
+    skipWait: () => record({ type: 'skipWait' }),
     isReloading: () => fleet.reload.state === 'running',
     isStopping: () => fleet.stop !== undefined,
     workers: (): WorkerView[] =>
       fleet.workers.flatMap(worker => {
         const handle = handles.get(worker.id)
         if (handle === undefined) return []
-        const { startedMs, beat } = handle
-        return [{ ...worker, pid: handle.worker.process.pid, startedMs, beat }]
+        const { startedMs, heartbeat } = handle
+        return [{ ...worker, pid: handle.worker.process.pid, startedMs, heartbeat }]
       }),
   }
 }

@@ -1,6 +1,6 @@
 // A worker as its supervisor knows it: the process, what it said last, and why it ended.
 import type { Worker } from 'node:cluster'
-import type { Beat, Fact } from '../../core/messages.ts'
+import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages.ts'
 import type { Death, FleetWorker } from './fleet.ts'
 
 /** A worker as it is known, for the status. */
@@ -9,15 +9,15 @@ export interface WorkerView extends FleetWorker {
   /** `Date.now()` at its fork. */
   readonly startedMs: number
   /** The last one. */
-  readonly beat: Beat | undefined
+  readonly heartbeat: Heartbeat | undefined
 }
 
 export interface Handle {
   readonly worker: Worker
   readonly startedMs: number
-  beat?: Beat
+  heartbeat?: Heartbeat
   /** What it said why it must end. */
-  fatal?: Extract<Fact, { type: 'fatal' }>
+  fatal?: Extract<WorkerMessage, { type: 'fatal' }>
   killReason?: string
 }
 
@@ -26,4 +26,12 @@ export function deathOf({ fatal, killReason }: Handle, code: number, signal: str
   if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode, fromOutside: false }
   if (killReason !== undefined) return { reason: killReason, fromOutside: false }
   return { reason: `it ended with ${signal ?? `exit code ${code}`}`, fromOutside: signal === 'SIGKILL' }
+}
+
+/** What is wanted of a worker that retires. */
+export function closing(desired: DesiredState): DesiredState {
+  const ports = Object.entries(desired.ports).map(
+    ([label, { port }]) => [label, { port, state: 'closing' }] as const,
+  )
+  return { ...desired, ports: Object.fromEntries(ports) }
 }

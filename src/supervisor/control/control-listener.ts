@@ -5,7 +5,7 @@ import type { Log } from '../../core/log.ts'
 
 const RETRY_MS = 1000
 
-export interface DoorOptions {
+export interface ControlListenerOptions {
   readonly label: string
   readonly server: Server
   readonly address: Address
@@ -14,7 +14,7 @@ export interface DoorOptions {
   isWanted(): boolean
 }
 
-export function createDoor({ label, server, address, log, isWanted }: DoorOptions) {
+export function createControlListener({ label, server, address, log, isWanted }: ControlListenerOptions) {
   const use = `control port of ${label}`
   let last: Promise<unknown> = Promise.resolve()
   let retry: NodeJS.Timeout | undefined
@@ -27,7 +27,7 @@ export function createDoor({ label, server, address, log, isWanted }: DoorOption
     return turn
   }
 
-  async function settle(): Promise<string | undefined> {
+  async function update(): Promise<string | undefined> {
     clearTimeout(retry)
     try {
       if (!isWanted()) {
@@ -41,7 +41,7 @@ export function createDoor({ label, server, address, log, isWanted }: DoorOption
       const reason = error instanceof Error ? error.message : String(error)
       if (!isBlocked) log.error({ label, reason }, 'the control port stays closed, and is tried again')
       isBlocked = true
-      retry = setTimeout(() => inTurn(settle), RETRY_MS)
+      retry = setTimeout(() => inTurn(update), RETRY_MS)
       return reason
     }
   }
@@ -57,6 +57,6 @@ export function createDoor({ label, server, address, log, isWanted }: DoorOption
      * Opens or closes it as is wanted now. Where it cannot be opened that is tried again, until it can or need not.
      * @returns why it is still closed
      */
-    follow: () => inTurn(settle),
+    sync: () => inTurn(update),
   }
 }

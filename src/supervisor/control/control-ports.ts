@@ -8,7 +8,7 @@ import { securityHeaders } from '../../core/security-headers.ts'
 import { answerRaw, type ParserError, parserError } from '../../listener/parser-errors.ts'
 import { requestIdOf } from '../../listener/request-id.ts'
 import type { createCheckers } from './checkers.ts'
-import { createDoor } from './control-listener.ts'
+import { createControlListener } from './control-listener.ts'
 import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
 
@@ -28,13 +28,13 @@ interface Answer extends Document {
 
 const HEALTH = '/healthcheck/'
 // Checks are short and few, whoever sends them.
-const MOST_CONNECTIONS = 1000
-const MOST_HEADER_BYTES = 16_384
+const MAX_CONNECTIONS = 1000
+const MAX_HEADER_BYTES = 16_384
 const serverOptions = {
   requireHostHeader: false,
   headersTimeout: 10_000,
   requestTimeout: 10_000,
-  maxHeaderSize: MOST_HEADER_BYTES,
+  maxHeaderSize: MAX_HEADER_BYTES,
 }
 const readOnly = 'a control port is read-only'
 const allow = { Allow: 'GET, HEAD' }
@@ -115,11 +115,11 @@ export function createControl(options: ControlOptions) {
     return failure(request, 400, 'port_not_found', `there is no ${path}; the health checks are ${known}`)
   }
 
-  const doors = config.ports.map(({ label, port }) => {
+  const listeners = config.ports.map(({ label, port }) => {
     const server = http.createServer(serverOptions, async (request, response) =>
       send(request, response, await answer(request)),
     )
-    server.maxConnections = MOST_CONNECTIONS
+    server.maxConnections = MAX_CONNECTIONS
     server.on('checkExpectation', (request, response) => {
       response.shouldKeepAlive = false
       send(request, response, failure(request, 417, 'expectation_failed', 'nothing can be expected here'))
@@ -131,9 +131,9 @@ export function createControl(options: ControlOptions) {
       // A TCP connect is a check, too: whoever hangs up at once, or resets, is no error.
       if (socket.writableEnded) return
       if (!socket.writable || !(socket instanceof Socket) || socket.bytesRead === 0) socket.destroy()
-      else answerRaw(socket, parserError(error, { urlBytes: MOST_HEADER_BYTES }))
+      else answerRaw(socket, parserError(error, { urlBytes: MAX_HEADER_BYTES }))
     })
-    return createDoor({
+    return createControlListener({
       label,
       server,
       address: { host: config.control.host, port: port + config.control.offset },
@@ -148,13 +148,13 @@ export function createControl(options: ControlOptions) {
      * @throws FatalError where one cannot be opened
      */
     async open(): Promise<void> {
-      await Promise.all(doors.map(door => door.open()))
+      await Promise.all(listeners.map(listener => listener.open()))
     },
     /**
      * Opens or closes the control port of a label as its mode wants it now.
      * @returns why it is still closed where it should be open; that is tried again
      */
-    follow: async (label: string): Promise<string | undefined> =>
-      doors.find(door => door.label === label)?.follow(),
+    sync: async (label: string): Promise<string | undefined> =>
+      listeners.find(listener => listener.label === label)?.sync(),
   }
 }

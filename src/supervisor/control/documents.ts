@@ -30,7 +30,7 @@ export function createDocuments(labels: readonly string[], sources: DocumentSour
   }))
 
   function recent() {
-    const pools = workers().flatMap(({ beat }) => beat?.pool ?? [])
+    const pools = workers().flatMap(({ heartbeat }) => heartbeat?.pool ?? [])
     const sum = (of: (pool: (typeof pools)[number]) => number) =>
       pools.reduce((all, pool) => all + of(pool), 0)
     return {
@@ -47,7 +47,7 @@ export function createDocuments(labels: readonly string[], sources: DocumentSour
       },
       memory_bytes: {
         supervisor: process.memoryUsage.rss(),
-        workers: Object.fromEntries(workers().map(({ pid, beat }) => [pid, beat?.rssBytes ?? 0])),
+        workers: Object.fromEntries(workers().map(({ pid, heartbeat }) => [pid, heartbeat?.rssBytes ?? 0])),
       },
     }
   }

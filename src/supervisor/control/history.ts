@@ -4,7 +4,7 @@ import type { ClusterTotals } from './traffic-totals.ts'
 
 const INTERVAL_MS = 1000
 const SAMPLES = 300
-/** Rates are means over so many intervals: beats do not arrive in step with them. */
+/** Rates are means over so many intervals: heartbeats do not arrive in step with them. */
 const WINDOW = 3
 
 interface Sample {

@@ -88,30 +88,42 @@ function ofPorts({ ports }: Status) {
 }
 
 function ofWorkers(workers: readonly WorkerView[]) {
-  const gauge = (name: string, help: string, value: (beat: NonNullable<WorkerView['beat']>) => number) =>
+  const gauge = (
+    name: string,
+    help: string,
+    value: (heartbeat: NonNullable<WorkerView['heartbeat']>) => number,
+  ) =>
     metric(
       'gauge',
       name,
       help,
-      workers.flatMap(({ pid, beat }) =>
-        beat === undefined ? [] : [{ labels: { worker: pid ?? 0 }, value: value(beat) }],
+      workers.flatMap(({ pid, heartbeat }) =>
+        heartbeat === undefined ? [] : [{ labels: { worker: pid ?? 0 }, value: value(heartbeat) }],
       ),
     )
-  const pool = workers.flatMap(({ pid, beat }) =>
-    Object.entries(beat?.pool ?? {}).map(([state, value]) => ({
+  const pool = workers.flatMap(({ pid, heartbeat }) =>
+    Object.entries(heartbeat?.pool ?? {}).map(([state, value]) => ({
       labels: { worker: pid ?? 0, state },
       value,
     })),
   )
   return [
-    gauge('users_api_worker_eventloop_lag_p99_seconds', 'Of the last second.', beat => beat.lagP99Ms / 1000),
-    gauge('users_api_worker_eventloop_lag_max_seconds', 'Of the last second.', beat => beat.lagMs / 1000),
-    gauge('users_api_worker_resident_memory_bytes', 'Resident memory.', beat => beat.rssBytes),
-    gauge('users_api_worker_database_up', '0 while the worker cannot reach the database.', beat =>
-      beat.databaseDownSinceMs === undefined ? 1 : 0,
+    gauge(
+      'users_api_worker_eventloop_lag_p99_seconds',
+      'Of the last second.',
+      heartbeat => heartbeat.lagP99Ms / 1000,
     ),
-    gauge('users_api_worker_cache_up', '0 while the worker cannot use Redis, or has none.', beat =>
-      beat.cache.state === 'connected' ? 1 : 0,
+    gauge(
+      'users_api_worker_eventloop_lag_max_seconds',
+      'Of the last second.',
+      heartbeat => heartbeat.lagMs / 1000,
+    ),
+    gauge('users_api_worker_resident_memory_bytes', 'Resident memory.', heartbeat => heartbeat.rssBytes),
+    gauge('users_api_worker_database_up', '0 while the worker cannot reach the database.', heartbeat =>
+      heartbeat.databaseDownSinceMs === undefined ? 1 : 0,
+    ),
+    gauge('users_api_worker_cache_up', '0 while the worker cannot use Redis, or has none.', heartbeat =>
+      heartbeat.cache.state === 'connected' ? 1 : 0,
     ),
     metric('gauge', 'users_api_database_pool_connections', 'Connections and waiters of the pool.', pool),
   ]

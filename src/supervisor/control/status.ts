@@ -47,13 +47,13 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0)
 }
 
-function workerStatus({ pid, state, killed, startedMs, beat }: WorkerView): WorkerStatus {
+function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView): WorkerStatus {
   return {
     pid,
     state: killed ? 'killed' : state,
     started: new Date(startedMs).toISOString(),
-    in_flight: sum(Object.values(beat?.ports ?? {}).map(report => report.inFlight)),
-    lag_ms: beat?.lagMs ?? 0,
+    in_flight: sum(Object.values(heartbeat?.ports ?? {}).map(report => report.inFlight)),
+    lag_ms: heartbeat?.lagMs ?? 0,
   }
 }
 
@@ -61,7 +61,7 @@ export function createStatus({ config, maintenance, cluster, checkers }: StatusO
   function portStatus({ label, port }: DataPortConfig): PortStatus {
     const intent = maintenance.of(label)
     const { mode, since, by } = intent
-    const reports = cluster.workers().flatMap(({ beat }) => beat?.ports[label] ?? [])
+    const reports = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
     return {
       port,
       control_port: port + config.control.offset,
@@ -76,7 +76,7 @@ export function createStatus({ config, maintenance, cluster, checkers }: StatusO
   }
 
   function redis(): CacheState {
-    const known = cluster.workers().flatMap(({ beat }) => beat?.cache.state ?? [])
+    const known = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.cache.state ?? [])
     return cacheStates.find(state => known.includes(state)) ?? 'connecting'
   }
 
@@ -91,12 +91,12 @@ export function createStatus({ config, maintenance, cluster, checkers }: StatusO
     health(label: string): Health {
       // Where the service stops, a retiring worker still serves those who are connected.
       const serving = cluster.workers().filter(({ state }) => state === 'ready' || cluster.isStopping())
-      const reports = serving.flatMap(({ beat }) => beat?.ports[label] ?? [])
+      const reports = serving.flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
       return healthOf(
         label,
         {
           state: stateOf(maintenance.of(label), reports),
-          databaseDownSinceMs: serving.map(({ beat }) => beat?.databaseDownSinceMs),
+          databaseDownSinceMs: serving.map(({ heartbeat }) => heartbeat?.databaseDownSinceMs),
         },
         config.health.databaseGraceMs,
         Date.now(),

@@ -1,5 +1,5 @@
 // What the whole cluster has answered: the sum over all workers, also over those that are gone.
-import { type Beat, latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
+import { type Heartbeat, latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
 
 export interface ClusterTotals {
   /** By label. */
@@ -32,8 +32,8 @@ export function createClusterTraffic(labels: readonly string[]) {
   }
 
   return {
-    /** @param before the same worker's last beat, whose counts are in the totals already */
-    beat(now: Beat, before: Beat | undefined): void {
+    /** @param before the same worker's last heartbeat, whose counts are in the totals already */
+    heartbeat(now: Heartbeat, before: Heartbeat | undefined): void {
       const ports = { ...totals.ports }
       for (const [label, traffic] of Object.entries(now.traffic))
         ports[label] = advance(ports[label] ?? noTraffic, traffic, before?.traffic[label])

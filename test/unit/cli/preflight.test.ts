@@ -1,7 +1,7 @@
 // What npm start looks at before it starts the service.
 import test from 'ava'
 import { assertPortsFree, migrateWhenUp } from '../../../src/cli/preflight.ts'
-import { createSteps } from '../../../src/cli/progress.ts'
+import { createProgress } from '../../../src/cli/progress.ts'
 import { claimPorts } from '../../support/ports.ts'
 
 test('a database that does not come up: what to do, once the patience is over', async t => {
@@ -43,14 +43,14 @@ test('every port is looked at, the control ports too, and left free', async t =>
   })
 })
 
-test('steps: whole lines for a file, one line that is drawn again for a terminal', t => {
+test('progress: whole lines for a file, one line that is drawn again for a terminal', t => {
   const texts = [false, true].map(isTTY => {
     const parts: string[] = []
-    const steps = createSteps({ isTTY, write: (part: string) => parts.push(part) > 0 })
-    steps.begin('one')
-    steps.begin('two')
-    steps.end()
-    steps.end()
+    const progress = createProgress({ isTTY, write: (part: string) => parts.push(part) > 0 })
+    progress.begin('one')
+    progress.begin('two')
+    progress.end()
+    progress.end()
     return parts.join('')
   })
   const drawn = (title: string) => `\r\u001b[Kusers-api: ${title}`

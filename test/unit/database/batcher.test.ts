@@ -2,16 +2,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
-import { createGatherer } from '../../../src/database/batcher.ts'
+import { createBatcher } from '../../../src/database/batcher.ts'
 
 test('the items of one turn become one call', async t => {
   const calls: (readonly number[])[] = []
-  const gather = createGatherer(
+  const gather = createBatcher(
     async (items: readonly number[]) => {
       calls.push(items)
       return items.map(item => `v${item}`)
     },
-    { lanes: 1, most: 10, eager: true },
+    { concurrency: 1, maxSize: 10, eager: true },
   )
   t.deepEqual(await Promise.all([gather(1), gather(2), gather(2)]), ['v1', 'v2', 'v2'])
   t.deepEqual(calls, [[1, 2, 2]])
@@ -20,7 +20,7 @@ test('the items of one turn become one call', async t => {
 test('an item never gets the result of a call that began before it', async t => {
   let value = 'before'
   let finish = (): void => {}
-  const gather = createGatherer(
+  const gather = createBatcher(
     async (items: readonly number[]) => {
       const seen = value
       await new Promise<void>(resolve => {
@@ -28,7 +28,7 @@ test('an item never gets the result of a call that began before it', async t => 
       })
       return items.map(() => seen)
     },
-    { lanes: 1, most: 10, eager: true },
+    { concurrency: 1, maxSize: 10, eager: true },
   )
   const first = gather(1)
   await nextTurn()
@@ -44,12 +44,12 @@ test('an item never gets the result of a call that began before it', async t => 
 
 test('a failed call fails its own items, and nobody after them', async t => {
   let broken = true
-  const gather = createGatherer(
+  const gather = createBatcher(
     async (items: readonly number[]) => {
       if (broken) throw new Error('broken')
       return items
     },
-    { lanes: 1, most: 10, eager: true },
+    { concurrency: 1, maxSize: 10, eager: true },
   )
   const answers = await Promise.allSettled([gather(1), gather(2)])
   t.deepEqual(
@@ -67,13 +67,13 @@ for (const eager of [true, false])
     const finished = new Promise<void>(resolve => {
       finish = resolve
     })
-    const gather = createGatherer(
+    const gather = createBatcher(
       async (items: readonly number[]) => {
         calls.push(items.length)
         await finished
         return items
       },
-      { lanes: 2, most: 10, eager },
+      { concurrency: 2, maxSize: 10, eager },
     )
     const all = [gather(1), gather(2)]
     await nextTurn()
@@ -90,21 +90,21 @@ for (const eager of [true, false])
 test('any items, over any turns: each gets its own result, in calls within the limits', async t => {
   const turns = fc.array(fc.array(fc.nat(9), { maxLength: 8 }), { maxLength: 6 })
   const limits = fc.record({
-    lanes: fc.integer({ min: 1, max: 3 }),
-    most: fc.integer({ min: 1, max: 5 }),
+    concurrency: fc.integer({ min: 1, max: 3 }),
+    maxSize: fc.integer({ min: 1, max: 5 }),
     eager: fc.boolean(),
   })
-  const property = fc.asyncProperty(turns, limits, async (plan, { lanes, most, eager }) => {
+  const property = fc.asyncProperty(turns, limits, async (plan, { concurrency, maxSize, eager }) => {
     let underWay = 0
-    const gather = createGatherer(
+    const gather = createBatcher(
       async (items: readonly number[]) => {
-        t.true(++underWay <= lanes)
-        t.true(items.length <= most)
+        t.true(++underWay <= concurrency)
+        t.true(items.length <= maxSize)
         await nextTurn()
         underWay--
         return items.map(item => item * 10)
       },
-      { lanes, most, eager },
+      { concurrency, maxSize, eager },
     )
     const answers: Promise<boolean>[] = []
     for (const items of plan) {

@@ -76,7 +76,7 @@ async function start(t: ExecutionContext, options: Options = {}) {
   const clients: Raw[] = []
   t.teardown(async () => {
     for (const { socket } of clients) socket.destroy()
-    port.become('closing')
+    port.setState('closing')
     await port.closed
     await claim.release()
   })
@@ -136,7 +136,7 @@ for (const protocol of ['http', 'https'] as const) {
     const before = await open()
     before.write(post)
     await until(() => port.report().inFlight === 1)
-    port.become('draining')
+    port.setState('draining')
     before.write('body')
     t.regex(await before.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
     await before.closed
@@ -146,7 +146,7 @@ for (const protocol of ['http', 'https'] as const) {
     await until(() => port.report().connections === 0)
     t.deepEqual(port.report(), report('draining', 0, 0))
 
-    port.become('serving')
+    port.setState('serving')
     const afterwards = await open()
     afterwards.write(get)
     t.regex(await afterwards.answer(), /Connection: keep-alive/)
@@ -159,7 +159,7 @@ for (const protocol of ['http', 'https'] as const) {
     await used.answer()
     const unused = await open()
     await until(() => port.report().connections === 2)
-    port.become('draining')
+    port.setState('draining')
     const quietMs = await timed(Promise.all([used.closed, unused.closed]))
     atLeast(t, quietMs, idleMs)
   })
@@ -171,7 +171,7 @@ for (const protocol of ['http', 'https'] as const) {
     const halfHead = await open()
     halfHead.write('GET / HTTP/1.1\r\nHo')
     await until(() => port.report().inFlight === 1 && port.report().connections === 2)
-    port.become('draining')
+    port.setState('draining')
     const cutMs = await Promise.all([timed(halfBody.closed), timed(halfHead.closed)])
     for (const ms of cutMs) atLeast(t, ms, deadlineMs)
   })
@@ -181,7 +181,7 @@ for (const protocol of ['http', 'https'] as const) {
     const client = await open()
     client.write('GET / HT')
     await until(() => port.report().connections === 1)
-    port.become('draining')
+    port.setState('draining')
     const late = await open()
     await late.closed
     client.write('TP/1.1\r\nHost: a\r\n\r\n')
@@ -196,13 +196,13 @@ for (const protocol of ['http', 'https'] as const) {
     const busy = await open()
     busy.write(post)
     await until(() => port.report().inFlight === 1 && port.report().connections === 2)
-    port.become('closing')
+    port.setState('closing')
     await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
     idle.write(get)
     t.regex(await idle.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
     await until(() => port.report().connections === 1)
     t.deepEqual(port.report(), report('closing', 1, 1))
-    port.become('serving')
+    port.setState('serving')
     t.is(port.report().state, 'closing', 'there is no way back')
     busy.write('body')
     t.regex(await busy.answer(), /Connection: close/)
@@ -212,7 +212,7 @@ for (const protocol of ['http', 'https'] as const) {
 
   test(`${protocol}: closing without connections is done at once`, async t => {
     const { port } = await start(t, { protocol, drain: { idleMs: never, deadlineMs: never } })
-    port.become('closing')
+    port.setState('closing')
     await t.notThrowsAsync(port.closed)
   })
 
@@ -271,7 +271,7 @@ test('a bare TCP connection to an https port is counted and let go', async t => 
   const { port, open } = await start(t, { protocol: 'https', drain: { deadlineMs: never } })
   const client = await open({})
   await until(() => port.report().connections === 1)
-  port.become('draining')
+  port.setState('draining')
   atLeast(t, await timed(client.closed), idleMs)
 })
 
@@ -281,7 +281,7 @@ test('pipelined requests are all answered, also those behind the beginning of a 
   const client = await open()
   client.write(get + get)
   await until(() => waiting.length === 2)
-  port.become('draining')
+  port.setState('draining')
   t.is(port.report().inFlight, 2)
   for (const response of waiting) answer(response)
   await client.closed
@@ -293,7 +293,7 @@ test('draining: requests that come together are all answered, and the last answe
     listener: (_request, response) => setImmediate(() => answer(response)),
   })
   const client = await open()
-  port.become('draining')
+  port.setState('draining')
   client.write(`${get}${post}body${get}`)
   for (const connection of ['keep-alive', 'keep-alive', 'close'])
     t.regex(await client.answer(), new RegExp(`200 OK\r\n.*Connection: ${connection}`, 's'))
@@ -308,7 +308,7 @@ test('draining: what follows the answer that ends the connection is not served',
   }
   const { port, open } = await start(t, { listener })
   const client = await open()
-  port.become('draining')
+  port.setState('draining')
   client.write(`${post.replace('POST', 'PUT')}body${post}body${get}`)
   await client.closed
   t.is(client.text().match(/200 OK/g)?.length, served.length)

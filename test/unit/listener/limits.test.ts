@@ -40,7 +40,7 @@ async function start(t: ExecutionContext, listener: RequestListener) {
   const clients: Raw[] = []
   t.teardown(async () => {
     for (const { socket } of clients) socket.destroy()
-    port.become('closing')
+    port.setState('closing')
     await port.closed
     await claim.release()
   })

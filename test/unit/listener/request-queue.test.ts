@@ -1,7 +1,7 @@
 // Whose turn it is on one connection.
 import test from 'ava'
 import fc from 'fast-check'
-import { createTurns } from '../../../src/listener/request-queue.ts'
+import { createRequestQueue } from '../../../src/listener/request-queue.ts'
 
 const isSafe = (method: string | undefined) => method === 'GET' || method === 'HEAD'
 
@@ -9,7 +9,7 @@ test('any requests, answered in any order: each is served once, in its turn, and
   // A number says which of those that are being served gets its answer; a method is a new request.
   const events = fc.array(fc.oneof(fc.constantFrom('GET', 'HEAD', 'POST', 'DELETE'), fc.nat(5)))
   const property = fc.property(events, plan => {
-    const turns = createTurns()
+    const turns = createRequestQueue()
     const methods: string[] = []
     const served: number[] = []
     const serving: number[] = []

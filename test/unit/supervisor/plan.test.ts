@@ -1,7 +1,7 @@
 // The fleet's plan, against a made-up world in which processes boot, fall silent, die and obey as chance will have it.
 import test from 'ava'
 import fc from 'fast-check'
-import { after, emptyFleet, type Fleet, type FleetEvent } from '../../../src/supervisor/cluster/fleet.ts'
+import { emptyFleet, type Fleet, type FleetEvent, reduce } from '../../../src/supervisor/cluster/fleet.ts'
 import { type Limits, plan, type Step } from '../../../src/supervisor/cluster/plan.ts'
 
 const limits: Limits = { workers: 3, bootMs: 30_000, silentMs: 10_000, retireMs: 32_000, bootFailures: 5 }
@@ -16,7 +16,7 @@ function createWorld(wanted: Limits = limits) {
   const deaths: number[] = []
 
   function record(event: FleetEvent): void {
-    fleet = after(fleet, event, wanted.workers, nowMs)
+    fleet = reduce(fleet, event, wanted.workers, nowMs)
   }
 
   function follow(): void {
@@ -50,7 +50,7 @@ function createWorld(wanted: Limits = limits) {
       follow()
     },
     hear(id: number, withoutDatabase = false, overweight = false): void {
-      world.happen({ type: 'heard', id, withoutDatabase, overweight })
+      world.happen({ type: 'message', id, withoutDatabase, overweight })
     },
     die(id: number, reason = 'it ended with exit code 1', fromOutside = false): void {
       world.happen({ type: 'exited', id, death: { reason, fromOutside } })
@@ -68,7 +68,7 @@ function createWorld(wanted: Limits = limits) {
       const untilMs = nowMs + ms
       while (nowMs < untilMs) {
         nowMs = Math.min(untilMs, nowMs + 1000, Math.max(nowMs + 1, Math.ceil(wakeAtMs)))
-        for (const id of beating()) record({ type: 'heard', id, withoutDatabase: false, overweight: false })
+        for (const id of beating()) record({ type: 'message', id, withoutDatabase: false, overweight: false })
         follow()
       }
     },
@@ -211,7 +211,7 @@ test('silence is a death sentence', t => {
 
 test('a supervisor that was stopped itself blames nobody', t => {
   const world = runningWorld()
-  world.happen({ type: 'slept' })
+  world.happen({ type: 'clockJump' })
   t.deepEqual(world.steps('kill'), [])
 })
 
@@ -301,11 +301,11 @@ test('a stop waits the delay, retires, cuts at the deadline and ends with 0', t 
 test('each further signal skips the wait that is on: the delay, then the requests', t => {
   const world = runningWorld()
   world.happen({ type: 'stop', delayMs: 5000 })
-  world.happen({ type: 'hurry' })
+  world.happen({ type: 'skipWait' })
   t.is(world.steps('retire').length, 3)
   t.deepEqual(world.steps('kill'), [])
   world.pass(1, world.everybody)
-  world.happen({ type: 'hurry' })
+  world.happen({ type: 'skipWait' })
   t.is(world.steps('kill').length, 3)
 })
 
@@ -322,7 +322,7 @@ test('whatever happens, the promises hold', t => {
         pick: fc.nat(8),
       }),
     },
-    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'stop', 'hurry', 'slept') }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'stop', 'skipWait', 'clockJump') }) },
   )
   fc.assert(
     fc.property(fc.array(action, { maxLength: 60 }), fc.integer({ min: 1, max: 4 }), (actions, workers) => {
@@ -339,7 +339,7 @@ test('whatever happens, the promises hold', t => {
         else if (one.do === 'reload') {
           if (world.fleet().stop === undefined) world.happen({ type: 'reload' })
         } else if (one.do === 'stop') world.happen({ type: 'stop', delayMs: 5000 })
-        else if (one.do === 'hurry' || one.do === 'slept') world.happen({ type: one.do })
+        else if (one.do === 'skipWait' || one.do === 'clockJump') world.happen({ type: one.do })
         else if (picked !== undefined) {
           if (one.do === 'listen' && picked.state === 'booting' && !picked.killed) world.listen(picked.id)
           if (one.do === 'die') world.die(picked.id)
@@ -354,9 +354,10 @@ test('whatever happens, the promises hold', t => {
         const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
         if (world.ended()) return
         // Every missed deadline ends in a kill.
-        for (const { id, state, sinceMs, heardMs, killed } of fleet.workers) {
+        for (const { id, state, sinceMs, lastHeardMs, killed } of fleet.workers) {
           if (killed) continue
-          if (heardMs !== undefined) t.true(world.nowMs() - heardMs < limits.silentMs, `${id} is silent`)
+          if (lastHeardMs !== undefined)
+            t.true(world.nowMs() - lastHeardMs < limits.silentMs, `${id} is silent`)
           if (state === 'retiring') t.true(world.nowMs() - sinceMs < limits.retireMs, `${id} does not end`)
           if (state === 'booting') t.true(world.nowMs() - sinceMs < limits.bootMs, `${id} does not boot`)
         }

@@ -1,15 +1,15 @@
 // What the cluster has answered: counted once, whichever worker it was and whether it still lives.
 import test from 'ava'
 import fc from 'fast-check'
-import type { Beat } from '../../../src/core/messages.ts'
+import type { Heartbeat } from '../../../src/core/messages.ts'
 import { createTraffic } from '../../../src/listener/traffic.ts'
 import { percentileMs } from '../../../src/supervisor/control/history.ts'
 import { createClusterTraffic } from '../../../src/supervisor/control/traffic-totals.ts'
 
 type Traffic = ReturnType<typeof createTraffic>
 
-const beatOf = (traffic: Traffic, hits: number): Beat => ({
-  type: 'beat',
+const heartbeatOf = (traffic: Traffic, hits: number): Heartbeat => ({
+  type: 'heartbeat',
   ports: { http: { state: 'serving', connections: 0, inFlight: 0 } },
   traffic: { http: traffic.totals() },
   lagMs: 0,
@@ -17,13 +17,13 @@ const beatOf = (traffic: Traffic, hits: number): Beat => ({
   cache: { hits, misses: 0, state: 'none' },
   pool: { used: 0, free: 0, waiting: 0, max: 10 },
   rssBytes: 0,
-  obeyed: 0,
+  appliedRevision: 0,
 })
 
-test('any workers, beats and deaths: the totals are what was answered and told', t => {
+test('any workers, heartbeats and deaths: the totals are what was answered and told', t => {
   const event = fc.record({
     worker: fc.nat(2),
-    kind: fc.constantFrom('answer', 'beat', 'death'),
+    kind: fc.constantFrom('answer', 'heartbeat', 'death'),
     status: fc.constantFrom(200, 201, 404, 503),
     durationMs: fc.double({ min: 0, max: 20_000, noNaN: true }),
   })
@@ -33,7 +33,7 @@ test('any workers, beats and deaths: the totals are what was answered and told',
       traffic: createTraffic(),
       answered: 0,
       told: 0,
-      last: undefined as Beat | undefined,
+      last: undefined as Heartbeat | undefined,
     })
     const workers = [fresh(), fresh(), fresh()]
     let expected = 0
@@ -42,10 +42,10 @@ test('any workers, beats and deaths: the totals are what was answered and told',
       if (kind === 'answer') {
         worker.traffic.answered(status, durationMs)
         worker.answered++
-      } else if (kind === 'beat') {
-        const beat = beatOf(worker.traffic, worker.answered)
-        cluster.beat(beat, worker.last)
-        worker.last = beat
+      } else if (kind === 'heartbeat') {
+        const heartbeat = heartbeatOf(worker.traffic, worker.answered)
+        cluster.heartbeat(heartbeat, worker.last)
+        worker.last = heartbeat
         expected += worker.answered - worker.told
         worker.told = worker.answered
       } else workers[at] = fresh()

@@ -1,0 +1,31 @@
+// Repeats an operation that fails for a reason that can go away by itself.
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface RetryOptions {
+  /** Milliseconds from the first attempt after which no further attempt begins. `Infinity` sets no limit. */
+  readonly timeoutMs: number
+  /** Milliseconds to wait after the failed attempt with this number. The first attempt is number 1. */
+  readonly pauseMs: (attempt: number) => number
+  /** Whether another attempt can succeed where this error ended the last one. */
+  readonly isTransient: (error: unknown) => boolean
+  /** Called before each pause. An error that it throws ends the retries. */
+  readonly beforePause?: (error: unknown, attempt: number) => void | Promise<void>
+}
+
+/**
+ * Calls `operation` until it succeeds.
+ * @returns the result of the first attempt that succeeds
+ * @throws the error of the last attempt, if it is not transient or the time is up
+ */
+export async function retry<T>(operation: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const deadlineMs = performance.now() + options.timeoutMs
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await operation()
+    } catch (error) {
+      if (!options.isTransient(error) || performance.now() > deadlineMs) throw error
+      await options.beforePause?.(error, attempt)
+      await delay(options.pauseMs(attempt))
+    }
+  }
+}
