@@ -1,17 +1,22 @@
-// What a route is, and the router that a table of them makes.
+// A route of the service, and the router for a table of routes.
 import { Router } from '@koa/router'
 import type { DescribedRoute } from './openapi/document.ts'
 import type { CheckPath, Handler } from './resources/handler.ts'
 
 export interface Route extends DescribedRoute {
   readonly handler: Handler
-  /** For the methods that the path has not; handlers see to it themselves. */
+  /** Checks the path for methods that the path does not support. Handlers check it themselves. */
   readonly checkPath?: CheckPath
 }
 
-/** Paths are matched to the letter: case and a trailing slash count. */
+/** Paths match exactly: case and a trailing slash count. */
 export function createRouter(routes: readonly Route[]): Router {
   const router = new Router({ sensitive: true, strict: true })
-  for (const { method, path, handler } of routes) router[method](path, handler)
+  for (const { method, path, handler } of routes)
+    router[method](path, ctx => {
+      // For the request log.
+      ctx.res.route = path
+      return handler(ctx)
+    })
   return router
 }

@@ -61,7 +61,7 @@ const sender =
   }
 
 /** @param described every other route of the service */
-export function documentRoutes(
+export function createDocsRoutes(
   resources: readonly Resource[],
   described: readonly DescribedRoute[],
   limits: Config['limits'],

@@ -1,48 +1,52 @@
-// Requests that no operation answers: OPTIONS, methods and paths that there are none for.
+// Answers requests that no route handles: OPTIONS, methods that a path does not support, and unknown paths.
 import type { Router } from '@koa/router'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { rejectUnknownParameters } from '../requests/query.ts'
 import type { Route } from '../router.ts'
 
-/** One for each operation that a path has; none where there is no such path. */
+/** The layers that match a path, one for each route. */
 const layersOf = (routers: readonly Router[], path: string) =>
   routers.flatMap(router => router.match(path, '').path)
 
-function noRoute(routers: readonly Router[], path: string): ApiError {
+function routeNotFound(routers: readonly Router[], path: string): ApiError {
   const versioned = `/v1${path.startsWith('/') ? path : `/${path}`}`
-  const hint = path === '/v1' || path.startsWith('/v1/') ? '' : ': every path begins with /v1'
-  const meant = hint !== '' && layersOf(routers, versioned).length > 0 ? `, this one may be ${versioned}` : ''
+  const isVersioned = path === '/v1' || path.startsWith('/v1/')
+  const hint = isVersioned ? '' : ': every path begins with /v1'
+  const suggestion = !isVersioned && layersOf(routers, versioned).length > 0 ? `, try ${versioned}` : ''
   return new ApiError(
     'route_not_found',
-    `there is nothing at ${path}${hint}${meant}; what there is: /v1/docs`,
+    `there is no route ${path}${hint}${suggestion}; /v1/docs lists the routes`,
   )
 }
 
-/** What can stand in the query of a path, whatever the method. */
-const parametersOf = (routes: readonly Route[]): string[] =>
+/** The query parameters that any method of these routes accepts. */
+const queryParametersOf = (routes: readonly Route[]): string[] =>
   routes
     .flatMap(({ operation }) => operation.parameters)
     .filter(parameter => parameter.in === 'query')
     .map(({ name }) => name)
 
-/** @param routes of all `routers` */
-export function createNotFound(routers: readonly Router[], routes: readonly Route[]): Middleware {
+/**
+ * Throws `route_not_found` or `method_not_allowed`, or answers OPTIONS with 204 and `Allow`.
+ * @param routes the routes of all `routers`
+ */
+export function notFound(routers: readonly Router[], routes: readonly Route[]): Middleware {
   return ctx => {
     const layers = layersOf(routers, ctx.path)
     const [layer] = layers
-    if (layer === undefined) throw noRoute(routers, ctx.path)
-    const here = routes.filter(({ path }) => path === layer.path)
+    if (layer === undefined) throw routeNotFound(routers, ctx.path)
+    const matching = routes.filter(({ path }) => path === layer.path)
     const params = layer.params(ctx.path, layer.captures(ctx.path))
-    for (const { checkPath } of here) checkPath?.(params)
+    for (const { checkPath } of matching) checkPath?.(params)
     const methods = new Set(layers.flatMap(({ methods }) => methods))
     const allow = [...methods, 'OPTIONS'].sort().join(', ')
     if (ctx.method !== 'OPTIONS')
-      throw new ApiError('method_not_allowed', `${ctx.method} is not possible here: allowed are ${allow}`, {
+      throw new ApiError('method_not_allowed', `${ctx.method} is not supported here: allowed are ${allow}`, {
         headers: { Allow: allow },
       })
-    // A browser that asks before a request asks with the request's parameters.
-    rejectUnknownParameters(ctx.querystring, parametersOf(here))
+    // A CORS preflight repeats the query of the request that follows it.
+    rejectUnknownParameters(ctx.querystring, queryParametersOf(matching))
     ctx.set('Allow', allow)
     ctx.status = 204
   }

@@ -1,0 +1,43 @@
+// Answers every error that a later middleware throws as JSON, and logs the server errors.
+import type { Context, Middleware } from 'koa'
+import { ApiError, errorBody } from '../../core/api-error.ts'
+import { reasonOf } from '../../core/error-reason.ts'
+import type { Log } from '../../core/log.ts'
+import { traceOf } from '../../listener/trace.ts'
+import { respondFailure } from '../respond.ts'
+
+function toApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown
+  return new ApiError(
+    'internal_error',
+    'an unexpected error occurred; the log has the details under the request id',
+    { cause: thrown },
+  )
+}
+
+function logServerError(ctx: Context, error: ApiError, requestId: string, log: Log): void {
+  // An outage causes many of these at a time, all for one known reason: the stack adds nothing.
+  const reason = error.code === 'unavailable' ? reasonOf(error.cause ?? error.message) : error.cause
+  log.error(
+    { requestId, ...traceOf(ctx.req.headers), reason, method: ctx.method, path: ctx.path },
+    error.code,
+  )
+}
+
+/** The request id must be set before. */
+export function errorHandler(log: Log): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next()
+    } catch (thrown) {
+      const error = toApiError(thrown)
+      const requestId = ctx.response.get('Request-Id')
+      if (error.status >= 500) logServerError(ctx, error, requestId, log)
+      ctx.set(error.headers)
+      // The client may withhold the body that it announced. The next bytes on the connection could then be that body or
+      // another request.
+      if (ctx.req.headers.expect !== undefined) ctx.set('Connection', 'close')
+      respondFailure(ctx, error.status, errorBody(error, requestId))
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// Rejects requests that Node's parser accepts but that break HTTP/1.1 in a way that matters: another recipient could see
+// a different host, or a different end of the request (RFC 9112).
+import type { IncomingMessage } from 'node:http'
+import type { Middleware } from 'koa'
+import { ApiError } from '../../core/api-error.ts'
+
+/** A name or an address, with or without a port (RFC 3986, 3.2.2 and 3.2.3). */
+const validHost = /^(?:\[[\w:.~!$&'()*+,;=-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/
+
+function assertVersion({ httpVersion, httpVersionMajor }: IncomingMessage): void {
+  if (httpVersionMajor !== 1)
+    throw new ApiError(
+      'malformed_request',
+      `HTTP/${httpVersion} is not supported: allowed are HTTP/1.0 and HTTP/1.1`,
+    )
+}
+
+/** `rawHeaders`, because `headers` keeps only the first Host. */
+function hostsOf(rawHeaders: readonly string[]): string[] {
+  const hosts: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts.push(rawHeaders[at + 1] ?? '')
+  }
+  return hosts
+}
+
+/** Exactly one Host in HTTP/1.1 (RFC 9112, 3.2). */
+function assertHost({ rawHeaders, httpVersion }: IncomingMessage): void {
+  const hosts = hostsOf(rawHeaders)
+  const [host = ''] = hosts
+  if (hosts.length > 1 || (hosts.length === 0 && httpVersion === '1.1'))
+    throw new ApiError(
+      'malformed_request',
+      `the request has ${hosts.length} Host headers, exactly one is required`,
+    )
+  if (!validHost.test(host))
+    throw new ApiError('malformed_request', 'Host: must be a name or an address, with or without a port')
+}
+
+/** The connection closes, because a proxy may see the body end elsewhere (RFC 9112, 6.1). */
+function assertTransferEncoding({ headers, httpVersion }: IncomingMessage): void {
+  const coding = headers['transfer-encoding']
+  if (coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1')) return
+  throw new ApiError('malformed_request', 'Transfer-Encoding: must be chunked alone, and only in HTTP/1.1', {
+    headers: { Connection: 'close' },
+  })
+}
+
+/** RFC 9110, 10.1.1. */
+function assertExpectation({ headers: { expect }, httpVersion }: IncomingMessage): void {
+  if (expect !== undefined && httpVersion === '1.1' && expect.toLowerCase() !== '100-continue')
+    throw new ApiError('expectation_failed', 'Expect: the only supported expectation is 100-continue')
+}
+
+/** Throws `malformed_request` or `expectation_failed`. */
+export const framing: Middleware = ({ req }, next) => {
+  assertVersion(req)
+  assertHost(req)
+  assertTransferEncoding(req)
+  assertExpectation(req)
+  return next()
+}

@@ -1,0 +1,22 @@
+// Gives every spelling of a path one form before it is routed: `%75sers` becomes `users`. An escaped slash stays escaped.
+import type { Middleware } from 'koa'
+import { ApiError } from '../../core/api-error.ts'
+import { escapeBytes } from '../requests/query-string.ts'
+
+function normalize(path: string): string {
+  const segments = escapeBytes(path).split('/')
+  return segments.map(segment => encodeURIComponent(decodeURIComponent(segment))).join('/')
+}
+
+/** Throws `malformed_request`. */
+export const normalizePath: Middleware = (ctx, next) => {
+  const { path } = ctx
+  if (/[%\x80-\xff]/.test(path)) {
+    try {
+      ctx.path = normalize(path)
+    } catch {
+      throw new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')
+    }
+  }
+  return next()
+}

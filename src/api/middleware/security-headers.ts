@@ -1,0 +1,11 @@
+// Sets the security headers on every response.
+import type { Middleware } from 'koa'
+import { securityHeaders as headers } from '../../core/security-headers.ts'
+
+const entries = Object.entries(headers)
+
+export const securityHeaders: Middleware = (ctx, next) => {
+  // `ctx.set` would inspect each value again.
+  for (const [name, value] of entries) ctx.res.setHeader(name, value)
+  return next()
+}

@@ -1,0 +1,82 @@
+// The routes of one resource: its collection, its records and, if it has a relation, its memberships.
+import type { Cache } from '../../cache/cache.ts'
+import type { Config } from '../../config/config.ts'
+import type { Counts } from '../../database/counting/counts.ts'
+import type { Database } from '../../database/database.ts'
+import { createIncludes } from '../../database/reading/includes.ts'
+import { createRecordLoader, type RecordLoader } from '../../database/reading/record-loader.ts'
+import { createRecords } from '../../database/reading/records.ts'
+import { createDelete } from '../../database/writing/delete.ts'
+import { createInserts } from '../../database/writing/insert.ts'
+import { createMemberships } from '../../database/writing/memberships.ts'
+import { createUpdate } from '../../database/writing/update.ts'
+import type { Relation, Resource } from '../../model/resource.ts'
+import { describeMemberships } from '../openapi/memberships.ts'
+import { describeReads } from '../openapi/reads.ts'
+import { describeWrites } from '../openapi/writes.ts'
+import type { ReadBody } from '../requests/body.ts'
+import type { Route } from '../router.ts'
+import { checkId } from './handler.ts'
+import { createMembershipHandlers } from './membership-handlers.ts'
+import { createReadHandlers } from './read-handlers.ts'
+import type { WithIdempotency } from './with-idempotency.ts'
+import { createWriteHandlers } from './write-handlers.ts'
+
+/** What the routes of all resources share. */
+export interface RouteDependencies {
+  readonly limits: Config['limits']
+  readonly database: Database
+  readonly cache: Cache
+  readonly counts: Counts
+  readonly readBody: ReadBody
+  readonly withIdempotency: WithIdempotency
+}
+
+function membershipRoutes(
+  resource: Resource,
+  relation: Relation,
+  loader: RecordLoader,
+  dependencies: RouteDependencies,
+): Route[] {
+  const { limits, database, counts } = dependencies
+  const memberships = createMemberships(database, counts, resource, relation, limits.membershipsPerUser)
+  const handlers = createMembershipHandlers({ ...dependencies, resource, relation, loader, memberships })
+  const operations = describeMemberships(resource, relation, limits)
+  const members = { path: `/v1/${resource.plural}/:id/${relation.name}`, checkPath: checkId(resource) }
+  const member = { path: `${members.path}/:related`, checkPath: handlers.checkMember }
+  return [
+    { method: 'get', ...members, handler: handlers.list, operation: operations.list },
+    { method: 'post', ...members, handler: handlers.create, operation: operations.create },
+    { method: 'delete', ...member, handler: handlers.remove, operation: operations.remove },
+  ]
+}
+
+export function createResourceRoutes(resource: Resource, dependencies: RouteDependencies): Route[] {
+  const { limits, database, cache, counts } = dependencies
+  const { plural, relation } = resource
+  const records = createRecords(database, resource)
+  const includes = relation && createIncludes(database, cache, resource, relation)
+  const loader = createRecordLoader(records, includes)
+
+  const read = createReadHandlers({ resource, database, records, loader, includes, limits })
+  const write = createWriteHandlers({
+    ...dependencies,
+    resource,
+    loader,
+    inserts: createInserts(database, counts, resource),
+    update: createUpdate(database, resource),
+    remove: createDelete(database, counts, resource),
+  })
+  const operations = { ...describeReads(resource, limits), ...describeWrites(resource, limits) }
+  const collection = { path: `/v1/${plural}` }
+  const record = { path: `${collection.path}/:id`, checkPath: checkId(resource) }
+  return [
+    { method: 'get', ...collection, handler: read.list, operation: operations.list },
+    { method: 'post', ...collection, handler: write.create, operation: operations.create },
+    { method: 'get', ...record, handler: read.get, operation: operations.get },
+    { method: 'put', ...record, handler: write.replace, operation: operations.replace },
+    { method: 'patch', ...record, handler: write.patch, operation: operations.patch },
+    { method: 'delete', ...record, handler: write.remove, operation: operations.remove },
+    ...(relation === undefined ? [] : membershipRoutes(resource, relation, loader, dependencies)),
+  ]
+}
