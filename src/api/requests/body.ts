@@ -1,4 +1,4 @@
-// Request bodies: koa-bodyparser reads the bytes within the limit; that they are JSON in UTF-8 is checked here.
+// Reads request bodies. koa-bodyparser reads the bytes within the limit; this file checks that they are JSON in UTF-8.
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
@@ -7,10 +7,10 @@ import { ApiError } from '../../core/api-error.ts'
 
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 
-/** @returns the JSON value that the request carries. @throws ApiError */
+/** Returns the JSON value of the body. @throws ApiError */
 export type ReadBody = (ctx: Context) => Promise<unknown>
 
-/** The type is looked at before the size, and both before the first byte is read. */
+/** The media type is checked before the size, and both before the first byte is read. */
 function assertMediaType(ctx: Context): void {
   const { headers } = ctx.req
   const coding = headers['content-encoding']
@@ -42,7 +42,7 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-/** What raw-body says of a body that it could not read. */
+/** Translates an error of raw-body, which koa-bodyparser uses. */
 function readingError(error: unknown, tooLarge: () => ApiError): unknown {
   const type = error instanceof Error && 'type' in error ? error.type : undefined
   if (type === 'entity.too.large') return tooLarge()
@@ -52,28 +52,28 @@ function readingError(error: unknown, tooLarge: () => ApiError): unknown {
 }
 
 /**
- * Bounds what all bodies together hold while they come in. What really came counts, not what was announced: else a few
- * who announce much and send nothing would keep everybody out.
+ * Limits the total size of all bodies that this worker is receiving. Only received bytes count. If the announced
+ * Content-Length counted, a few clients that announce large bodies and send nothing would block all others.
  */
-function createReceiving(mostBytes: number) {
+function createBodyBudget(maxBytes: number) {
   let allBytes = 0
 
-  // The client may be in the middle of its body: what it sends after the answer is no request.
-  const crowded = () =>
-    new ApiError('unavailable', 'too many bodies are being received here, please try again', {
+  // The connection closes, because the rest of the body may still arrive.
+  const overBudget = () =>
+    new ApiError('unavailable', 'the service is receiving too many request bodies, please try again', {
       headers: { 'Retry-After': '1', Connection: 'close' },
     })
 
-  /** @throws ApiError `unavailable`, at once or on the way, or what `read` throws */
+  /** @throws ApiError `unavailable`, before or during `read`, or the error of `read` */
   return async <T>(request: IncomingMessage, read: () => Promise<T>): Promise<T> => {
-    if (allBytes > mostBytes) throw crowded()
+    if (allBytes > maxBytes) throw overBudget()
     let bytes = 0
     let count = (_chunk: Buffer): void => {}
     const overflow = new Promise<never>((_, reject) => {
       count = chunk => {
         bytes += chunk.length
         allBytes += chunk.length
-        if (allBytes > mostBytes) reject(crowded())
+        if (allBytes > maxBytes) reject(overBudget())
       }
     })
     request.on('data', count)
@@ -86,15 +86,15 @@ function createReceiving(mostBytes: number) {
   }
 }
 
-/** @param limits of a body, inclusive, and of all that are being received */
+/** @param limits `bodyBytes` applies to one body and is inclusive; `receivingBytes` to all bodies being received */
 export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'receivingBytes'>): ReadBody {
   const limitBytes = limits.bodyBytes
-  const receiving = createReceiving(limits.receivingBytes)
+  const withinBudget = createBodyBudget(limits.receivingBytes)
   const options = {
     enableTypes: ['text'],
     extendTypes: { text: mediaTypes },
     textLimit: `${limitBytes}b`,
-    // One character a byte: as UTF-8, wrong bytes would silently become U+FFFD.
+    // Decoded as one character a byte. A UTF-8 decoder would silently replace invalid bytes with U+FFFD.
     encoding: 'binary',
   }
   const read = bodyParser(options)
@@ -103,10 +103,10 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
   return async ctx => {
     assertMediaType(ctx)
     if (Number(ctx.req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge()
-    // A client of HTTP/1.0 does not know interim responses (RFC 9110, 10.1.1).
+    // HTTP/1.0 clients do not support interim responses (RFC 9110, 10.1.1).
     if (ctx.req.headers.expect !== undefined && ctx.req.httpVersion === '1.1') ctx.res.writeContinue()
     try {
-      await receiving(ctx.req, () => read(ctx, async () => {}))
+      await withinBudget(ctx.req, () => read(ctx, async () => {}))
     } catch (error) {
       throw readingError(error, tooLarge)
     }

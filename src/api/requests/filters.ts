@@ -1,9 +1,9 @@
-// One filter of a collection: a parameter's name says what is compared and how, its value with what.
+// Parses one filter parameter of a collection: its name has the field and the operator, its value the operand.
 import type { Comparison, Filter } from '../../database/reading/page-query.ts'
 import { columnsOf, parseId, type Resource } from '../../model/resource.ts'
 
-/** Why a parameter is no filter: its name is unknown, or its value is wrong; `message` says what is possible. */
-export interface Refusal {
+/** The parameter is not a valid filter. `message` says what is allowed. */
+export interface InvalidFilter {
   readonly code: 'unknown_parameter' | 'invalid_parameter'
   readonly message: string
 }
@@ -15,11 +15,11 @@ const operators = {
   text: { in: 'in', prefix: 'prefix', exists: 'exists' },
 } as const
 
-const invalid = (message: string): Refusal => ({ code: 'invalid_parameter', message })
+const invalid = (message: string): InvalidFilter => ({ code: 'invalid_parameter', message })
 
-const isRefusal = (value: object): value is Refusal => 'code' in value
+const isInvalid = (value: object): value is InvalidFilter => 'code' in value
 
-/** `!x` differs from x; `\!x` is the value `!x`, `\\x` the value `\x`; after a negating `!` the rest is literal. */
+/** `!x` negates, `\!x` is the value `!x` and `\\x` the value `\x`. After a negating `!` the rest is literal. */
 function readEscapes(value: string): { negated: boolean; literal: string } {
   if (value.startsWith('!')) return { negated: true, literal: value.slice(1) }
   return { negated: false, literal: /^\\[!\\]/.test(value) ? value.slice(1) : value }
@@ -28,7 +28,7 @@ function readEscapes(value: string): { negated: boolean; literal: string } {
 const notAnId = (name: string, value: string) =>
   invalid(`${name}: ${JSON.stringify(value)} is not an id: a whole number from 1, without leading zeros`)
 
-function compareId(name: string, operator: string, value: string): Comparison | Refusal {
+function compareId(name: string, operator: string, value: string): Comparison | InvalidFilter {
   if (operator === 'in') {
     const ids: number[] = []
     for (const part of value.split(',')) {
@@ -40,7 +40,7 @@ function compareId(name: string, operator: string, value: string): Comparison | 
   }
   const negated = operator === '' && value.startsWith('!')
   const digits = negated ? value.slice(1) : value
-  // A bound need not be an id that could exist: all are above 0.
+  // A bound can be 0, although no id is: all ids are above it.
   const id = operator !== '' && digits === '0' ? 0 : parseId(digits)
   if (id === undefined) return notAnId(name, digits)
   if (operator === 'gt') return { operator: 'above', value: id }
@@ -48,19 +48,19 @@ function compareId(name: string, operator: string, value: string): Comparison | 
   return { operator: negated ? 'differs' : 'equals', value: id }
 }
 
-function compareText(name: string, operator: string, value: string): Comparison | Refusal {
+function compareText(name: string, operator: string, value: string): Comparison | InvalidFilter {
   if (operator === '') {
     const { negated, literal } = readEscapes(value)
     return { operator: negated ? 'differs' : 'equals', value: literal }
   }
-  if (value === '') return invalid(`${name}: needs a value`)
+  if (value === '') return invalid(`${name}: must not be empty`)
   if (operator === 'prefix') return { operator, value }
   if (operator === 'in') return { operator, value: value.split(',') }
   if (value === 'true' || value === 'false') return { operator: 'exists', value: value === 'true' }
-  return invalid(`${name}: is true or false, not ${JSON.stringify(value)}`)
+  return invalid(`${name}: must be true or false, not ${JSON.stringify(value)}`)
 }
 
-/** Every filter of `resource`, as the names of its parameters. */
+/** Returns the parameter names of all filters of `resource`. */
 export function filterNames(resource: Resource): string[] {
   const own = columnsOf(resource)
   const { relation } = resource
@@ -72,15 +72,15 @@ export function filterNames(resource: Resource): string[] {
   })
 }
 
-/** Reads `first_name`, `id[gt]`, `groups[*].name[prefix]` and the like. */
-export function parseFilter(resource: Resource, name: string, value: string): Filter | Refusal {
+/** Parses parameters such as `first_name`, `id[gt]` and `groups[*].name[prefix]`. */
+export function parseFilter(resource: Resource, name: string, value: string): Filter | InvalidFilter {
   if (!filterNames(resource).includes(name))
-    return { code: 'unknown_parameter', message: `${JSON.stringify(name)} is not a parameter here` }
+    return { code: 'unknown_parameter', message: `unknown parameter ${JSON.stringify(name)}` }
   const related = name.includes('[*].')
   const path = related ? name.slice(name.indexOf('[*].') + 4) : name
   const bracket = path.indexOf('[')
   const column = bracket === -1 ? path : path.slice(0, bracket)
   const operator = bracket === -1 ? '' : path.slice(bracket + 1, -1)
   const comparison = (column === 'id' ? compareId : compareText)(name, operator, value)
-  return isRefusal(comparison) ? comparison : { related, column, comparison }
+  return isInvalid(comparison) ? comparison : { related, column, comparison }
 }

@@ -1,16 +1,16 @@
-// Conditional requests (RFC 9110, section 13): what a client knows of a resource, held against what it is now.
+// Conditional requests (RFC 9110, section 13): compares the ETags of a request with the current one of the resource.
 import type { IncomingHttpHeaders } from 'node:http'
 import { ApiError } from '../../core/api-error.ts'
 
 interface EntityTag {
   readonly weak: boolean
-  /** What stands between the quotes. */
+  /** The tag without its quotes. */
   readonly opaque: string
 }
 
 type Tags = '*' | readonly EntityTag[]
 
-/** Whether an ETag, without its quotes, is that of the resource. */
+/** Returns whether an ETag, given without its quotes, is the current one. */
 type IsCurrent = (opaque: string) => boolean
 
 // Section 5.6.1: a list may have empty elements.
@@ -19,7 +19,7 @@ const list = /^[\t ,]*(?:(?:W\/)?"[!#-~\x80-\xff]*"[\t ]*(?:,[\t ,]*|$))*$/
 function readTags(name: string, text: string | undefined): Tags | undefined {
   if (text === undefined || text === '*') return text
   if (!list.test(text)) {
-    const message = `${name}: must be * or ETags as they were sent, in their quotes, with commas between them`
+    const message = `${name}: must be * or a comma-separated list of ETags in quotes`
     throw new ApiError('malformed_request', message)
   }
   return [...text.matchAll(/(W\/)?"([^"]*)"/g)].map(([, weak, opaque = '']) => ({
@@ -31,7 +31,7 @@ function readTags(name: string, text: string | undefined): Tags | undefined {
 const ifMatch = (headers: IncomingHttpHeaders) => readTags('If-Match', headers['if-match'])
 const ifNoneMatch = (headers: IncomingHttpHeaders) => readTags('If-None-Match', headers['if-none-match'])
 
-/** Strong comparison (8.8.3.2): a weak ETag is never the same. */
+/** Strong comparison (8.8.3.2): a weak ETag never matches. */
 const matchesStrongly = (tags: Tags, isCurrent: IsCurrent) =>
   tags === '*' || tags.some(({ weak, opaque }) => !weak && isCurrent(opaque))
 
@@ -41,13 +41,12 @@ const matchesWeakly = (tags: Tags, isCurrent: IsCurrent) =>
 export function preconditionFailed(what: string): ApiError {
   return new ApiError(
     'precondition_failed',
-    `${what} is not as If-Match or If-None-Match says: read it again`,
+    `${what} does not match If-Match or If-None-Match: read it again`,
   )
 }
 
 /**
- * What the request demands of the resource that it changes (13.2.2).
- * @returns undefined where it demands nothing
+ * Returns the precondition of a request that changes a resource (13.2.2), or undefined if it has none.
  * @throws ApiError `malformed_request`
  */
 export function writeCondition(
@@ -61,13 +60,13 @@ export function writeCondition(
 }
 
 /**
- * Whether the client that asks for the resource with this ETag has it already (13.2.2).
- * @param etag without its quotes
+ * Returns whether the client already has the version with this ETag (13.2.2).
+ * @param etag the current one, without its quotes
  * @throws ApiError `precondition_failed` or `malformed_request`
  */
 export function isUnmodified(headers: IncomingHttpHeaders, etag: string): boolean {
   const [some, none] = [ifMatch(headers), ifNoneMatch(headers)]
   const isCurrent: IsCurrent = opaque => opaque === etag
-  if (some !== undefined && !matchesStrongly(some, isCurrent)) throw preconditionFailed('this')
+  if (some !== undefined && !matchesStrongly(some, isCurrent)) throw preconditionFailed('the resource')
   return none !== undefined && matchesWeakly(none, isCurrent)
 }

@@ -1,14 +1,14 @@
-// Query strings as forms write them: `+` and `%20` are a space, every character may be escaped, bytes are UTF-8.
-// https://url.spec.whatwg.org/#urlencoded-parsing, but what it would replace or guess is refused.
+// Parses query strings in the encoding of HTML forms: `+` and `%20` are spaces, and escapes are UTF-8 bytes.
+// It follows https://url.spec.whatwg.org/#urlencoded-parsing, but rejects bytes that the standard would replace.
 
 export interface Pair {
   readonly name: string
   readonly value: string
-  /** The pair as it was sent. */
+  /** The pair as sent, still encoded. */
   readonly raw: string
 }
 
-/** A name or value that is not percent-encoded UTF-8; `raw` is the pair it stands in. */
+/** A name or a value is not percent-encoded UTF-8. `raw` is the pair that contains it. */
 export class QueryStringError extends Error {
   readonly raw: string
   constructor(raw: string) {
@@ -17,7 +17,7 @@ export class QueryStringError extends Error {
   }
 }
 
-/** Escapes the bytes over 127 of a request target: Node gives them as one character each. */
+/** Escapes the bytes over 127 of a request target. Node decodes each of them as one character. */
 export const escapeBytes = (target: string): string =>
   target.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`)
 

@@ -1,4 +1,4 @@
-// The parameters of a request, read as a whole: every fault is reported, with what is allowed.
+// Parses the query parameters of a request. All faults are reported at once, each with the allowed values.
 import { ApiError, type Fault, throwFaults } from '../../core/api-error.ts'
 import type { Filter, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
@@ -7,14 +7,14 @@ import { type Pair, parseQueryString, QueryStringError } from './query-string.ts
 
 const DEFAULT_RECORDS_PER_PAGE = 100
 
-/** How many records a page has where the request does not say. */
+/** The page size of a request that does not set `records_per_page`. */
 export const unpagedRecords = (limits: QueryLimits): number =>
   Math.min(DEFAULT_RECORDS_PER_PAGE, limits.recordsPerPage)
 
 export interface Paging {
   readonly startIndex: number
   readonly recordsPerPage: number
-  /** The other parameters as they were sent, for the links to other pages. */
+  /** The other parameters as sent, for the links to other pages. */
   readonly others: string
 }
 
@@ -40,8 +40,8 @@ function pairsOf(search: string): Pair[] {
   }
 }
 
-/** Collects what the parameters say, and what is wrong with them. */
-class Reading {
+/** Collects the faults of the parameters of one request. */
+class FaultCollector {
   readonly faults: Fault[] = []
   private readonly seen = new Set<string>()
   private readonly allowed: readonly string[]
@@ -60,82 +60,88 @@ class Reading {
     this.fault(name, 'unknown_parameter', `unknown parameter ${JSON.stringify(name)}: ${allowed}`)
   }
 
-  /** Whether `name` is there for the first time; it is a fault otherwise. */
-  once(name: string): boolean {
+  /** Returns whether `name` occurs for the first time. A repetition is a fault. */
+  isFirst(name: string): boolean {
     if (!this.seen.has(name)) {
       this.seen.add(name)
       return true
     }
-    this.fault(name, 'invalid_parameter', `${name}: is given more than once, allowed is once`)
+    this.fault(name, 'invalid_parameter', `${name}: must not be repeated`)
     return false
   }
 
-  /** A whole number from `least` to `most`; over a limit that is ours to set, the code says so. */
-  integer({ name, value }: Pair, least: number, most: number): number {
+  /** Parses a whole number from `min` to `max`. Over a configured maximum the code is `limit_exceeded`. */
+  integer({ name, value }: Pair, min: number, max: number): number {
     const number = /^(0|[1-9][0-9]*)$/.test(value) ? Number(value) : Number.NaN
-    if (number >= least && number <= most) return number
-    const over = number > most && most < MAX_ID
+    if (number >= min && number <= max) return number
+    const over = number > max && max < MAX_ID
     this.fault(
       name,
       over ? 'limit_exceeded' : 'invalid_parameter',
-      `${name}: ${JSON.stringify(value)} is not a whole number from ${least} to ${most}`,
+      `${name}: ${JSON.stringify(value)} is not a whole number from ${min} to ${max}`,
     )
-    return least
+    return min
   }
 }
 
-function readSort(reading: Reading, resource: Resource, { value }: Pair): SortKey[] {
+function parseSort(collector: FaultCollector, resource: Resource, { value }: Pair): SortKey[] {
   const columns = columnsOf(resource)
   const keys: SortKey[] = []
   for (const part of value.split(',')) {
     const descending = part.startsWith('-')
     const column = descending ? part.slice(1) : part
     if (!columns.includes(column))
-      reading.fault(
+      collector.fault(
         'sort',
         'invalid_parameter',
         `sort: ${JSON.stringify(part)} is unknown: allowed are ${columns.join(', ')}, each with - for descending`,
       )
     else if (keys.some(key => key.column === column))
-      reading.fault('sort', 'invalid_parameter', `sort: ${column} is named more than once, allowed is once`)
+      collector.fault('sort', 'invalid_parameter', `sort: ${column} must not be repeated`)
     else keys.push({ column, descending })
   }
   return keys
 }
 
-/** Reads `include=groups`; an empty one is none. */
-function readInclude(reading: Reading, resource: Resource, { value }: Pair): boolean {
+/** Parses `include=groups`. An empty value includes nothing. */
+function parseInclude(collector: FaultCollector, resource: Resource, { value }: Pair): boolean {
   if (value === '') return false
   const offered = resource.relation === undefined ? [] : [resource.relation.name]
   const names = value.split(',')
   for (const name of names)
     if (!offered.includes(name))
-      reading.fault(
+      collector.fault(
         'include',
         'invalid_parameter',
         `include: ${JSON.stringify(name)} is unknown: ${offered.length === 0 ? 'nothing can be included' : `allowed are ${offered.join(', ')}`}`,
       )
   if (new Set(names).size < names.length)
-    reading.fault('include', 'invalid_parameter', 'include: a name is given more than once, allowed is once')
+    collector.fault('include', 'invalid_parameter', 'include: a name must not be repeated')
   return true
 }
 
-function readPaging(reading: Reading, pairs: readonly Pair[], unpaged: number, most: number): Paging {
+function parsePaging(
+  collector: FaultCollector,
+  pairs: readonly Pair[],
+  defaultSize: number,
+  maxSize: number,
+): Paging {
   let startIndex = 0
-  let recordsPerPage = unpaged
+  let recordsPerPage = defaultSize
   for (const pair of pairs) {
-    if (pair.name === 'start_index' && reading.once(pair.name)) startIndex = reading.integer(pair, 0, MAX_ID)
-    if (pair.name === 'records_per_page' && reading.once(pair.name))
-      recordsPerPage = reading.integer(pair, 1, most)
+    if (pair.name === 'start_index' && collector.isFirst(pair.name))
+      startIndex = collector.integer(pair, 0, MAX_ID)
+    if (pair.name === 'records_per_page' && collector.isFirst(pair.name))
+      recordsPerPage = collector.integer(pair, 1, maxSize)
   }
   const others = pairs.filter(({ name }) => !pagingNames.includes(name)).map(({ raw }) => raw)
   return { startIndex, recordsPerPage, others: others.join('&') }
 }
 
-/** The parameters of a collection. @throws ApiError that names every fault */
+/** Parses the parameters of a collection. @throws ApiError with all faults */
 export function parseListQuery(resource: Resource, search: string, limits: QueryLimits): ListQuery {
   const pairs = pairsOf(search)
-  const reading = new Reading([...filterNames(resource), 'sort', 'include', ...pagingNames])
+  const collector = new FaultCollector([...filterNames(resource), 'sort', 'include', ...pagingNames])
   const filters: Filter[] = []
   let excess: string | undefined
   let sort: SortKey[] = []
@@ -144,57 +150,61 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
     const { name, value } = pair
     if (pagingNames.includes(name)) continue
     if (name === 'sort') {
-      if (reading.once(name)) sort = readSort(reading, resource, pair)
+      if (collector.isFirst(name)) sort = parseSort(collector, resource, pair)
     } else if (name === 'include') {
-      if (reading.once(name)) include = readInclude(reading, resource, pair)
+      if (collector.isFirst(name)) include = parseInclude(collector, resource, pair)
     } else {
       const filter = parseFilter(resource, name, value)
       if (!('code' in filter)) {
         filters.push(filter)
         if (filters.length === limits.filters + 1) excess = name
-      } else if (filter.code === 'unknown_parameter') reading.unknown(name)
-      else reading.fault(name, filter.code, filter.message)
+      } else if (filter.code === 'unknown_parameter') collector.unknown(name)
+      else collector.fault(name, filter.code, filter.message)
     }
   }
   if (excess !== undefined) {
     const message = `${filters.length} filters are given, at most ${limits.filters} are allowed`
-    reading.fault(excess, 'limit_exceeded', `${excess}: ${message}`)
+    collector.fault(excess, 'limit_exceeded', `${excess}: ${message}`)
   }
-  const paging = readPaging(reading, pairs, unpagedRecords(limits), limits.recordsPerPage)
-  throwFaults(reading.faults)
+  const paging = parsePaging(collector, pairs, unpagedRecords(limits), limits.recordsPerPage)
+  throwFaults(collector.faults)
   return { ...paging, filters, sort, include }
 }
 
-/** The parameters of a record's related ones: only paging; `unpaged` is how many there can be. */
-export function parsePagingQuery(search: string, unpaged: number, limits: QueryLimits): Paging {
+/**
+ * Parses the parameters of a record's related records: only paging.
+ * @param defaultSize the page size of a request that does not set one
+ * @throws ApiError with all faults
+ */
+export function parsePagingQuery(search: string, defaultSize: number, limits: QueryLimits): Paging {
   const pairs = pairsOf(search)
-  const reading = new Reading(pagingNames)
-  for (const { name } of pairs) if (!pagingNames.includes(name)) reading.unknown(name)
-  const paging = readPaging(reading, pairs, unpaged, limits.recordsPerPage)
-  throwFaults(reading.faults)
+  const collector = new FaultCollector(pagingNames)
+  for (const { name } of pairs) if (!pagingNames.includes(name)) collector.unknown(name)
+  const paging = parsePaging(collector, pairs, defaultSize, limits.recordsPerPage)
+  throwFaults(collector.faults)
   return paging
 }
 
-/** The parameters of a single record: only `include`. */
+/** Parses the parameters of a single record: only `include`. @throws ApiError with all faults */
 export function parseRecordQuery(resource: Resource, search: string): { include: boolean } {
   if (search === '') return { include: false }
-  const reading = new Reading(['include'])
+  const collector = new FaultCollector(['include'])
   let include = false
   for (const pair of pairsOf(search)) {
-    if (pair.name !== 'include') reading.unknown(pair.name)
-    else if (reading.once(pair.name)) include = readInclude(reading, resource, pair)
+    if (pair.name !== 'include') collector.unknown(pair.name)
+    else if (collector.isFirst(pair.name)) include = parseInclude(collector, resource, pair)
   }
-  throwFaults(reading.faults)
+  throwFaults(collector.faults)
   return { include }
 }
 
-/** Where parameters have no meaning. @param allowed may be there nevertheless. @throws ApiError */
+/** Rejects all parameters except `allowed`, whose values are ignored. @throws ApiError with all faults */
 export function rejectUnknownParameters(search: string, allowed: readonly string[]): void {
   if (search === '') return
-  const reading = new Reading(allowed)
-  for (const { name } of pairsOf(search)) if (!allowed.includes(name)) reading.unknown(name)
-  throwFaults(reading.faults)
+  const collector = new FaultCollector(allowed)
+  for (const { name } of pairsOf(search)) if (!allowed.includes(name)) collector.unknown(name)
+  throwFaults(collector.faults)
 }
 
-/** Where no parameter is known. */
+/** Rejects all parameters. @throws ApiError with all faults */
 export const parseNoQuery = (search: string): void => rejectUnknownParameters(search, [])

@@ -1,12 +1,12 @@
-// What a body may say of a record: every fault of it at once.
+// Validates request bodies against a resource definition. All faults are reported at once.
 import { type Fault, shortened } from '../../core/api-error.ts'
 import { MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 
-/** `create` and `replace` give every field a value, `patch` only those that are sent. */
+/** `create` and `replace` set every field; `patch` only the fields of the body. */
 export type Mode = 'create' | 'replace' | 'patch'
 
 export interface Checked {
-  /** What passed; `null` removes. */
+  /** The valid fields; `null` removes a field. */
   readonly values: Record<string, string | null>
   readonly faults: readonly Fault[]
 }
@@ -21,12 +21,12 @@ function isId(value: unknown): value is number {
   return Number.isInteger(value) && typeof value === 'number' && value >= 1 && value <= MAX_ID
 }
 
-/** Code points, not UTF-16 units: the database counts those, too. */
+/** Counts code points, as the database does, not UTF-16 units. */
 function isLongerThan(text: string, codePoints: number): boolean {
   return text.length > codePoints && (text.length > 2 * codePoints || [...text].length > codePoints)
 }
 
-/** What is wrong with `value`, if anything is. */
+/** Returns what is wrong with `value`, or undefined if it is valid. */
 function textFault(value: unknown, { maxCodePoints }: TextField): string | undefined {
   if (typeof value !== 'string') return 'must be a string'
   if (value === '' || isLongerThan(value, maxCodePoints)) return `must have 1 to ${maxCodePoints} characters`
@@ -36,14 +36,18 @@ function textFault(value: unknown, { maxCodePoints }: TextField): string | undef
   return undefined
 }
 
-/** The id in a body repeats the one in the path, or is not there. */
+/** A body may repeat the id of the path. */
 function idFault(id: unknown, mode: Mode, pathId: number | undefined): Fault | undefined {
   if (id === undefined || (id === null && mode !== 'patch')) return undefined
-  if (mode === 'create') return { field: 'id', code: 'invalid_field', message: 'id: is made by the server' }
+  if (mode === 'create') return { field: 'id', code: 'invalid_field', message: 'id: is set by the server' }
   if (typeof id !== 'number')
     return { field: 'id', code: 'invalid_field', message: 'id: must be a whole number from 1' }
   if (id !== pathId)
-    return { field: 'id', code: 'id_mismatch', message: `id: is ${id} here, but ${pathId} in the path` }
+    return {
+      field: 'id',
+      code: 'id_mismatch',
+      message: `id: is ${id} in the body, but ${pathId} in the path`,
+    }
   return undefined
 }
 
@@ -54,18 +58,18 @@ function unknownFault(resource: Resource, name: string): Fault {
     return {
       field,
       code: 'invalid_field',
-      message: `${field}: cannot be set here, but with POST and DELETE on ${path}`,
+      message: `${field}: cannot be set here; use POST and DELETE on ${path}`,
     }
   }
   const allowed = Object.keys(resource.fields).join(', ')
   return {
     field,
     code: 'unknown_field',
-    message: `${JSON.stringify(field)} is no field of a ${resource.singular}: allowed are ${allowed}`,
+    message: `unknown field ${JSON.stringify(field)}: allowed are ${allowed}`,
   }
 }
 
-/** @param pathId the id in the path, for `replace` and `patch` */
+/** Validates the body of a record. @param pathId the id in the path, for `replace` and `patch` */
 export function checkBody(resource: Resource, body: JsonObject, mode: Mode, pathId?: number): Checked {
   const values: Record<string, string | null> = {}
   const faults: Fault[] = []
@@ -93,10 +97,13 @@ export function checkBody(resource: Resource, body: JsonObject, mode: Mode, path
 const unknownInReference = (field: string): Fault => ({
   field,
   code: 'unknown_field',
-  message: `${JSON.stringify(field)} is unknown: allowed is id`,
+  message: `unknown field ${JSON.stringify(field)}: allowed is id`,
 })
 
-/** A membership's body: its `id`; `meta` and the fields of the related record are ignored, so that it can be sent as read. */
+/**
+ * Validates the body of a membership, which has the `id` of the related record. Its other fields and `meta` are ignored,
+ * so that a client can send the record back as it read it.
+ */
 export function checkReference(
   to: Resource,
   body: JsonObject,

@@ -1,4 +1,4 @@
-// What the operations on all resources have in common.
+// The parts that the handlers of all operations share.
 import type { Context } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { parseId, type Resource } from '../../model/resource.ts'
@@ -7,31 +7,31 @@ import type { ReadBody } from '../requests/body.ts'
 import { isObject, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson } from '../respond.ts'
 
-/** What stands in a path, by name. */
+/** The parameters of the path, by name. */
 export type PathParams = Readonly<Record<string, string>>
 
 export type Handler = (ctx: Context & { params: PathParams }) => Promise<void>
 
-/** @throws ApiError 404 where what stands in a path can be nothing there, whatever the method */
+/** Checks the parameters of a path, for any method. @throws ApiError with status 404 if they cannot identify a record */
 export type CheckPath = (params: PathParams) => void
 
 export const notFound = ({ singular }: Resource, id: string | number) =>
   new ApiError(`${singular}_not_found`, `there is no ${singular} with the id ${id}`)
 
-/** The id in the path. @throws ApiError 404 for what cannot be one */
+/** Returns the id in the path. @throws ApiError with status 404 if it is not a valid id */
 export function pathId(resource: Resource, text = ''): number {
   const id = parseId(text)
   if (id === undefined) throw notFound(resource, text)
   return id
 }
 
-/** Of the paths of one record. */
+/** Checks the paths of one record. */
 export const checkId =
   (resource: Resource): CheckPath =>
   params =>
     void pathId(resource, params.id)
 
-/** Sees to the media types, then reads the body. @throws ApiError */
+/** Checks the media types, then reads the body. @throws ApiError */
 export async function objectBody(ctx: Context, readBody: ReadBody): Promise<JsonObject> {
   assertAcceptsJson(ctx)
   const body = await readBody(ctx)

@@ -1,4 +1,4 @@
-// The operations on a record's related ones: which there are, one more, one less.
+// The handlers that list, add and remove the related records of one record.
 import type { Knex } from 'knex'
 import { ApiError, throwFaults } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
@@ -27,7 +27,7 @@ export interface MembershipDependencies {
   readonly limits: QueryLimits & { readonly batchEntries: number; readonly membershipsPerUser: number }
 }
 
-/** The record whose related ones are to change. */
+/** The record whose memberships change. */
 interface Owner {
   readonly id: number
   readonly precondition: Precondition | undefined
@@ -36,12 +36,13 @@ interface Owner {
 export function createMembershipHandlers(dependencies: MembershipDependencies) {
   const { resource, relation, loader, memberships, readBody, withIdempotency, limits } = dependencies
   const { to, name } = relation
-  const most = limits.membershipsPerUser
-  const full = () => new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${most} ${name}`)
+  const maxMemberships = limits.membershipsPerUser
+  const full = () =>
+    new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${maxMemberships} ${name}`)
 
   const list: Handler = async ctx => {
     const id = pathId(resource, ctx.params.id)
-    const query = parsePagingQuery(ctx.querystring, most, limits)
+    const query = parsePagingQuery(ctx.querystring, maxMemberships, limits)
     assertAcceptsJson(ctx)
     const complete = await loader.findComplete(id)
     if (complete === undefined) throw notFound(resource, id)
@@ -52,13 +53,13 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
     respondRead(ctx, completeEtag(complete.row), text)
   }
 
-  const changed = (id: number) => preconditionFailed(`the ${resource.singular} with the id ${id}`)
+  const versionMismatch = (id: number) => preconditionFailed(`the ${resource.singular} with the id ${id}`)
 
   async function add(owner: Owner, others: readonly number[], trx?: Knex.Transaction): Promise<Added[]> {
     const { id, precondition } = owner
     const added = await memberships.add(id, others, precondition, trx)
     if (added === undefined) throw notFound(resource, id)
-    if (added === 'changed') throw changed(id)
+    if (added === 'changed') throw versionMismatch(id)
     return added
   }
 
@@ -92,7 +93,7 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
       if (fault !== undefined)
         return failed(faultyEntry([fault, ...faults]), other === undefined ? {} : { id: other })
       const outcome = added.next().value
-      if (other === undefined || outcome === undefined) throw new Error('an entry without an outcome')
+      if (other === undefined || outcome === undefined) throw new Error('an entry of a batch has no outcome')
       return outcomeOf(other, outcome)
     })
     return batchText(name, outcomes)
@@ -115,7 +116,7 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
   const noMember = (id: number, other: string | number) =>
     new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
 
-  /** The ids in the path of a membership. @throws ApiError 404 for what cannot be one */
+  /** Returns the ids in the path of a membership. @throws ApiError with status 404 if one is not a valid id */
   function pathIds({ id: own, related = '' }: PathParams) {
     const id = pathId(resource, own)
     const other = parseId(related)
@@ -131,7 +132,7 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
     assertAcceptsJson(ctx)
     const outcome = await memberships.remove(id, other, precondition)
     if (outcome === 'unknown') throw notFound(resource, id)
-    if (outcome === 'changed') throw changed(id)
+    if (outcome === 'changed') throw versionMismatch(id)
     if (outcome === 'no member') throw noMember(id, other)
     const message = `${resource.singular} ${id} removed from ${to.singular} ${other}`
     respond(ctx, JSON.stringify({ meta: { status: 200, message } }))

@@ -1,7 +1,7 @@
-// What a collection says of itself: how many there are, where this page begins, where its neighbours are.
+// The `meta` of a page: the total, the position of the page, and the links to its neighbours.
 import type { Paging } from '../requests/query.ts'
 
-/** @param shown how many records this page has */
+/** Returns the `meta` of a page. @param shown the number of records on this page */
 export function listMeta(path: string, paging: Paging, shown: number, total: number) {
   const { startIndex, recordsPerPage, others } = paging
   const link = (start: number) =>

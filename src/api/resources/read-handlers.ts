@@ -1,4 +1,4 @@
-// Reading records: one, or a page of them. Each operation looks for faults in the order of the contract.
+// The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 
 import type { Database } from '../../database/database.ts'
 import type { Includes } from '../../database/reading/includes.ts'
@@ -18,7 +18,7 @@ export interface ReadDependencies {
   readonly database: Database
   readonly records: Records
   readonly loader: RecordLoader
-  /** Of the resource's relation, if it has one. */
+  /** For the relation of the resource, if it has one. */
   readonly includes?: Includes | undefined
   readonly limits: QueryLimits
 }
@@ -26,15 +26,15 @@ export interface ReadDependencies {
 export function createReadHandlers(dependencies: ReadDependencies) {
   const { resource, database, records, loader, includes, limits } = dependencies
 
-  /** Rows and what they embed, of one moment. */
+  /** Reads a page and its includes in a consistent state. */
   async function pageWithIncludes(query: PageQuery, from: Includes) {
     const page = await records.page(query)
     const included = await from.of(page.rows)
     if (!included.includes(undefined)) return { ...page, included }
-    // Somebody changed one of the rows in between.
+    // A row has changed between the two reads: a snapshot reads both again.
     return database.snapshot(async trx => {
-      const still = await records.page(query, trx)
-      return { ...still, included: await from.within(trx, still.rows) }
+      const snapshot = await records.page(query, trx)
+      return { ...snapshot, included: await from.within(trx, snapshot.rows) }
     })
   }
 

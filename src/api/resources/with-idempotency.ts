@@ -1,4 +1,4 @@
-// POST requests that are safe to repeat: who names one with an Idempotency-Key gets its first answer again
+// Makes POST requests safe to repeat: a repeated request with the same Idempotency-Key gets the first response again
 // (draft-ietf-httpapi-idempotency-key-header).
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -8,20 +8,20 @@ import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-keys.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
 
-/** What a key may be. */
+/** The syntax of a key. */
 export const saneKey = /^[!-~]{1,255}$/
 
-/** What a POST has done. */
+/** The result of a POST that succeeded. */
 export interface PostResult {
   readonly text: string
   readonly location?: string
-  /** Without its quotes. */
+  /** The opaque tag, without its quotes. */
   readonly etag?: string
 }
 
 /**
- * Answers with what `work` has done, or did when it was asked before.
- * `work` is given a transaction to write in if the request has a key; it writes nothing where it throws an ApiError.
+ * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
+ * If the request has a key, `work` gets a transaction and writes in it. If it throws an ApiError, it has written nothing.
  */
 export type WithIdempotency = (
   ctx: Context,
@@ -46,7 +46,7 @@ const successOf = ({ text, location, etag }: PostResult): KeptAnswer => ({
   body: text,
 })
 
-/** What the database has decided is kept, be it a success or a conflict; that it could not decide is not. */
+/** A success or a conflict is saved. A server error is not, so that the request can be retried with the same key. */
 async function outcomeOf(ctx: Context, work: Promise<PostResult>): Promise<KeptAnswer> {
   try {
     return successOf(await work)

@@ -1,4 +1,5 @@
-// Inserts, changing and removing records. Each operation looks for faults in the order of the contract.
+// The handlers that create, change and delete records. They check for faults in this order: path, parameters, headers,
+// body, existence.
 import type { Knex } from 'knex'
 import { ApiError, throwFaults } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
@@ -34,7 +35,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
   const { resource, loader, inserts, update, readBody, withIdempotency, limits } = dependencies
   const { singular, plural } = resource
   const exists = () => new ApiError(`${singular}_exists`, `${singular} already exists`)
-  const changedMeanwhile = (id: number) => preconditionFailed(`the ${singular} with the id ${id}`)
+  const versionMismatch = (id: number) => preconditionFailed(`the ${singular} with the id ${id}`)
 
   async function createOne(values: Values, trx?: Knex.Transaction): Promise<PostResult> {
     const row = await inserts.insertOne(values, trx)
@@ -59,17 +60,22 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
     return { text: batchText(plural, outcomes) }
   }
 
-  /** A change of nothing: the record as it is. */
-  async function keep(id: number, precondition?: Precondition): Promise<Row | 'changed' | undefined> {
+  /** Handles an empty change: returns the record unchanged. */
+  async function readUnchanged(
+    id: number,
+    precondition?: Precondition,
+  ): Promise<Row | 'changed' | undefined> {
     const row = await loader.find(id)
     return row !== undefined && precondition?.(row.version) === false ? 'changed' : row
   }
 
   async function store(id: number, values: Values, precondition?: Precondition): Promise<Row> {
     const changed =
-      Object.keys(values).length === 0 ? await keep(id, precondition) : await update(id, values, precondition)
+      Object.keys(values).length === 0
+        ? await readUnchanged(id, precondition)
+        : await update(id, values, precondition)
     if (changed === undefined) throw notFound(resource, id)
-    if (changed === 'changed') throw changedMeanwhile(id)
+    if (changed === 'changed') throw versionMismatch(id)
     if (changed === 'exists') throw exists()
     return changed
   }
@@ -87,8 +93,8 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
       respond(ctx, recordText(resource, row))
     }
 
-  /** What there is to do for a body. @throws ApiError that names every fault of it */
-  function planOf(body: JsonObject): (trx?: Knex.Transaction) => Promise<PostResult> {
+  /** Returns the write that a body asks for. @throws ApiError with all faults of the body */
+  function workFor(body: JsonObject): (trx?: Knex.Transaction) => Promise<PostResult> {
     const entries = entriesOf(body, plural, limits.batchEntries)
     if (entries !== undefined) return trx => createBatch(entries, trx)
     const { values, faults } = checkBody(resource, body, 'create')
@@ -99,8 +105,8 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
   const create: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
     const condition = writeCondition(ctx.req.headers)
-    const work = planOf(await objectBody(ctx, readBody))
-    // A collection is there, but it has no ETag: only its pages have.
+    const work = workFor(await objectBody(ctx, readBody))
+    // The collection exists, but has no ETag of its own: `*` matches, any other tag does not.
     if (condition?.(() => false) === false) throw preconditionFailed('the collection')
     await withIdempotency(ctx, work)
   }
@@ -112,7 +118,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
     assertAcceptsJson(ctx)
     const removed = await dependencies.remove(id, precondition)
     if (removed === undefined) throw notFound(resource, id)
-    if (removed === 'changed') throw changedMeanwhile(id)
+    if (removed === 'changed') throw versionMismatch(id)
     respond(ctx, JSON.stringify({ meta: { status: 200, message: `${singular} ${id} deleted` } }))
   }
 
