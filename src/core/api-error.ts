@@ -1,6 +1,6 @@
 // Every failure a client can see: its code, its status, and the one way it is written down.
 import { STATUS_CODES } from 'node:http'
-import { securityHeaders } from './security-headers.ts'
+import { securityHeaders } from './response-headers.ts'
 
 /** The status of each failure that does not name a resource. */
 export const statuses = {

@@ -1,79 +1,85 @@
-// One connection of a data port: its requests and answers in their order, and whether it is busy.
+// State of one connection of a data port: its requests in flight and whether it is idle.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { createRequestQueue } from './request-queue.ts'
 
 export type Connection = ReturnType<typeof createConnection>
 
-/** Times are those of `performance.now()`. */
+/** Tracks the requests of `socket`. Times are values of `performance.now()`. */
 export function createConnection(socket: Socket) {
   const openedMs = performance.now()
-  const turns = createRequestQueue()
+  const queue = createRequestQueue()
   let inFlight = 0
-  let quietSinceMs = openedMs
-  /** `socket.bytesRead` when it fell quiet: more than that is the beginning of another request. */
-  let bytesAtRest = 0
-  /** The response begun last. */
+  let idleSinceMs = openedMs
+  /** `socket.bytesRead` when the last request finished. More bytes than that belong to another request. */
+  let idleBytesRead = 0
+  /** The response to the most recent request. */
   let latest: ServerResponse | undefined
-  /** Answers what the parser has refused. */
-  let refusal: (() => void) | undefined
+  /** Sends the error response to input that was rejected. */
+  let sendRejection: (() => void) | undefined
 
-  /** Lets the refusal have its place, behind the answers that are due before. */
-  function refuseInTurn(): void {
-    if (refusal === undefined || socket.writableEnded) return
-    // What was refused is a part of the latest request, or came after it.
-    const isPart = latest?.req.complete === false
-    if (inFlight > (isPart ? 1 : 0)) return
-    if (isPart && latest?.headersSent) socket.destroySoon()
-    else if (isPart || latest === undefined || latest.shouldKeepAlive) refusal()
+  /** Sends the error response to rejected input once all earlier responses are complete. */
+  function sendRejectionInOrder(): void {
+    if (sendRejection === undefined || socket.writableEnded) return
+    // The rejected input is part of the latest request, or it follows that request.
+    const isPartOfLatest = latest?.req.complete === false
+    if (inFlight > (isPartOfLatest ? 1 : 0)) return
+    if (isPartOfLatest && latest?.headersSent) socket.destroySoon()
+    else if (isPartOfLatest || latest === undefined || latest.shouldKeepAlive) sendRejection()
   }
 
   return {
     openedMs,
-    /** How many of its requests take up room of the port: whoever let them in counts them. */
+    /** Number of requests in flight that count towards the limits. The caller maintains it. */
     admitted: 0,
     inFlight: () => inFlight,
-    quietSinceMs: () => quietSinceMs,
-    isIdle: () => inFlight === 0 && socket.bytesRead === bytesAtRest,
+    /** When the last request finished, or when the connection was opened. */
+    idleSinceMs: () => idleSinceMs,
+    /** Whether no request is in flight, not even a partially received one. */
+    isIdle: () => inFlight === 0 && socket.bytesRead === idleBytesRead,
 
-    /** What follows an answer that ends the connection is not looked at (RFC 9112, 9.6): it can be sent elsewhere. */
-    isListening: () =>
-      refusal === undefined &&
+    /**
+     * Whether another request is processed. Requests behind a response with `Connection: close` are ignored
+     * (RFC 9112, 9.6); the client can retry them on another connection.
+     */
+    acceptsRequests: () =>
+      sendRejection === undefined &&
       !socket.writableEnded &&
       (latest === undefined || latest.shouldKeepAlive || !latest.headersSent),
 
-    /** @param serve is called when it is the request's turn; undefined for one that is turned away, and has none */
-    began(response: ServerResponse, serve: (() => void) | undefined): void {
-      // Only the last of several answers can say that it ends the connection.
+    /** @param serve runs the request, see `enqueue`; undefined for a rejected request, which is not queued */
+    requestStarted(response: ServerResponse, serve: (() => void) | undefined): void {
+      // Only the last of several pipelined responses may say `Connection: close`.
       if (latest?.headersSent === false) latest.shouldKeepAlive = true
       latest = response
       inFlight++
-      if (serve !== undefined) turns.take(response.req.method, serve)
+      if (serve !== undefined) queue.enqueue(response.req.method, serve)
     },
 
-    /** The answer that is due last says `Connection: close`, if it can still be said. */
+    /** Adds `Connection: close` to the most recent response, unless its headers are already sent. */
     closeAfterLatest(): void {
       if (latest?.headersSent === false) latest.shouldKeepAlive = false
     },
 
-    /** A request is over. */
-    ended(hadTurn: boolean): void {
+    /** @param wasQueued whether `requestStarted` got a `serve` function for the request */
+    requestFinished(wasQueued: boolean): void {
       inFlight--
-      quietSinceMs = performance.now()
-      bytesAtRest = socket.bytesRead
-      // Nobody would hear the answer to what follows an answer that has ended the connection.
+      idleSinceMs = performance.now()
+      idleBytesRead = socket.bytesRead
+      // No further response can be sent on an ended connection, so queued requests are not started.
       if (socket.destroyed || socket.writableEnded) return
-      if (hadTurn) turns.ended()
-      refuseInTurn()
+      if (wasQueued) queue.requestFinished()
+      sendRejectionInOrder()
     },
 
     /**
-     * The parser has refused what was sent.
-     * @param answer is called in its place, unless an answer that is due before ends the connection
+     * Stops accepting requests, because the input cannot be served.
+     * @param respond sends the error response after all earlier responses; it is not called if one of those ends
+     *   the connection
      */
-    refused(answer: () => void): void {
-      refusal ??= answer
-      refuseInTurn()
+    rejectInput(respond: () => void): void {
+      sendRejection ??= respond
+      sendRejectionInOrder()
     },
   }
 }

@@ -1,135 +1,138 @@
-// The connections of one data port: what each one is busy with, and how to let go of them without losing a request.
+// The connections of one data port: enforces their limits, and closes them without losing a request.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Connection, createConnection } from './connection.ts'
 
 export interface CloseIdleOptions {
+  /** Start of the drain, as `performance.now()`. Idle times and the deadline never count from before it. */
   readonly sinceMs: number
   readonly idleMs: number
   readonly deadlineMs: number
 }
 
-/** What is kept in bounds, whoever the clients are. */
+/** Limits of one data port, over all clients. */
 export interface ConnectionLimits {
-  /** How many connections there may be, and how many requests in flight. */
+  /** Maximum number of connections, and maximum number of requests in flight. */
   readonly connections: number
-  /** How many requests one connection may have in flight. */
+  /** Maximum number of requests in flight on one connection. */
   readonly pipelined: number
-  /** Of all answers that were sent and not taken. */
+  /** Maximum total size of responses that are sent but not read by their clients. */
   readonly unreadBytes: number
 }
 
-/** What may become of a request. */
-export interface Serving {
+/** The two ways to process a request; at most one is called. */
+export interface RequestActions {
   readonly serve: () => void
-  readonly turnAway: () => void
+  /** Responds with an error because a limit is reached. */
+  readonly reject: () => void
 }
 
 export type Connections = ReturnType<typeof createConnections>
 
 /**
- * Times are those of `performance.now()`.
- * @param answered is told of each request that is over; the status is undefined where no answer was sent
+ * Times are values of `performance.now()`.
+ * @param onRequestFinished is called for each finished request; `status` is undefined if the response was not sent
+ *   completely
  */
 export function createConnections(
   limits: ConnectionLimits,
-  answered: (response: ServerResponse, status: number | undefined, durationMs: number) => void,
+  onRequestFinished: (response: ServerResponse, status: number | undefined, durationMs: number) => void,
 ) {
   const open = new Map<Socket, Connection>()
-  let closeAfterAnswer = false
-  let allAdmitted = 0
+  let closeAfterResponse = false
+  let totalAdmitted = 0
 
-  function forget(socket: Socket): void {
-    // A response that waits behind another one never hears of its connection's end.
-    allAdmitted -= open.get(socket)?.admitted ?? 0
+  function remove(socket: Socket): void {
+    // A response that waits behind another one emits no `close` when its connection ends.
+    totalAdmitted -= open.get(socket)?.admitted ?? 0
     open.delete(socket)
   }
 
-  function cut(socket: Socket): void {
-    forget(socket)
+  function destroy(socket: Socket): void {
+    remove(socket)
     socket.destroy()
   }
 
-  /** Ends the connection that has had no request in flight for longest. @returns whether there was one */
-  function makeRoom(): boolean {
-    let quietest: Socket | undefined
-    let leastMs = Infinity
+  /** Destroys the connection that has been without requests for longest. @returns whether there was one */
+  function evictIdle(): boolean {
+    let longestIdle: Socket | undefined
+    let earliestMs = Infinity
     for (const [socket, connection] of open) {
-      if (connection.inFlight() > 0 || connection.quietSinceMs() >= leastMs) continue
-      quietest = socket
-      leastMs = connection.quietSinceMs()
+      if (connection.inFlight() > 0 || connection.idleSinceMs() >= earliestMs) continue
+      longestIdle = socket
+      earliestMs = connection.idleSinceMs()
     }
-    if (quietest !== undefined) cut(quietest)
-    return quietest !== undefined
+    if (longestIdle !== undefined) destroy(longestIdle)
+    return longestIdle !== undefined
   }
 
   return {
-    /** A newcomer takes the place of an idle connection where there is no other. */
-    opened(socket: Socket): void {
-      if (open.size >= limits.connections && !makeRoom()) {
+    /** Tracks a new connection. At the limit it replaces an idle one, or is destroyed if none is idle. */
+    add(socket: Socket): void {
+      if (open.size >= limits.connections && !evictIdle()) {
         socket.destroy()
         return
       }
       open.set(socket, createConnection(socket))
-      socket.once('close', () => forget(socket))
+      socket.once('close', () => remove(socket))
     },
 
-    /** The socket lives on as something else: it is not counted any more. */
-    forget,
+    /** Stops tracking a socket, for example because a TLS socket has replaced it. */
+    remove,
 
-    /** Every request passes here: there is a bound to what is in flight. */
-    began(socket: Socket, response: ServerResponse, { serve, turnAway }: Serving): void {
+    /** Serves or rejects a request. Every request passes through here. */
+    requestStarted(socket: Socket, response: ServerResponse, { serve, reject }: RequestActions): void {
       const connection = open.get(socket)
-      if (connection?.isListening() !== true) return
-      // Who is turned away takes no place from others, however many of its answers wait for each other.
-      const isAdmitted = connection.admitted < limits.pipelined && allAdmitted < limits.connections
+      if (connection?.acceptsRequests() !== true) return
+      // Rejected requests do not count towards the limits, even if their responses wait behind others.
+      const isAdmitted = connection.admitted < limits.pipelined && totalAdmitted < limits.connections
       if (isAdmitted) {
         connection.admitted++
-        allAdmitted++
+        totalAdmitted++
       }
-      const beganMs = performance.now()
+      const startedMs = performance.now()
       response.on('close', () => {
         if (isAdmitted) {
           connection.admitted--
-          if (open.has(socket)) allAdmitted--
+          if (open.has(socket)) totalAdmitted--
         }
         const status = response.writableFinished ? response.statusCode : undefined
-        answered(response, status, performance.now() - beganMs)
-        connection.ended(isAdmitted)
+        onRequestFinished(response, status, performance.now() - startedMs)
+        connection.requestFinished(isAdmitted)
       })
-      if (closeAfterAnswer) response.shouldKeepAlive = false
-      connection.began(response, isAdmitted ? serve : undefined)
-      // At once: answers that cannot be sent yet stop the parser, requests that wait would not.
-      if (!isAdmitted) turnAway()
+      if (closeAfterResponse) response.shouldKeepAlive = false
+      connection.requestStarted(response, isAdmitted ? serve : undefined)
+      // Not queued: Node pauses the parser for buffered responses, but not for queued requests.
+      if (!isAdmitted) reject()
     },
 
-    /** Whether each answer from now on, also one to a request in flight, says `Connection: close`. */
-    closeAfterAnswer(yes: boolean): void {
-      closeAfterAnswer = yes
-      if (yes) for (const connection of open.values()) connection.closeAfterLatest()
+    /** Sets whether responses from now on, also those to requests in flight, say `Connection: close`. */
+    closeAfterResponse(enabled: boolean): void {
+      closeAfterResponse = enabled
+      if (enabled) for (const connection of open.values()) connection.closeAfterLatest()
     },
 
     /**
-     * The parser has refused what `socket` sent: ends the connection, behind the answers that are due before.
-     * @param answer is called in its place, unless one of those ends the connection
+     * Ends the connection after the responses that are due, because its input cannot be served.
+     * @param respond sends the error response; it is not called if an earlier response ends the connection
      */
-    refused(socket: Socket, answer: () => void): void {
+    rejectInput(socket: Socket, respond: () => void): void {
       const connection = open.get(socket)
-      if (connection !== undefined && socket.writable) connection.refused(answer)
+      if (connection !== undefined && socket.writable) connection.rejectInput(respond)
       else if (!socket.writableEnded) socket.destroy()
     },
 
-    /** Ends the connections that have been quiet for `idleMs`, and cuts those that are left at the deadline. */
+    /** Ends the connections that have been idle for `idleMs`, and destroys the others at the deadline. */
     closeIdle({ sinceMs, idleMs, deadlineMs }: CloseIdleOptions): void {
       const nowMs = performance.now()
       for (const [socket, connection] of open) {
-        const quietSinceMs = Math.max(sinceMs, connection.quietSinceMs())
+        const idleSinceMs = Math.max(sinceMs, connection.idleSinceMs())
         if (nowMs - Math.max(sinceMs, connection.openedMs) >= deadlineMs) socket.destroy()
-        else if (connection.isIdle() && nowMs - quietSinceMs >= idleMs) socket.destroySoon()
+        else if (connection.isIdle() && nowMs - idleSinceMs >= idleMs) socket.destroySoon()
       }
     },
 
-    /** Cuts the connections with the most unread bytes until the others' are within the limit. */
+    /** Destroys the connections with the most unread bytes until the total is within `unreadBytes`. */
     closeSlowReaders(): void {
       const unread = [...open.keys()].filter(({ writableLength }) => writableLength > 0)
       let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
@@ -137,11 +140,11 @@ export function createConnections(
       for (const socket of unread.toSorted((a, b) => b.writableLength - a.writableLength)) {
         if (bytes <= limits.unreadBytes) break
         bytes -= socket.writableLength
-        cut(socket)
+        destroy(socket)
       }
     },
 
     count: () => open.size,
-    inFlight: () => [...open.values()].reduce((sum, one) => sum + one.inFlight(), 0),
+    inFlight: () => [...open.values()].reduce((sum, connection) => sum + connection.inFlight(), 0),
   }
 }

@@ -1,4 +1,4 @@
-// One data port of one worker: a listener, http or https, that can be drained and closed without losing a request.
+// One data port of one worker: an HTTP or HTTPS listener that drains and closes without losing a request.
 import { randomUUID } from 'node:crypto'
 import http, { type RequestListener } from 'node:http'
 import https from 'node:https'
@@ -9,46 +9,54 @@ import type { ApiError } from '../core/api-error.ts'
 import { listen } from '../core/listen.ts'
 import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../core/messages.ts'
 import { type Connections, createConnections } from './connections.ts'
-import { answerOverload, answerRaw, noProxy, type ParserError, parserError } from './parser-errors.ts'
-import { requestIdOf } from './request-id.ts'
+import {
+  answerOverload,
+  answerRaw,
+  connectNotAllowed,
+  type ParserError,
+  parserError,
+} from './parser-errors.ts'
+import { requestIdOf } from './request-identity.ts'
 import type { RequestLog } from './request-log.ts'
 import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
 const TIMEOUT_CHECK_MS = 500
 const UNREAD_CHECK_MS = 1000
-// The application says what is too large, exactly and kindly; the parser only bounds the memory.
+// The application enforces the exact limits, with detailed errors. The parser limit is larger by this amount and
+// only bounds memory.
 const PARSER_SLACK_BYTES = 65_536
 
 export interface DataPortOptions {
   readonly port: DataPortConfig
   readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain'>
-  /** The socket is this worker's own, beside those of others. */
+  /** Whether the worker listens on its own SO_REUSEPORT socket, instead of one shared by the cluster. */
   readonly reusePort?: boolean
   readonly listener: RequestListener
-  /** For https. */
+  /** Required for https. */
   readonly keyPair?: KeyPair | undefined
-  /** 48 bytes, the same in every worker. */
+  /** 48 bytes, the same in every worker: a TLS session can be resumed by any of them. */
   readonly ticketKeys: Buffer
   readonly requestLog?: RequestLog | undefined
 }
 
 export interface DataPort {
   readonly label: string
-  /** @throws FatalError where the port cannot be had */
+  /** @throws FatalError if the port cannot be opened */
   listen(): Promise<void>
-  /** There is no way back from `closing`. */
+  /** Sets the state. `closing` is final: later calls are ignored. */
   setState(state: ListenerState): void
-  /** New connections get this certificate; it has been checked before. */
+  /** Uses another certificate for new connections. The supervisor has validated it. */
   useKeyPair(keyPair: KeyPair): void
   report(): PortReport
-  /** What it has answered since the beginning. */
+  /** Returns the totals since the port was created. */
   traffic(): TrafficTotals
-  /** Resolves once the port is closing and its last connection is gone. */
+  /** Resolves when the port is closing and its last connection has ended. */
   readonly closed: Promise<void>
 }
 
-// With forward secrecy and authenticated encryption only (https://wiki.mozilla.org/Security/Server_Side_TLS, intermediate).
+// Only ciphers with forward secrecy and authenticated encryption, as in the intermediate configuration of
+// https://wiki.mozilla.org/Security/Server_Side_TLS.
 const ciphers = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -69,7 +77,7 @@ function createServer({ port, config, keyPair, ticketKeys }: DataPortOptions): h
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    // The application answers a request without a Host, in JSON.
+    // The application rejects requests without Host, with a JSON body.
     requireHostHeader: false,
     noDelay: true,
   }
@@ -83,34 +91,34 @@ function createServer({ port, config, keyPair, ticketKeys }: DataPortOptions): h
   })
 }
 
-/** A connection is a bare socket until its handshake is done, and then the TLS socket around it. */
+/** Tracks the TCP socket of a connection until its handshake is complete, and its TLS socket from then on. */
 function trackHandshakes(server: https.Server, connections: Connections): void {
-  const bare = new Map<string, Socket>()
+  const tcpSockets = new Map<string, Socket>()
   const peer = (socket: Socket) => `${socket.remoteAddress} ${socket.remotePort}`
   server.on('connection', (socket: Socket) => {
     const key = peer(socket)
-    bare.set(key, socket)
-    socket.once('close', () => bare.delete(key))
+    tcpSockets.set(key, socket)
+    socket.once('close', () => tcpSockets.delete(key))
   })
   server.on('secureConnection', socket => {
-    const within = bare.get(peer(socket))
-    if (within !== undefined) connections.forget(within)
-    connections.opened(socket)
+    const tcpSocket = tcpSockets.get(peer(socket))
+    if (tcpSocket !== undefined) connections.remove(tcpSocket)
+    connections.add(socket)
   })
 }
 
-/** @param options.listener answers the requests */
+/** @param options.listener handles the requests */
 export function createDataPort(options: DataPortOptions): DataPort {
   const { port, config, listener, reusePort = false } = options
   const server = createServer(options)
-  // Who neither sends nor reads for so long is gone; who could still be told that the time is up is told first.
+  // Destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.
   server.timeout = config.timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
-  // The application counts them, too: the parser leaves the others out in silence.
+  // Node silently drops headers beyond this count. One above the limit lets the application detect the excess.
   server.maxHeadersCount = config.limits.headers + 1
   const traffic = createTraffic()
   const connections = createConnections(config.limits, (response, status, durationMs) => {
-    traffic.answered(status, durationMs)
-    options.requestLog?.answered(port.label, response, status, durationMs)
+    traffic.recordResponse(status, durationMs)
+    options.requestLog?.logResponse(port.label, response, status, durationMs)
   })
   let state: ListenerState = 'serving'
   let sinceMs = performance.now()
@@ -130,47 +138,47 @@ export function createDataPort(options: DataPortOptions): DataPort {
   }
 
   setInterval(connections.closeSlowReaders, UNREAD_CHECK_MS).unref()
-  server.on('connection', (socket: Socket) => connections.opened(socket))
+  server.on('connection', (socket: Socket) => connections.add(socket))
   if (server instanceof https.Server) trackHandshakes(server, connections)
   const serve: RequestListener = (request, response) =>
-    connections.began(request.socket, response, {
+    connections.requestStarted(request.socket, response, {
       serve: () => listener(request, response),
-      turnAway: () => answerOverload(response),
+      reject: () => answerOverload(response),
     })
   server.on('request', serve)
-  // Whoever reads the body says `100 Continue`, once nothing speaks against it; the application knows no other expectation.
+  // The application sends `100 Continue` when it starts to read the body, and rejects all other expectations.
   server.on('checkContinue', serve)
   server.on('checkExpectation', serve)
-  const refuse = (socket: Socket, error: ApiError, requestId: string): void =>
-    connections.refused(socket, () => {
-      traffic.refused(error.status)
-      options.requestLog?.refused(port.label, error, requestId)
+  const rejectInput = (socket: Socket, error: ApiError, requestId: string): void =>
+    connections.rejectInput(socket, () => {
+      traffic.recordRejection(error.status)
+      options.requestLog?.logRejection(port.label, error, requestId)
       answerRaw(socket, error, requestId)
     })
   server.on('clientError', (error: ParserError, socket) => {
-    if (socket instanceof Socket) refuse(socket, parserError(error, config.limits), randomUUID())
+    if (socket instanceof Socket) rejectInput(socket, parserError(error, config.limits), randomUUID())
     else socket.destroy()
   })
-  server.on('connect', request => refuse(request.socket, noProxy, requestIdOf(request)))
+  server.on('connect', request => rejectInput(request.socket, connectNotAllowed, requestIdOf(request)))
 
   return {
     label: port.label,
     listen: () =>
       listen(server, { host: config.host, port: port.port, reusePort }, `data port ${port.label}`, 0),
-    setState(wanted) {
-      if (wanted === state || state === 'closing') return
-      state = wanted
+    setState(newState) {
+      if (newState === state || state === 'closing') return
+      state = newState
       sinceMs = performance.now()
-      connections.closeAfterAnswer(state !== 'serving')
+      connections.closeAfterResponse(state !== 'serving')
       clearInterval(sweeper)
       if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
-      // http.Server's own close() would end idle connections at once, in the face of a request on its way.
+      // `http.Server.close()` would also end idle connections, and so lose requests that are on their way.
       if (state === 'closing') net.Server.prototype.close.call(server)
     },
-    useKeyPair(wanted) {
-      if (!(server instanceof https.Server) || isDeepStrictEqual(wanted, keyPair)) return
-      keyPair = wanted
-      server.setSecureContext({ ...secureContext(wanted), ticketKeys: options.ticketKeys })
+    useKeyPair(newKeyPair) {
+      if (!(server instanceof https.Server) || isDeepStrictEqual(newKeyPair, keyPair)) return
+      keyPair = newKeyPair
+      server.setSecureContext({ ...secureContext(newKeyPair), ticketKeys: options.ticketKeys })
     },
     report: () => ({ state, connections: connections.count(), inFlight: connections.inFlight() }),
     traffic: traffic.totals,

@@ -1,4 +1,5 @@
-// What a worker tells its supervisor of itself, again and again.
+// Sends the heartbeat of a worker to the supervisor at a fixed interval: port states, traffic, event loop lag,
+// cache, pool and memory.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Cache } from '../cache/cache.ts'
 import type { Heartbeat } from '../core/messages.ts'
@@ -12,14 +13,14 @@ export interface HeartbeatOptions {
   readonly pool: Database['pool']
   readonly downSinceMs: Database['downSinceMs']
   readonly cache: Cache
-  /** Those that come later are told of, too. */
+  /** Read at each heartbeat: ports that are added later are included. */
   readonly ports: readonly DataPort[]
-  /** The number of the supervisor's message that was appliedRevision last. */
+  /** Returns the revision of the last desired state that the worker applied; 0 before the first. */
   appliedRevision(): number
   send(heartbeat: Heartbeat): void
 }
 
-/** @returns a function that heartbeats at once, out of turn */
+/** Starts the interval. @returns a function that sends an additional heartbeat immediately */
 export function startHeartbeat({
   everyMs,
   pool,
@@ -31,7 +32,7 @@ export function startHeartbeat({
 }: HeartbeatOptions): () => void {
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
-  // What was measured is the time between two ticks of its own.
+  // The histogram contains the time between two ticks of its timer, which includes the timer's interval.
   const lagMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - LAG_RESOLUTION_MS)
   const heartbeat = (): void => {
     const databaseDownSinceMs = downSinceMs()

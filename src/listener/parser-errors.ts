@@ -1,23 +1,24 @@
-// The answers to what never gets to the application: the HTTP parser refuses it, it is not for an origin server, or there
-// is too much of it.
+// Error responses to requests that do not reach the application: invalid HTTP, CONNECT, and requests beyond the
+// limits of the data port.
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../config/config.ts'
 import { ApiError, errorBody, errorHeaders, rawError, unavailable } from '../core/api-error.ts'
 
-// Time for the client to read the answer: closing at once, with input unread, would reset the connection.
+// Time for the client to read the response. Closing a socket with unread input would reset the connection.
 const LINGER_MS = 1000
 
 export interface ParserError extends Error {
   readonly code?: string
-  /** The bytes that were being parsed; missing where the time was up. */
+  /** The bytes that were being parsed; undefined for a timeout. */
   readonly rawPacket?: Buffer
 }
 
 /**
- * Whether it was the request line that overflowed. It begins in this packet, or it ends there: a packet is smaller
- * than what the parser takes in all, so what came before it was of the same line.
+ * Returns whether the request line caused the overflow: it starts in `packet` and its target is too long, or it
+ * ends in `packet`. A packet is smaller than the parser's limit, so in the second case all bytes before `packet`
+ * belong to the request line.
  */
 function isUriTooLong(packet: Buffer | undefined, limitBytes: number): boolean {
   const text = packet?.toString('latin1') ?? ''
@@ -25,7 +26,7 @@ function isUriTooLong(packet: Buffer | undefined, limitBytes: number): boolean {
   return (target !== undefined && target.length > limitBytes) || /^\S* HTTP\/1\.[01]\r\n/.test(text)
 }
 
-/** What a client is told whose bytes the parser refused. */
+/** Returns the error response to a `clientError` event of `http.Server`. */
 export function parserError(error: ParserError, limits: Pick<Config['limits'], 'urlBytes'>): ApiError {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':
@@ -35,16 +36,18 @@ export function parserError(error: ParserError, limits: Pick<Config['limits'], '
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new ApiError('request_timeout', 'the request did not arrive in time')
     default:
-      return new ApiError('malformed_request', `this is no HTTP request: ${error.message}`)
+      return new ApiError('malformed_request', `the request is not valid HTTP: ${error.message}`)
   }
 }
 
-/** No proxy is here; RFC 9110, 15.5.6 wants to know what is. */
-export const noProxy = new ApiError('method_not_allowed', 'this is no proxy: CONNECT is not offered', {
-  headers: { Allow: 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT' },
-})
+/** The response to CONNECT. A 405 must list the allowed methods (RFC 9110, 15.5.6). */
+export const connectNotAllowed = new ApiError(
+  'method_not_allowed',
+  'CONNECT is not supported: this server is not a proxy',
+  { headers: { Allow: 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT' } },
+)
 
-/** Answers on a socket that no response object stands for, and ends the connection. */
+/** Sends an error on a socket that has no response object, and ends the connection. */
 export function answerRaw(socket: Duplex, error: ApiError, requestId: string = randomUUID()): void {
   socket.on('error', () => {})
   socket.end(rawError(error, requestId))
@@ -52,9 +55,9 @@ export function answerRaw(socket: Duplex, error: ApiError, requestId: string = r
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
-/** Tells a client to come back; what it sent is not looked at. */
+/** Responds 503 with `Retry-After`, without reading the request. */
 export function answerOverload(response: ServerResponse): void {
-  const error = unavailable(undefined, 'too many requests are in flight here, please try again')
+  const error = unavailable(undefined, 'too many requests are in flight, please try again')
   const requestId = randomUUID()
   const body = errorBody(error, requestId)
   response.statusCode = error.status

@@ -1,13 +1,14 @@
-// One line a request. It names the route, never the path or the query: those may have in them what is nobody's business.
+// The request log: one line per request. A line contains the route, but never the path or the query, because those
+// may contain personal data.
 import type { ServerResponse } from 'node:http'
 import type { ApiError } from '../core/api-error.ts'
 import { createTimestamp, type Log } from '../core/log.ts'
 import type { LineOutput } from '../core/log-output.ts'
-import { traceOf } from './trace.ts'
+import { traceOf } from './request-identity.ts'
 
 declare module 'node:http' {
   interface ServerResponse {
-    /** The pattern of the path that answers, such as `/v1/users/:id`; undefined where there is none. */
+    /** The path pattern of the matched route, such as `/v1/users/:id`; undefined if no route matches. */
     route?: string | undefined
   }
 }
@@ -19,10 +20,10 @@ function bodyBytes(response: ServerResponse): number {
 }
 
 /**
- * The lines are put together by hand, which is three times as fast as by pino: nothing in them needs an escape, for the
- * parser knows every method, and a request id that could do harm is not taken over.
- * @param log says whether there are lines, at the level `info`; they look like its own
- * @param output takes each line
+ * Creates a request log. Its lines have the format of `log`, but are concatenated here, which is three times as
+ * fast as pino. No value needs JSON escaping: the parser accepts only known methods, and request ids are checked.
+ * @param log determines whether lines are written: its level must include `info`
+ * @param output receives each line
  */
 export function createRequestLog(log: Log, output: LineOutput) {
   const now = createTimestamp()
@@ -30,10 +31,15 @@ export function createRequestLog(log: Log, output: LineOutput) {
 
   return {
     /**
-     * @param port the label
-     * @param status undefined where the client went away before its answer was sent
+     * @param port label of the data port
+     * @param status undefined if the connection ended before the response was complete
      */
-    answered(port: string, response: ServerResponse, status: number | undefined, durationMs: number): void {
+    logResponse(
+      port: string,
+      response: ServerResponse,
+      status: number | undefined,
+      durationMs: number,
+    ): void {
       if (!log.isLevelEnabled('info')) return
       const { method, headers } = response.req
       const { route } = response
@@ -50,8 +56,8 @@ export function createRequestLog(log: Log, output: LineOutput) {
       )
     },
 
-    /** What the parser has refused: there is no more to know of it. */
-    refused(port: string, { status, code }: ApiError, requestId: string): void {
+    /** Logs rejected input, which has no method and no route. */
+    logRejection(port: string, { status, code }: ApiError, requestId: string): void {
       if (!log.isLevelEnabled('info')) return
       output.write(
         `{"level":30${now()},${role},"port":"${port}","status":${status},"refused":"${code}","requestId":"${requestId}"}\n`,

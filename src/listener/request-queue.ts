@@ -1,8 +1,7 @@
-// The order in which the requests of one connection are served. A client may send the next one before the last is
-// answered: reads are then served side by side, but what may change something is served alone (RFC 9112, 9.3.2), so that
-// who deletes and then reads finds nothing.
+// Orders the pipelined requests of one connection: safe requests run concurrently, and an unsafe request runs alone
+// (RFC 9112, 9.3.2). A GET that is pipelined behind a DELETE therefore sees its effect.
 
-interface Turn {
+interface QueuedRequest {
   readonly isSafe: boolean
   readonly serve: () => void
 }
@@ -11,32 +10,32 @@ interface Turn {
 const safeMethods: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE']
 
 export function createRequestQueue() {
-  const waiting: Turn[] = []
-  let serving = 0
-  let isAlone = false
+  const queue: QueuedRequest[] = []
+  let running = 0
+  let isExclusive = false
 
-  const mayBegin = ({ isSafe }: Turn) => serving === 0 || (isSafe && !isAlone)
+  const canStart = ({ isSafe }: QueuedRequest) => running === 0 || (isSafe && !isExclusive)
 
-  function begin({ isSafe, serve }: Turn): void {
-    serving++
-    isAlone = !isSafe
+  function start({ isSafe, serve }: QueuedRequest): void {
+    running++
+    isExclusive = !isSafe
     serve()
   }
 
   return {
-    /** @param serve is called once, when it is the request's turn: that may be at once */
-    take(method: string | undefined, serve: () => void): void {
-      const turn = { isSafe: safeMethods.includes(method), serve }
-      if (waiting.length === 0 && mayBegin(turn)) begin(turn)
-      else waiting.push(turn)
+    /** @param serve is called once, immediately or when the requests before it have finished */
+    enqueue(method: string | undefined, serve: () => void): void {
+      const request = { isSafe: safeMethods.includes(method), serve }
+      if (queue.length === 0 && canStart(request)) start(request)
+      else queue.push(request)
     },
 
-    /** One that was served has its answer. */
-    ended(): void {
-      serving--
-      for (let next = waiting[0]; next !== undefined && mayBegin(next); next = waiting[0]) {
-        waiting.shift()
-        begin(next)
+    /** Marks one running request as finished and starts the requests that waited for it. */
+    requestFinished(): void {
+      running--
+      for (let next = queue[0]; next !== undefined && canStart(next); next = queue[0]) {
+        queue.shift()
+        start(next)
       }
     },
   }

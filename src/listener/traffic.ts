@@ -1,4 +1,4 @@
-// What a data port has answered, as totals that only grow.
+// Counters of the responses of one data port. They only increase.
 import { latencyBoundsMs, type TrafficTotals } from '../core/messages.ts'
 
 export function createTraffic() {
@@ -11,16 +11,16 @@ export function createTraffic() {
   }
 
   return {
-    /** @param status undefined where the client went away before its answer was sent */
-    answered(status: number | undefined, durationMs: number): void {
+    /** @param status undefined if the connection ended before the response was complete */
+    recordResponse(status: number | undefined, durationMs: number): void {
       count(status === undefined ? 'aborted' : `${Math.floor(status / 100)}xx`)
       const fits = latencyBoundsMs.findIndex(boundMs => durationMs <= boundMs)
       const bucket = fits === -1 ? latencyBoundsMs.length : fits
       latency[bucket] = (latency[bucket] ?? 0) + 1
       latencySumMs += durationMs
     },
-    /** What the parser refused was no request: it has a status, but took no time. */
-    refused(status: number): void {
+    /** Counts rejected input. It has a status but no duration, because no request was processed. */
+    recordRejection(status: number): void {
       count(`${Math.floor(status / 100)}xx`)
     },
     totals: (): TrafficTotals => ({ responses: { ...responses }, latency: [...latency], latencySumMs }),

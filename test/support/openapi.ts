@@ -2,7 +2,7 @@
 import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { ExecutionContext } from 'ava'
-import { securityHeaders } from '../../src/core/security-headers.ts'
+import { securityHeaders } from '../../src/core/response-headers.ts'
 import type { Answer } from './http.ts'
 
 interface Response {

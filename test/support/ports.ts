@@ -1,12 +1,12 @@
-// Free ports on the loopback interface, safe among test files and test runs that look for some at the same time.
+// Finds free ports on the loopback interface. Concurrent test files and test runs never get the same ones.
 import net from 'node:net'
 
-// Below the range that the kernel takes for outgoing connections.
+// Below the kernel's range of ephemeral ports.
 const firstPort = 23_000
 const blockSize = 10
 const blocks = 500
 
-/** Listens on `port`, or gives undefined where somebody else does. */
+/** Listens on `port`. @returns undefined if the port is in use */
 function listen(port: number): Promise<net.Server | undefined> {
   return new Promise(resolve => {
     const server = net.createServer()
@@ -18,9 +18,9 @@ function listen(port: number): Promise<net.Server | undefined> {
 const close = (server: net.Server): Promise<void> => new Promise(resolve => server.close(() => resolve()))
 
 /**
- * Claims nine consecutive free ports. The one before them is listened on for as long as the claim lasts:
- * that is the lock which other processes see.
- * @throws Error where no block is free
+ * Claims nine consecutive free ports. The port before them is the lock that other processes see: it is listened on
+ * until `release` is called.
+ * @throws Error if no block of ports is free
  */
 export async function claimPorts(): Promise<{ first: number; release(): Promise<void> }> {
   const start = Math.floor(Math.random() * blocks)

@@ -1,17 +1,17 @@
-// A bare connection, plain or TLS, for what no HTTP client would do: half requests, silence, pipelining.
+// A raw TCP or TLS connection for what HTTP clients do not offer: partial or invalid requests, pauses, pipelining.
 import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
 
 export interface RawOptions {
   tls?: boolean
-  /** Of an earlier connection, to resume its TLS session. */
+  /** The TLS session of an earlier connection, to resume it. */
   session?: Buffer
 }
 
 export type Raw = Awaited<ReturnType<typeof connect>>
 
-/** Connects to `port` on the loopback interface; a certificate is not verified. */
+/** Connects to `port` on the loopback interface. Certificates are not verified. */
 export async function connect(port: number, options: RawOptions = {}) {
   const socket = options.tls
     ? tls.connect({
@@ -22,7 +22,7 @@ export async function connect(port: number, options: RawOptions = {}) {
       })
     : net.connect(port, '127.0.0.1')
   let text = ''
-  // A reset says as much as an end; what came before it counts.
+  // A reset counts as the end of the connection. The text received before it stays available.
   socket.on('error', () => {})
   socket.setEncoding('utf8').on('data', chunk => (text += chunk))
   const closed = new Promise<void>(resolve => socket.once('close', () => resolve()))
@@ -30,27 +30,30 @@ export async function connect(port: number, options: RawOptions = {}) {
 
   return {
     socket,
-    /** Resolves when the server has hung up. */
+    /** Resolves when the connection is closed. */
     closed,
     isClosed: () => socket.closed || socket.readableEnded,
     write: (part: string) => void socket.write(part),
-    /** All that came so far. */
+    /** Returns the text received so far that `answer` has not consumed. */
     text: () => text,
-    /** Waits until what came matches; throws where the server hangs up before. */
+    /** Waits until the received text matches. @throws Error if the server closes the connection before */
     async until(pattern: RegExp): Promise<string> {
       while (!pattern.test(text)) {
-        if (socket.closed) throw new Error(`the server hung up before ${pattern}: ${JSON.stringify(text)}`)
+        if (socket.closed)
+          throw new Error(`the server closed the connection before ${pattern}: ${JSON.stringify(text)}`)
         await Promise.race([once(socket, 'data'), closed])
       }
       return text
     },
-    /** Waits for the next response, and takes it from what came. */
+    /** Waits for the next response, and removes it from the received text. @throws Error as `until` */
     async answer(): Promise<string> {
       const pattern = /\r\n\r\n/
-      while (!pattern.test(text)) await Promise.race([once(socket, 'data'), closed.then(() => fail(text))])
+      while (!pattern.test(text))
+        await Promise.race([once(socket, 'data'), closed.then(() => failClosed(text))])
       const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
       const end = text.indexOf('\r\n\r\n') + 4 + length
-      while (text.length < end) await Promise.race([once(socket, 'data'), closed.then(() => fail(text))])
+      while (text.length < end)
+        await Promise.race([once(socket, 'data'), closed.then(() => failClosed(text))])
       const answer = text.slice(0, end)
       text = text.slice(end)
       return answer
@@ -58,6 +61,6 @@ export async function connect(port: number, options: RawOptions = {}) {
   }
 }
 
-function fail(text: string): never {
-  throw new Error(`the server hung up after ${JSON.stringify(text)}`)
+function failClosed(text: string): never {
+  throw new Error(`the server closed the connection after ${JSON.stringify(text)}`)
 }

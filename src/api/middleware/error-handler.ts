@@ -3,7 +3,7 @@ import type { Context, Middleware } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import { reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
-import { traceOf } from '../../listener/trace.ts'
+import { traceOf } from '../../listener/request-identity.ts'
 import { respondFailure } from '../respond.ts'
 
 function toApiError(thrown: unknown): ApiError {

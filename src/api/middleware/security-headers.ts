@@ -1,6 +1,6 @@
 // Sets the security headers on every response.
 import type { Middleware } from 'koa'
-import { securityHeaders as headers } from '../../core/security-headers.ts'
+import { securityHeaders as headers } from '../../core/response-headers.ts'
 
 const entries = Object.entries(headers)
 

@@ -1,7 +1,7 @@
 // The OpenAPI 3.1 document: every route, with what is said of it, and the schemas of every resource.
 import type { Config } from '../../config/config.ts'
 import { MAX_FAULTS } from '../../core/api-error.ts'
-import { securityHeaders } from '../../core/security-headers.ts'
+import { securityHeaders } from '../../core/response-headers.ts'
 import type { Resource } from '../../model/resource.ts'
 import { capital } from './json-schema.ts'
 import { requestIdParameter } from './parameters.ts'

@@ -1,6 +1,6 @@
 // The parameters as the document describes them.
 import type { Config } from '../../config/config.ts'
-import { saneToken } from '../../listener/request-id.ts'
+import { requestIdPattern } from '../../listener/request-identity.ts'
 import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
 import { unpagedRecords } from '../requests/query.ts'
 import { saneKey } from '../resources/with-idempotency.ts'
@@ -60,7 +60,7 @@ export const requestIdParameter: Parameter = {
   in: 'header',
   description:
     'Comes back in the response and stands in the log; one is made where none, or no sane one, is sent.',
-  schema: { type: 'string', pattern: saneToken.source, examples: ['order-4711'] },
+  schema: { type: 'string', pattern: requestIdPattern.source, examples: ['order-4711'] },
 }
 
 const etags = { type: 'string', examples: ['"1a"'] }

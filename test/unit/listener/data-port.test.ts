@@ -1,4 +1,4 @@
-// One listener through real sockets: how it drains, closes and refuses, plain and over TLS.
+// A data port over real sockets, HTTP and HTTPS: draining, closing, invalid input, pipelining, certificates.
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import tls from 'node:tls'
@@ -13,7 +13,7 @@ const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const post = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n'
 const idleMs = 300
 const deadlineMs = 1500
-/** Longer than a test may take: what it would end is ended by something else, or not at all. */
+/** Longer than the timeout of a test: this limit never takes effect. */
 const never = 600_000
 
 const limits = {
@@ -37,7 +37,7 @@ async function makeKeyPair(name: string): Promise<KeyPair> {
 }
 const keyPair = await makeKeyPair('one.test')
 
-/** Answers when the body is there, as the application does. */
+/** Responds after the body has arrived, as the application does. */
 const echo: RequestListener = (request, response) => {
   request.resume().on('end', () => answer(response))
 }
@@ -101,20 +101,20 @@ const report = (state: PortReport['state'], connections: number, inFlight: numbe
   inFlight,
 })
 
-/** How long `wait` takes. */
+/** Returns how many milliseconds `wait` takes. */
 async function timed(wait: Promise<unknown>): Promise<number> {
   const startMs = performance.now()
   await wait
   return performance.now() - startMs
 }
 
-/** Timers may be some ms early. */
-function atLeast(t: ExecutionContext, value: number, least: number): void {
-  t.true(value >= least - 5, `${value} is less than ${least}`)
+/** Allows 5 ms, because timers may fire early. */
+function atLeast(t: ExecutionContext, value: number, minimum: number): void {
+  t.true(value >= minimum - 5, `${value} is less than ${minimum}`)
 }
 
 for (const protocol of ['http', 'https'] as const) {
-  test(`${protocol}: serving, connections are kept and counted`, async t => {
+  test(`${protocol}: serving: connections are kept alive and counted`, async t => {
     const { port, open } = await start(t, { protocol })
     const client = await open()
     for (let request = 0; request < 3; request++) {
@@ -131,7 +131,7 @@ for (const protocol of ['http', 'https'] as const) {
     await until(() => port.report().connections === 0)
   })
 
-  test(`${protocol}: draining, it serves on, one answer a connection, also to a request begun before`, async t => {
+  test(`${protocol}: drain: requests are served, and each response, also to an earlier request, closes its connection`, async t => {
     const { port, open } = await start(t, { protocol })
     const before = await open()
     before.write(post)
@@ -152,7 +152,7 @@ for (const protocol of ['http', 'https'] as const) {
     t.regex(await afterwards.answer(), /Connection: keep-alive/)
   })
 
-  test(`${protocol}: draining, idle connections are let go after a quiet time, used or not`, async t => {
+  test(`${protocol}: drain: idle connections close after idleMs, used or not`, async t => {
     const { port, open } = await start(t, { protocol, drain: { deadlineMs: never } })
     const used = await open()
     used.write(get)
@@ -164,7 +164,7 @@ for (const protocol of ['http', 'https'] as const) {
     atLeast(t, quietMs, idleMs)
   })
 
-  test(`${protocol}: what is under way is cut at the deadline, not before`, async t => {
+  test(`${protocol}: drain: incomplete requests are cut off at deadlineMs, not before`, async t => {
     const { port, open } = await start(t, { protocol, drain: { idleMs: never } })
     const halfBody = await open()
     halfBody.write(`${post}bo`)
@@ -176,7 +176,7 @@ for (const protocol of ['http', 'https'] as const) {
     for (const ms of cutMs) atLeast(t, ms, deadlineMs)
   })
 
-  test(`${protocol}: half a request ends with its answer, however long the head took`, async t => {
+  test(`${protocol}: drain: a partially received request head is not idle and gets its response`, async t => {
     const { port, open } = await start(t, { protocol })
     const client = await open()
     client.write('GET / HT')
@@ -188,7 +188,7 @@ for (const protocol of ['http', 'https'] as const) {
     t.regex(await client.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
   })
 
-  test(`${protocol}: closing, nobody new comes in, and whoever is there is served`, async t => {
+  test(`${protocol}: closing: new connections are refused, and existing connections are served`, async t => {
     const { port, open } = await start(t, { protocol, drain: { idleMs: never, deadlineMs: never } })
     const idle = await open()
     idle.write(get)
@@ -203,20 +203,20 @@ for (const protocol of ['http', 'https'] as const) {
     await until(() => port.report().connections === 1)
     t.deepEqual(port.report(), report('closing', 1, 1))
     port.setState('serving')
-    t.is(port.report().state, 'closing', 'there is no way back')
+    t.is(port.report().state, 'closing', 'closing is final')
     busy.write('body')
     t.regex(await busy.answer(), /Connection: close/)
     await port.closed
     t.deepEqual(port.report(), report('closing', 0, 0))
   })
 
-  test(`${protocol}: closing without connections is done at once`, async t => {
+  test(`${protocol}: closing: without connections it completes immediately`, async t => {
     const { port } = await start(t, { protocol, drain: { idleMs: never, deadlineMs: never } })
     port.setState('closing')
     await t.notThrowsAsync(port.closed)
   })
 
-  test(`${protocol}: a client that resets is no trouble`, async t => {
+  test(`${protocol}: a connection reset leaves no connection and no request in flight`, async t => {
     const { port, open } = await start(t, { protocol })
     for (const part of ['', 'GET', get, `${post}b`]) {
       const client = await open()
@@ -229,7 +229,7 @@ for (const protocol of ['http', 'https'] as const) {
     }
   })
 
-  test(`${protocol}: what the parser refuses is answered in JSON`, async t => {
+  test(`${protocol}: parser errors and CONNECT get a JSON response`, async t => {
     const { open } = await start(t, { protocol })
     const a = (count: number) => 'a'.repeat(count)
     const refused: [string, number, string][] = [
@@ -239,7 +239,7 @@ for (const protocol of ['http', 'https'] as const) {
       [`${post.replace('4', '4\r\nTransfer-Encoding: chunked')}`, 400, 'malformed_request'],
       ['POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n', 400, 'malformed_request'],
       [`GET / HTTP/1.1\r\nHost: a\r\nX: ${a(120_000)}\r\n\r\n`, 431, 'headers_too_large'],
-      // A TLS record is too small to show where the overflow began.
+      // A TLS record is too small to show where the overflow started.
       [
         `GET /${a(120_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
         ...(protocol === 'http' ? ([414, 'uri_too_long'] as const) : ([431, 'headers_too_large'] as const)),
@@ -256,7 +256,7 @@ for (const protocol of ['http', 'https'] as const) {
     }
   })
 
-  test(`${protocol}: a request that does not arrive in time is answered 408`, async t => {
+  test(`${protocol}: timeout: an incomplete request gets 408`, async t => {
     const { open } = await start(t, { protocol, timeouts: { headersMs: 2000, requestMs: 3000 } })
     for (const part of ['GET / HTTP/1.1\r\nHost', `${post}bo`]) {
       const client = await open()
@@ -267,7 +267,7 @@ for (const protocol of ['http', 'https'] as const) {
   })
 }
 
-test('a bare TCP connection to an https port is counted and let go', async t => {
+test('https: drain: a TCP connection without a TLS handshake is counted and closes after idleMs', async t => {
   const { port, open } = await start(t, { protocol: 'https', drain: { deadlineMs: never } })
   const client = await open({})
   await until(() => port.report().connections === 1)
@@ -275,7 +275,7 @@ test('a bare TCP connection to an https port is counted and let go', async t => 
   atLeast(t, await timed(client.closed), idleMs)
 })
 
-test('pipelined requests are all answered, also those behind the beginning of a drain', async t => {
+test('drain: pipelined requests that were received before it are all served', async t => {
   const waiting: ServerResponse[] = []
   const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
   const client = await open()
@@ -288,7 +288,7 @@ test('pipelined requests are all answered, also those behind the beginning of a 
   t.is(client.text().match(/200 OK/g)?.length, 2)
 })
 
-test('draining: requests that come together are all answered, and the last answer ends the connection', async t => {
+test('drain: pipelined requests are all served, and only the last response closes the connection', async t => {
   const { port, open } = await start(t, {
     listener: (_request, response) => setImmediate(() => answer(response)),
   })
@@ -300,7 +300,7 @@ test('draining: requests that come together are all answered, and the last answe
   await client.closed
 })
 
-test('draining: what follows the answer that ends the connection is not served', async t => {
+test('drain: requests behind a response with Connection: close are not served', async t => {
   const served: string[] = []
   const listener: RequestListener = ({ method = '' }, response) => {
     served.push(method)
@@ -315,7 +315,7 @@ test('draining: what follows the answer that ends the connection is not served',
   t.regex(client.text(), /Connection: close\r\n\r\nok$/)
 })
 
-test('what may change something is served alone, and reads side by side', async t => {
+test('pipelining: reads run concurrently, and a write runs alone', async t => {
   const waiting: ServerResponse[] = []
   const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
   const client = await open()
@@ -329,11 +329,11 @@ test('what may change something is served alone, and reads side by side', async 
   t.is(answerAll(), 2)
 })
 
-// What is sent behind a request that is still being served, and what comes after the answer to that one.
-const behind: [string, string, RegExp][] = [
+// Input behind a request in flight, and the response to that input.
+const rejectedInputs: [string, string, RegExp][] = [
   ['garbage', 'garbage\r\n\r\n', /^HTTP\/1.1 400 .*"malformed_request"/s],
   [
-    'a length that is none',
+    'an invalid Content-Length',
     'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n',
     /^HTTP\/1.1 400 .*"malformed_request"/s,
   ],
@@ -343,8 +343,8 @@ const behind: [string, string, RegExp][] = [
     /^HTTP\/1.1 405 .*Request-Id: mine\r\n.*Allow: DELETE, GET, .*"method_not_allowed"/s,
   ],
 ]
-for (const [title, bytes, expected] of behind)
-  test(`${title} behind a request is answered behind its answer`, async t => {
+for (const [title, bytes, expected] of rejectedInputs)
+  test(`pipelining: ${title} behind a request gets its error after the response to that request`, async t => {
     const { open } = await start(t, {
       listener: (_request, response) => setImmediate(() => answer(response)),
     })
@@ -356,10 +356,10 @@ for (const [title, bytes, expected] of behind)
   })
 
 for (const [title, last] of [
-  ['says that it is the last', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
-  ['is of HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n'],
+  ['says Connection: close', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
+  ['uses HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n'],
 ])
-  test(`what is behind a request that ${title} is not looked at`, async t => {
+  test(`pipelining: requests behind a request that ${title} are ignored`, async t => {
     let served = 0
     const { open } = await start(t, {
       listener(_request, response) {
@@ -375,7 +375,7 @@ for (const [title, last] of [
     t.is(served, 2)
   })
 
-test('no answer is written into another one', async t => {
+test('an error response is never written into an incomplete response', async t => {
   const { open } = await start(t, {
     listener(_request: IncomingMessage, response) {
       response.writeHead(200, { 'Content-Length': 10 }).write('half')
@@ -389,7 +389,7 @@ test('no answer is written into another one', async t => {
   t.regex(client.text(), /half$/)
 })
 
-test('a body that nobody reads does not hang the connection', async t => {
+test('keep-alive: an unread request body does not block the next request', async t => {
   const { open } = await start(t, { listener: (_request, response) => answer(response) })
   const client = await open()
   client.write(`${post}body${get}`)
@@ -397,7 +397,7 @@ test('a body that nobody reads does not hang the connection', async t => {
   t.regex(await client.answer(), /200 OK/)
 })
 
-test('a new certificate is for new connections; those that are open stay', async t => {
+test('certificate: a new one applies to new connections, and open connections stay open', async t => {
   const { port, number, open } = await start(t, { protocol: 'https' })
   const nameOf = ({ socket }: Awaited<ReturnType<typeof open>>) =>
     socket instanceof tls.TLSSocket ? socket.getPeerCertificate().subject.CN : undefined
@@ -412,7 +412,7 @@ test('a new certificate is for new connections; those that are open stay', async
   )
 })
 
-test('a TLS session is resumed by another worker, also with a new certificate', async t => {
+test('TLS session: another worker resumes it, even with a new certificate', async t => {
   const [one, other] = [await start(t, { protocol: 'https' }), await start(t, { protocol: 'https' })]
   other.port.useKeyPair(await makeKeyPair('two.test'))
   const first = await one.open()
@@ -421,7 +421,7 @@ test('a TLS session is resumed by another worker, also with a new certificate', 
   t.true(second.socket instanceof tls.TLSSocket && second.socket.isSessionReused())
 })
 
-test('a port that is taken is named, with the reason', async t => {
+test('listen: the error of a port in use names the port and the reason', async t => {
   const { number } = await start(t)
   const port = createDataPort({
     port: { label: 'data', port: number, protocol: 'http' },

@@ -1,4 +1,4 @@
-// One listener and more clients than it takes: everything that they could make it hold is bounded.
+// The limits of one data port: connections, requests in flight and unread bytes.
 import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type ExecutionContext } from 'ava'
@@ -56,41 +56,41 @@ async function start(t: ExecutionContext, listener: RequestListener) {
 
 const ok: RequestListener = (_request, response) => void response.setHeader('Content-Length', 2).end('ok')
 
-test('with no connection left a newcomer takes the place of the one that has been quiet for longest', async t => {
+test('connection limit: a new connection replaces the one that has been idle for longest', async t => {
   const { port, open } = await start(t, ok)
   const [first, second, third] = [await open(), await open(), await open()]
   for (const client of [second, third, first]) {
     client.write(get)
     await client.answer()
   }
-  const newcomer = await open()
+  const added = await open()
   await second.closed
-  newcomer.write(get)
-  t.regex(await newcomer.answer(), /^HTTP\/1.1 200/)
+  added.write(get)
+  t.regex(await added.answer(), /^HTTP\/1.1 200/)
   t.is(port.report().connections, limits.connections)
   t.deepEqual([first.isClosed(), third.isClosed()], [false, false])
 })
 
-test('where all connections are busy it is the newcomer who has to go', async t => {
+test('connection limit: if all connections are busy, the new one is closed', async t => {
   const waiting: ServerResponse[] = []
   const { open } = await start(t, (_request, response) => void waiting.push(response))
   const clients = [await open(), await open(), await open()]
   for (const client of clients) client.write(get)
   while (waiting.length < clients.length) await new Promise(setImmediate)
-  const newcomer = await open()
-  await newcomer.closed
+  const added = await open()
+  await added.closed
   for (const response of waiting) response.setHeader('Content-Length', 2).end('ok')
   for (const client of clients) t.regex(await client.answer(), /^HTTP\/1.1 200/)
 })
 
-test('what is pipelined beyond the limit is told to come back, after the answers that are due before', async t => {
+test('pipelining limit: requests beyond it get 503 with Retry-After, after the responses before them', async t => {
   const waiting: ServerResponse[] = []
   const { port, open } = await start(t, (_request, response) => void waiting.push(response))
   const client = await open()
   client.write(get.repeat(limits.pipelined + 2))
   while (port.report().inFlight < limits.pipelined) await new Promise(setImmediate)
   t.is(waiting.length, limits.pipelined)
-  // Who is turned away takes nobody's place.
+  // Rejected requests do not count towards the limit of all requests in flight.
   const other = await open()
   other.write(get)
   while (port.report().inFlight < limits.pipelined + 3) await new Promise(setImmediate)
@@ -109,7 +109,7 @@ test('what is pipelined beyond the limit is told to come back, after the answers
   t.regex(await client.answer(), /^HTTP\/1.1 200/)
 })
 
-test('what was in flight on a connection that is gone is not in flight any more', async t => {
+test('in-flight count: a closed connection no longer counts', async t => {
   const waiting: ServerResponse[] = []
   const { port, open } = await start(t, (_request, response) => void waiting.push(response))
   for (let round = 1; round <= 3; round++) {
@@ -124,7 +124,7 @@ test('what was in flight on a connection that is gone is not in flight any more'
   t.is(port.report().inFlight, 0)
 })
 
-test('who takes no answers is cut before they fill the memory, whoever holds most first', async t => {
+test('unread bytes limit: the connection with the most unread bytes is closed first', async t => {
   const sizes = [20_000_000, 7_000_000]
   const responses: ServerResponse[] = []
   const { open } = await start(t, (_request, response) => {
@@ -138,7 +138,7 @@ test('who takes no answers is cut before they fill the memory, whoever holds mos
     while (responses.length === before) await new Promise(setImmediate)
   }
   const [first] = responses
-  if (first === undefined) throw new Error('nobody was served')
+  if (first === undefined) throw new Error('no request was served')
   await once(first, 'close')
   greedy.socket.resume()
   await greedy.closed

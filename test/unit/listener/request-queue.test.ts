@@ -1,38 +1,38 @@
-// Whose turn it is on one connection.
+// The order in which the requests of one connection run.
 import test from 'ava'
 import fc from 'fast-check'
 import { createRequestQueue } from '../../../src/listener/request-queue.ts'
 
 const isSafe = (method: string | undefined) => method === 'GET' || method === 'HEAD'
 
-test('any requests, answered in any order: each is served once, in its turn, and nothing beside what is unsafe', t => {
-  // A number says which of those that are being served gets its answer; a method is a new request.
+test('request queue: each request runs once, in order, and an unsafe request runs alone', t => {
+  // A method adds a request. A number selects the running request that finishes.
   const events = fc.array(fc.oneof(fc.constantFrom('GET', 'HEAD', 'POST', 'DELETE'), fc.nat(5)))
   const property = fc.property(events, plan => {
-    const turns = createRequestQueue()
+    const queue = createRequestQueue()
     const methods: string[] = []
-    const served: number[] = []
-    const serving: number[] = []
-    const end = (which: number) => {
-      serving.splice(which, 1)
-      turns.ended()
+    const started: number[] = []
+    const running: number[] = []
+    const finish = (index: number) => {
+      running.splice(index, 1)
+      queue.requestFinished()
     }
     for (const event of plan) {
       if (typeof event === 'string') {
         const number = methods.push(event) - 1
-        turns.take(event, () => {
-          served.push(number)
-          serving.push(number)
+        queue.enqueue(event, () => {
+          started.push(number)
+          running.push(number)
         })
-      } else if (serving.length > 0) end(event % serving.length)
-      t.true(serving.length <= 1 || serving.every(number => isSafe(methods[number])))
-      // Nobody waits without a reason.
-      const next = methods[served.length]
+      } else if (running.length > 0) finish(event % running.length)
+      t.true(running.length <= 1 || running.every(number => isSafe(methods[number])))
+      // A request is queued only if it may not run yet.
+      const next = methods[started.length]
       if (next !== undefined)
-        t.false(serving.length === 0 || (isSafe(next) && serving.every(number => isSafe(methods[number]))))
+        t.false(running.length === 0 || (isSafe(next) && running.every(number => isSafe(methods[number]))))
     }
-    while (serving.length > 0) end(0)
-    t.deepEqual(served, [...methods.keys()])
+    while (running.length > 0) finish(0)
+    t.deepEqual(started, [...methods.keys()])
   })
   fc.assert(property)
 })

@@ -40,7 +40,7 @@ test('any workers, heartbeats and deaths: the totals are what was answered and t
     for (const { worker: at, kind, status, durationMs } of events) {
       const worker = workers[at] ?? fresh()
       if (kind === 'answer') {
-        worker.traffic.answered(status, durationMs)
+        worker.traffic.recordResponse(status, durationMs)
         worker.answered++
       } else if (kind === 'heartbeat') {
         const heartbeat = heartbeatOf(worker.traffic, worker.answered)
@@ -61,9 +61,9 @@ test('any workers, heartbeats and deaths: the totals are what was answered and t
 
 test('a percentile lies in its bucket', t => {
   const traffic = createTraffic()
-  for (let at = 0; at < 98; at++) traffic.answered(200, 4)
-  traffic.answered(200, 80)
-  traffic.answered(undefined, 60_000)
+  for (let at = 0; at < 98; at++) traffic.recordResponse(200, 4)
+  traffic.recordResponse(200, 80)
+  traffic.recordResponse(undefined, 60_000)
   const { latency, responses } = traffic.totals()
   t.like(responses, { '2xx': 99, aborted: 1 })
   const [half, most, all] = [0.5, 0.985, 1].map(share => percentileMs(latency, share))

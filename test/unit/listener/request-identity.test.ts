@@ -1,19 +1,19 @@
-// The header traceparent: what is valid is passed on, what is not is ignored.
+// The trace context in the traceparent header: valid values are parsed, invalid ones are ignored.
 import test from 'ava'
 import fc from 'fast-check'
-import { traceOf } from '../../../src/listener/trace.ts'
+import { traceOf } from '../../../src/listener/request-identity.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parentId = '00f067aa0ba902b7'
 const of = (traceparent: string) => traceOf({ traceparent })
 
-test('a valid one, also of a later version', t => {
+test('traceparent: a valid header of version 00 or a later version is parsed', t => {
   t.deepEqual(of(`00-${traceId}-${parentId}-01`), { traceId, parentId })
   t.deepEqual(of(`cc-${traceId}-${parentId}-01-what-the-future-holds`), { traceId, parentId })
   t.deepEqual(of(`cc-${traceId}-${parentId}-01`), { traceId, parentId })
 })
 
-test('an invalid one is ignored', t => {
+test('traceparent: a missing or invalid header is ignored', t => {
   t.is(traceOf({}), undefined)
   for (const invalid of [
     '',
@@ -30,7 +30,7 @@ test('an invalid one is ignored', t => {
     t.is(of(invalid), undefined, invalid)
 })
 
-test('any two ids are read as they are, and not at all once one character is wrong', t => {
+test('traceparent: any two ids are parsed unchanged, and one wrong character invalidates the header', t => {
   const hex = (length: number) =>
     fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: length, maxLength: length })
   fc.assert(
