@@ -1,7 +1,7 @@
 // What the handlers of the document itself and of the page that shows it do: the operations under their names.
 import { ApiError } from '../../core/api-error.ts'
 import { parseNoQuery } from '../requests/query.ts'
-import { queryFailures } from './failures.ts'
+import { queryFailures } from './examples.ts'
 import { object } from './json-schema.ts'
 import { ifNoneMatch } from './parameters.ts'
 import { failures, json, type Operation, read } from './responses.ts'

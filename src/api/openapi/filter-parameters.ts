@@ -2,7 +2,7 @@
 import { MAX_ID, type Resource } from '../../model/resource.ts'
 import { filterNames } from '../requests/filters.ts'
 import type { Schema } from './json-schema.ts'
-import { inQuery, listInQuery, type Parameter } from './parameter.ts'
+import { inQuery, listInQuery, type Parameter } from './parameters.ts'
 
 interface Operator {
   readonly describe: (what: string) => string

@@ -1,12 +1,35 @@
-// The parameters as the document describes them.
+// The parameters as the document describes them, but for filters.
 import type { Config } from '../../config/config.ts'
 import { requestIdPattern } from '../../listener/request-identity.ts'
 import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
 import { unpagedRecords } from '../requests/query.ts'
 import { saneKey } from '../resources/with-idempotency.ts'
-import { filterParameters } from './filter-parameters.ts'
 import { idSchema, type Schema } from './json-schema.ts'
-import { inQuery, listInQuery, type Parameter } from './parameter.ts'
+
+export interface Parameter {
+  readonly name: string
+  readonly in: 'query' | 'path' | 'header'
+  readonly [keyword: string]: unknown
+}
+
+export const inQuery = (name: string, description: string, schema: Schema): Parameter => ({
+  name,
+  in: 'query',
+  description,
+  schema,
+})
+
+/** Values that stand in one parameter, between commas. */
+export const listInQuery = (
+  name: string,
+  description: string,
+  items: Schema,
+  example: unknown[],
+): Parameter => ({
+  ...inQuery(name, description, { type: 'array', items, examples: [example] }),
+  style: 'form',
+  explode: false,
+})
 
 const integer = (minimum: number, maximum: number, byDefault: number | undefined): Schema => ({
   type: 'integer',
@@ -32,13 +55,12 @@ export function includeParameters({ singular, relation }: Resource): Parameter[]
   return [listInQuery('include', description, { type: 'string', enum: [relation.name] }, [relation.name])]
 }
 
-/** Every parameter of a collection. */
-export function listParameters(resource: Resource, limits: Config['limits']): Parameter[] {
+/** Every parameter of a collection, but for its filters. */
+export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
   const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
   const description =
     'By code point, `-` for descending; missing values first when ascending. Ties by ascending id.'
   return [
-    ...filterParameters(resource),
     listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
     ...includeParameters(resource),
     ...pagingParameters(limits, unpagedRecords(limits)),

@@ -5,7 +5,7 @@ import type { Config } from '../../config/config.ts'
 import { ApiError, type ErrorCode, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { object, ref, type Schema } from './json-schema.ts'
-import type { Parameter } from './parameter.ts'
+import type { Parameter } from './parameters.ts'
 
 type Response = Readonly<Record<string, unknown>>
 type Responses = Readonly<Record<string, Response>>

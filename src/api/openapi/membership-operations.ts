@@ -5,8 +5,17 @@ import type { Relation, Resource } from '../../model/resource.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { notFound } from '../resources/handler.ts'
-import * as examples from './examples.ts'
-import { batchFailures, keyFailures, queryFailures, referenceFailures } from './failures.ts'
+import {
+  additionsExample,
+  batchFailures,
+  keyFailures,
+  pageExample,
+  queryFailures,
+  recordExample,
+  referenceExample,
+  referenceFailures,
+  removedExample,
+} from './examples.ts'
 import { capital, oneOf, ref } from './json-schema.ts'
 import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, pagingParameters } from './parameters.ts'
 import { failures, json, type Operation, read, success } from './responses.ts'
@@ -22,7 +31,7 @@ export function describeMemberships(resource: Resource, relation: Relation, limi
 
   const parsePaging = (search: string) => parsePagingQuery(search, limits.membershipsPerUser, limits)
   const tooMany = `records_per_page=${limits.recordsPerPage + 1}`
-  const page = examples.page(to, `/v1/${resource.plural}/1/${name}`, limits.membershipsPerUser)
+  const page = pageExample(to, `/v1/${resource.plural}/1/${name}`, limits.membershipsPerUser)
 
   const list: Operation = {
     operationId: `list${capital(one)}${capital(name)}`,
@@ -45,16 +54,16 @@ export function describeMemberships(resource: Resource, relation: Relation, limi
     requestBody: {
       required: true,
       content: json(oneOf(`${capital(other)}Reference`, `${capital(other)}References`), {
-        [`One ${other}`]: examples.reference,
-        'A batch': { [name]: [examples.reference] },
+        [`One ${other}`]: referenceExample,
+        'A batch': { [name]: [referenceExample] },
       }),
     },
     responses: {
       ...success(
         `The ${other}, or one entry for each of the batch.`,
         json(oneOf(capital(other), `Added${capital(name)}`), {
-          [`One ${other}`]: examples.record(to),
-          'A batch': examples.additions(relation),
+          [`One ${other}`]: recordExample(to),
+          'A batch': additionsExample(relation),
         }),
         'Idempotent-Replayed',
       ),
@@ -79,7 +88,7 @@ export function describeMemberships(resource: Resource, relation: Relation, limi
     responses: {
       ...success(
         'It is no member any more.',
-        json(ref('Removed'), { Removed: examples.removed(`${one} 1 removed from ${other} 1`) }),
+        json(ref('Removed'), { Removed: removedExample(`${one} 1 removed from ${other} 1`) }),
       ),
       ...failures([
         ...noQuery,
