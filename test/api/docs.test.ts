@@ -1,4 +1,4 @@
-// The page at /v1/docs in a real browser: read, searched, tried out, under its policy.
+// The documentation page at /v1/docs in a real browser: contents, search, requests, layout and Content-Security-Policy.
 import test, { type ExecutionContext } from 'ava'
 import { startBrowser } from '../support/browser.ts'
 import { createClient } from '../support/http.ts'
@@ -24,7 +24,7 @@ async function openDocs(t: ExecutionContext, url = service.url) {
     problems,
     operations: () => page.locator('.opblock .opblock-summary-description').allTextContents(),
 
-    /** Opens an operation, fills its fields in, sends it; gives the answer as it is shown. */
+    /** Opens an operation, fills in its fields and sends the request. Returns the text of the displayed response. */
     async tryOut(id: string, fields: Record<string, string> = {}): Promise<string | null> {
       const operation = page.locator(`#operations-Users-${id}`)
       await operation.locator('.opblock-summary-control').click()
@@ -40,11 +40,11 @@ async function openDocs(t: ExecutionContext, url = service.url) {
 }
 
 for (const protocol of ['http', 'https'] as const)
-  test(`it lists every operation, and tries them out, over ${protocol}`, async t => {
+  test(`page: lists the operations and sends requests, over ${protocol}`, async t => {
     const url = protocol === 'http' ? service.url : service.httpsUrl
     const { problems, operations, tryOut } = await openDocs(t, url)
     const shown = await operations()
-    for (const summary of ['List users', 'Take one group from one user', 'Get this document'])
+    for (const summary of ['List users', 'Remove a user from a group', 'Get the OpenAPI document'])
       t.true(shown.includes(summary), summary)
 
     const id = await client.create('/v1/users', { first_name: protocol, last_name: 'Lovelace' })
@@ -55,52 +55,52 @@ for (const protocol of ['http', 'https'] as const)
     t.deepEqual(problems, [])
   })
 
-test('a body is filled in as the example says, and stored', async t => {
+test('page: the example body is prefilled and can be sent', async t => {
   const { problems, tryOut } = await openDocs(t)
   const answer = await tryOut('createUser', { 'Request-Id': 'tried-out' })
   t.regex(`${answer}`, /^200.*"first_name": "Ada".*location: \/v1\/users\/\d+.*request-id: tried-out/s)
   t.deepEqual(problems, [])
 })
 
-test('a search keeps what has the phrase in anything that is said of it', async t => {
+test('search: keeps the operations with the phrase in their path or description', async t => {
   const { page, problems, operations, tryOut } = await openDocs(t)
   await tryOut('listUsers')
   const search = page.getByLabel('Search')
   await search.fill('INVALID_BATCH')
   await page.getByText('List users').waitFor({ state: 'detached' })
   t.deepEqual(await operations(), [
-    'Create one user or many',
-    'Add groups to one user',
-    'Create one group or many',
+    'Create a user or a batch of users',
+    'Add a user to groups',
+    'Create a group or a batch of groups',
   ])
   await search.fill('membership_not')
-  await page.getByText('Create one user').waitFor({ state: 'detached' })
-  t.deepEqual(await operations(), ['Take one group from one user'])
+  await page.getByText('Create a user').waitFor({ state: 'detached' })
+  t.deepEqual(await operations(), ['Remove a user from a group'])
   t.deepEqual(problems, [])
 })
 
-test('a search without a hit says so, and is cleared by a button or by Escape', async t => {
+test('search: without results shows a message; a button or Escape clears it', async t => {
   const { page, problems } = await openDocs(t)
   const search = page.getByLabel('Search')
-  const nothing = page.getByRole('status').filter({ hasText: "Nothing found for 'zzz'." })
+  const message = page.getByRole('status').filter({ hasText: "Nothing found for 'zzz'." })
   await search.fill('zzz')
-  await nothing.getByRole('button', { name: 'Clear the search' }).click()
+  await message.getByRole('button', { name: 'Clear the search' }).click()
   await page.getByText('List users').waitFor()
   t.is(await search.inputValue(), '')
 
   await search.fill('zzz')
-  await nothing.waitFor()
+  await message.waitFor()
   await search.press('Escape')
   await page.getByText('List users').waitFor()
   t.deepEqual(problems, [])
 })
 
-test('an operation is read first, with an example of its parameters that is not sent', async t => {
+test('page: an operation opens for reading; the examples of its parameters are shown but not sent', async t => {
   const { page, problems } = await openDocs(t)
   const operation = page.locator('#operations-Users-createUser')
   await operation.locator('.opblock-summary-control').click()
-  await operation.getByText('Such as order-4711.').waitFor()
-  await operation.getByText('Such as 8e03978e-40d5-43e8-bc93-6894a57f9324.').waitFor()
+  await operation.getByText('For example, order-4711.').waitFor()
+  await operation.getByText('For example, 8e03978e-40d5-43e8-bc93-6894a57f9324.').waitFor()
   t.is(await operation.getByRole('button', { name: 'Execute' }).count(), 0)
   await operation.getByRole('button', { name: 'Try it out' }).click()
   await operation.getByRole('button', { name: 'Execute' }).waitFor()
@@ -108,14 +108,14 @@ test('an operation is read first, with an example of its parameters that is not 
   t.deepEqual(problems, [])
 })
 
-test('the keyboard is seen, in the light and in the dark', async t => {
+test('page: the focused element has an outline, in light and in dark mode', async t => {
   const { page, problems } = await openDocs(t)
   const control = page.locator('#operations-Users-listUsers .opblock-summary-control')
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
     await page.locator(colorScheme === 'dark' ? 'html.dark-mode' : 'html:not(.dark-mode)').waitFor()
-    for (const one of [page.getByLabel('Search'), control]) {
-      await one.focus()
+    for (const element of [page.getByLabel('Search'), control]) {
+      await element.focus()
       await page.keyboard.press('Tab')
       await page.keyboard.press('Shift+Tab')
       t.is(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'solid', colorScheme)
@@ -124,7 +124,7 @@ test('the keyboard is seen, in the light and in the dark', async t => {
   t.deepEqual(problems, [])
 })
 
-test('it fits a phone, and is dark for who wants that', async t => {
+test('page: fits a phone screen and follows the preferred color scheme', async t => {
   const { page, problems } = await openDocs(t)
   await page.setViewportSize({ width: 360, height: 740 })
   for (const id of ['listUsers', 'createUser', 'updateUser'])
@@ -142,7 +142,7 @@ test('it fits a phone, and is dark for who wants that', async t => {
   t.deepEqual(problems, [])
 })
 
-/** What somebody would try who could put something into the page. */
+/** Content that an attacker could inject. Resolves with the directives that block it. */
 const attacks = `new Promise(resolve => {
   const blocked = new Set()
   addEventListener('securitypolicyviolation', event => {
@@ -157,7 +157,7 @@ const attacks = `new Promise(resolve => {
   fetch(elsewhere).catch(() => {})
 })`
 
-test('its policy lets nothing else in', async t => {
+test('policy: blocks inline code and other origins', async t => {
   const { page } = await openDocs(t)
   t.deepEqual(await page.evaluate(attacks), [
     'connect-src',
@@ -174,7 +174,7 @@ test('its policy lets nothing else in', async t => {
   )
 })
 
-test('a browser is sent what it accepts, and once', async t => {
+test('files: respect Accept, support HEAD, and return 304 to a client with the current version', async t => {
   const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
   const page = await client.get('/v1/docs', { accept })
   t.like(page, { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })

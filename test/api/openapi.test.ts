@@ -1,4 +1,4 @@
-// The document, held against the service that it describes: every operation is called, every answer must be as it says.
+// The OpenAPI document against the service: the tests call every operation, and each response must match the document.
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
@@ -7,7 +7,7 @@ import { type Answer, createClient } from '../support/http.ts'
 import { codesOf, createContract, type Document, operationsOf } from '../support/openapi.ts'
 import { startService } from '../support/service.ts'
 
-// Small limits, so that each of them can be overstepped.
+// Small limits that the tests can exceed.
 const limits = { bodyBytes: 2000, batchEntries: 3, recordsPerPage: 5, membershipsPerUser: 2, filters: 2 }
 
 const service = await startService({ config: { limits } })
@@ -21,21 +21,21 @@ test.after.always(async () => {
   await service.stop()
 })
 
-interface Sent {
-  /** What stands for `{id}` and the like. */
+interface RequestOptions {
+  /** The values of path parameters such as `{id}`. */
   path?: Record<string, string | number>
-  /** With its question mark. */
+  /** The query string, with its question mark. */
   query?: string
   headers?: Record<string, string>
-  /** Text is sent as it is. */
+  /** A string is sent unchanged, other values as JSON. */
   body?: unknown
 }
 
-/** What has been answered so far: `getUser 404 user_not_found`. */
+/** The responses so far, as operation, status and code: `getUser 404 user_not_found`. */
 const seen = new Set<string>()
 
-/** Calls an operation and holds the answer against the document. */
-async function call(t: ExecutionContext, id: string, sent: Sent = {}): Promise<Answer> {
+/** Calls an operation and checks the response against the document. */
+async function call(t: ExecutionContext, id: string, sent: RequestOptions = {}): Promise<Answer> {
   const described = operations.find(({ operation }) => operation.operationId === id)
   if (described === undefined) throw new Error(`no operation ${id}`)
   const path = described.path.replaceAll(/{(\w+)}/g, (_, name) => String(sent.path?.[name]))
@@ -55,17 +55,25 @@ async function call(t: ExecutionContext, id: string, sent: Sent = {}): Promise<A
   return answer
 }
 
-/** What is refused of every operation. @param sent a request that would succeed */
-async function callWrongly(t: ExecutionContext, id: string, sent: Sent = {}): Promise<void> {
+/** Sends requests that every operation rejects. @param sent a valid request */
+async function sendInvalidRequests(
+  t: ExecutionContext,
+  id: string,
+  sent: RequestOptions = {},
+): Promise<void> {
   await call(t, id, { ...sent, query: '?colour=red' })
   await call(t, id, { ...sent, query: '?colour=%ff' })
   await call(t, id, { ...sent, headers: { 'if-match': 'without quotes' } })
   await call(t, id, { ...sent, headers: { accept: 'image/png' } })
 }
 
-/** What is refused of every operation that takes a body. */
-async function sendWrongly(t: ExecutionContext, id: string, sent: Sent & { body: object }): Promise<void> {
-  await callWrongly(t, id, sent)
+/** Sends requests that every operation with a body rejects. */
+async function sendInvalidBodies(
+  t: ExecutionContext,
+  id: string,
+  sent: RequestOptions & { body: object },
+): Promise<void> {
+  await sendInvalidRequests(t, id, sent)
   const { path = {}, body } = sent
   await call(t, id, { path, body: '{' })
   await call(t, id, { path, body: [] })
@@ -74,62 +82,67 @@ async function sendWrongly(t: ExecutionContext, id: string, sent: Sent & { body:
   await call(t, id, { path, body, headers: { 'content-type': 'text/plain' } })
 }
 
-/** What is refused of every read, and what needs no answer. */
-async function readWrongly(t: ExecutionContext, id: string, sent: Sent = {}): Promise<void> {
-  await callWrongly(t, id, sent)
+/** Sends requests that every read rejects, and conditional requests. */
+async function sendInvalidReads(t: ExecutionContext, id: string, sent: RequestOptions = {}): Promise<void> {
+  await sendInvalidRequests(t, id, sent)
   const { etag = '' } = (await call(t, id, sent)).headers
   t.is((await call(t, id, { ...sent, headers: { 'if-none-match': etag } })).status, 304)
   t.is((await call(t, id, { ...sent, headers: { 'if-match': '"another"' } })).status, 412)
 }
 
-const nobody = { id: 999_999 }
-const tooMany = `?records_per_page=${limits.recordsPerPage + 1}`
+const unknownId = { id: 999_999 }
+const tooManyRecords = `?records_per_page=${limits.recordsPerPage + 1}`
 
-/** Calls every operation on a resource. @param fresh gives fields that no other one has */
-async function walk(t: ExecutionContext, Type: string, plural: string, fresh: () => Record<string, string>) {
+/** Calls every operation on a resource. @param newFields returns fields that no other record has */
+async function callAllOperations(
+  t: ExecutionContext,
+  Type: string,
+  plural: string,
+  newFields: () => Record<string, string>,
+) {
   const [list, create, get] = [`list${Type}s`, `create${Type}`, `get${Type}`]
-  const first = fresh()
-  const { body: made } = await call(t, create, { body: first })
-  const path = { id: made.id ?? 0 }
+  const first = newFields()
+  const { body: created } = await call(t, create, { body: first })
+  const path = { id: created.id ?? 0 }
   const empty = Object.fromEntries(Object.keys(first).map(name => [name, '']))
-  const none = Object.fromEntries(Object.keys(first).map(name => [name, null]))
+  const nulls = Object.fromEntries(Object.keys(first).map(name => [name, null]))
 
-  const batch = { [plural]: [fresh(), first, 'nothing'] }
+  const batch = { [plural]: [newFields(), first, 'nothing'] }
   const outcome = await call(t, create, { body: batch, headers: { 'idempotency-key': Type } })
   t.like(outcome.body.meta, { created: 1, failed: 2 })
   const again = await call(t, create, { body: batch, headers: { 'idempotency-key': Type } })
   t.is(again.headers['idempotent-replayed'], 'true')
-  await call(t, create, { body: fresh(), headers: { 'idempotency-key': Type } })
+  await call(t, create, { body: newFields(), headers: { 'idempotency-key': Type } })
   await call(t, create, { body: {} })
   await call(t, create, { body: empty })
   await call(t, create, { body: first })
   await call(t, create, { body: { [plural]: [] } })
   await call(t, create, { body: { [plural]: [{}, {}, {}, {}] } })
-  await sendWrongly(t, create, { body: fresh() })
+  await sendInvalidBodies(t, create, { body: newFields() })
 
   await call(t, list, { query: '?id=!1&sort=-id&records_per_page=1' })
   await call(t, list, { query: '?id=abc' })
-  await call(t, list, { query: tooMany })
-  await readWrongly(t, list)
-  await call(t, get, { path: nobody })
-  await readWrongly(t, get, { path })
+  await call(t, list, { query: tooManyRecords })
+  await sendInvalidReads(t, list)
+  await call(t, get, { path: unknownId })
+  await sendInvalidReads(t, get, { path })
 
-  const other = { path, body: first }
+  const valid = { path, body: first }
   for (const change of [`replace${Type}`, `update${Type}`]) {
-    const { headers } = await call(t, change, other)
+    const { headers } = await call(t, change, valid)
     t.truthy(headers.etag)
-    const { body: second } = await call(t, create, { body: fresh() })
-    await call(t, change, { path: { id: second.id ?? 0 }, body: first })
+    const { body: other } = await call(t, create, { body: newFields() })
+    await call(t, change, { path: { id: other.id ?? 0 }, body: first })
     await call(t, change, { path, body: { ...first, id: 1_000_000 } })
     await call(t, change, { path, body: empty })
-    await call(t, change, { path, body: none })
-    await call(t, change, { path: nobody, body: fresh() })
-    await call(t, change, { ...other, headers: { 'if-match': '"another"' } })
-    await sendWrongly(t, change, other)
+    await call(t, change, { path, body: nulls })
+    await call(t, change, { path: unknownId, body: newFields() })
+    await call(t, change, { ...valid, headers: { 'if-match': '"another"' } })
+    await sendInvalidBodies(t, change, valid)
   }
 
   const remove = `delete${Type}`
-  await callWrongly(t, remove, { path })
+  await sendInvalidRequests(t, remove, { path })
   await call(t, remove, { path, headers: { 'if-match': '"another"' } })
   await call(t, remove, { path })
   await call(t, remove, { path })
@@ -139,7 +152,7 @@ let count = 0
 const person = () => ({ first_name: 'Ada', last_name: `${++count}` })
 const group = () => ({ name: `${++count}` })
 
-test.serial('it passes the recommended rules of Redocly', async t => {
+test.serial('document: passes the recommended rules of Redocly', async t => {
   const config = await createConfig({ extends: ['recommended'] })
   const problems = await lintFromString({ source: text, absoluteRef: '/openapi.json', config })
   t.deepEqual(
@@ -148,21 +161,21 @@ test.serial('it passes the recommended rules of Redocly', async t => {
   )
 })
 
-test.serial('users and groups answer as documented', async t => {
-  await walk(t, 'User', 'users', person)
-  await walk(t, 'Group', 'groups', group)
+test.serial('users and groups: responses match the document', async t => {
+  await callAllOperations(t, 'User', 'users', person)
+  await callAllOperations(t, 'Group', 'groups', group)
 })
 
-test.serial('memberships answer as documented', async t => {
+test.serial('memberships: responses match the document', async t => {
   const path = { id: await client.create('/v1/users', person()) }
   const ids: number[] = []
-  for (let made = 0; made < limits.membershipsPerUser + 1; made++)
+  for (let created = 0; created < limits.membershipsPerUser + 1; created++)
     ids.push(await client.create('/v1/groups', group()))
   const [first, second, third] = ids
   const add = 'addUserGroups'
 
   await call(t, add, { path, body: { id: first } })
-  const batch = { path, body: { groups: [{ id: first }, nobody, 7] }, headers: { 'idempotency-key': 'm' } }
+  const batch = { path, body: { groups: [{ id: first }, unknownId, 7] }, headers: { 'idempotency-key': 'm' } }
   t.like((await call(t, add, batch)).body.meta, { created: 0, failed: 2 })
   await call(t, add, batch)
   await call(t, add, { ...batch, body: { id: second } })
@@ -172,43 +185,43 @@ test.serial('memberships answer as documented', async t => {
   await call(t, add, { path, body: { groups: [{}, {}, {}, {}] } })
   await call(t, add, { path, body: { id: second } })
   await call(t, add, { path, body: { id: third } })
-  await call(t, add, { path, body: nobody })
-  await call(t, add, { path: nobody, body: { id: first } })
+  await call(t, add, { path, body: unknownId })
+  await call(t, add, { path: unknownId, body: { id: first } })
   await call(t, add, { path, body: { id: first }, headers: { 'if-match': '"another"' } })
-  await sendWrongly(t, add, { path, body: { id: first } })
+  await sendInvalidBodies(t, add, { path, body: { id: first } })
 
   const one = await call(t, 'getUser', { path, query: '?include=groups' })
   t.is(one.body.groups?.length, 2)
   await call(t, 'listUsers', { query: `?groups[*].id=${first}&include=groups` })
   await call(t, 'listUserGroups', { path, query: '?start_index=1' })
   await call(t, 'listUserGroups', { path, query: '?start_index=-1' })
-  await call(t, 'listUserGroups', { path, query: tooMany })
-  await call(t, 'listUserGroups', { path: nobody })
-  await readWrongly(t, 'listUserGroups', { path })
+  await call(t, 'listUserGroups', { path, query: tooManyRecords })
+  await call(t, 'listUserGroups', { path: unknownId })
+  await sendInvalidReads(t, 'listUserGroups', { path })
 
   const member = { path: { ...path, related: first ?? 0 } }
-  await callWrongly(t, 'removeUserGroup', member)
+  await sendInvalidRequests(t, 'removeUserGroup', member)
   await call(t, 'removeUserGroup', { ...member, headers: { 'if-match': '"another"' } })
   await call(t, 'removeUserGroup', member)
   await call(t, 'removeUserGroup', member)
-  await call(t, 'removeUserGroup', { path: { ...nobody, related: 1 } })
+  await call(t, 'removeUserGroup', { path: { ...unknownId, related: 1 } })
 })
 
-test.serial('so do the document itself, and its page', async t => {
-  for (const id of ['getDocument', 'getPage']) await readWrongly(t, id)
+test.serial('document and page: responses match the document', async t => {
+  for (const id of ['getDocument', 'getPage']) await sendInvalidReads(t, id)
   const file = operations.find(({ operation }) => operation.operationId === 'getPageFile')
   const names: string[] = file?.operation.parameters[0]?.schema.enum ?? []
-  for (const name of names) await readWrongly(t, 'getPageFile', { path: { file: name } })
+  for (const name of names) await sendInvalidReads(t, 'getPageFile', { path: { file: name } })
   await call(t, 'getPageFile', { path: { file: 'package.json' } })
 })
 
-test.serial('what can happen to any request is documented, too', async t => {
+test.serial('common failures: responses match the document', async t => {
   await call(t, 'listUsers', { query: `?${'a'.repeat(9000)}` })
   await call(t, 'listUsers', { headers: { cookie: 'a'.repeat(20_000) } })
   await call(t, 'createUser', { body: person(), headers: { expect: 'the unexpected' } })
 })
 
-test.serial('every path has the documented methods, HEAD beside GET, OPTIONS, and no other', async t => {
+test.serial('methods: a path has exactly its documented methods, HEAD with GET, and OPTIONS', async t => {
   for (const [path, item] of Object.entries(document.paths)) {
     const documented = operations.filter(described => described.path === path)
     const url = path.replace('{file}', 'page.js').replaceAll(/{\w+}/g, '1')
@@ -216,40 +229,40 @@ test.serial('every path has the documented methods, HEAD beside GET, OPTIONS, an
     t.is(options.status, 204)
     const allowed = [...documented.map(({ method }) => method), ...('get' in item ? ['HEAD'] : []), 'OPTIONS']
     t.deepEqual(options.headers.allow?.split(', '), allowed.sort(), path)
-    const [any] = documented
+    const [operation] = documented
     const refused = await client.send('TRACE', url)
-    if (any !== undefined) contract.check(t, any, refused)
+    if (operation !== undefined) contract.check(t, operation, refused)
     t.is(refused.headers.allow, options.headers.allow)
-    seen.add(`${any?.operation.operationId} 405 method_not_allowed`)
+    seen.add(`${operation?.operation.operationId} 405 method_not_allowed`)
   }
 })
 
-test.serial('an internal error, as documented', async t => {
+test.serial('internal error: the response matches the document', async t => {
   const database = await mysql.createConnection(service.database)
   await database.query('RENAME TABLE users TO people')
   await database.end()
-  t.is((await call(t, 'getUser', { path: nobody })).status, 500)
+  t.is((await call(t, 'getUser', { path: unknownId })).status, 500)
 })
 
-/** Needs time, a race or an outage: tests of their own see to these. */
-const elsewhere = ['request_timeout', 'request_in_progress', 'unavailable']
+/** These codes need a timeout, a race or an outage. Other tests cover them. */
+const testedElsewhere = ['request_timeout', 'request_in_progress', 'unavailable']
 
-test.serial('nothing that is documented has been left out', t => {
+test.serial('coverage: the tests received every documented response', t => {
   const missed = operations.flatMap(({ operation: { operationId, responses } }) =>
     Object.entries(responses)
       .filter(([status]) => status !== 'default')
       .flatMap(([status, response]) => {
         const codes = codesOf(response)
         return (codes.length === 0 ? [''] : codes)
-          .filter(code => !elsewhere.includes(code))
+          .filter(code => !testedElsewhere.includes(code))
           .map(code => `${operationId} ${status} ${code}`.trim())
       })
-      .filter(one => !seen.has(one)),
+      .filter(response => !seen.has(response)),
   )
   t.deepEqual(missed, [])
 })
 
-test.serial('every code of a failure is documented, and has been seen', t => {
+test.serial('coverage: every error code is documented, and the tests received it', t => {
   const { Failure } = document.components.responses
   const responses = operations.flatMap(({ operation }) => Object.values(operation.responses))
   const documented = new Set([Failure, ...responses].flatMap(codesOf))
@@ -257,9 +270,9 @@ test.serial('every code of a failure is documented, and has been seen', t => {
     Object.keys(statuses).filter(code => !documented.has(code)),
     [],
   )
-  const answered = new Set([...seen].map(one => one.split(' ')[2]))
+  const received = new Set([...seen].map(response => response.split(' ')[2]))
   t.deepEqual(
-    [...documented].filter(code => !answered.has(code) && !elsewhere.includes(code)),
+    [...documented].filter(code => !received.has(code) && !testedElsewhere.includes(code)),
     [],
   )
 })

@@ -1,10 +1,10 @@
-// The README's tour with a typed client: nothing here says what the API is, dist/api.d.ts does, made from its document.
+// The tour of the README with a typed client. All types come from dist/api.d.ts, generated from the OpenAPI document.
 import createClient from 'openapi-fetch'
 import type { paths } from './dist/api.d.ts'
 
 const client = createClient<paths>({
   baseUrl: process.argv[2] ?? 'http://localhost:8000',
-  // Several values stand in one parameter, between commas.
+  // Lists of values are comma-separated in one parameter.
   querySerializer: { array: { style: 'form', explode: false } },
 })
 
@@ -15,12 +15,12 @@ function show({ data, error }: { data?: unknown; error?: unknown }): void {
 const body = { first_name: 'Ada', last_name: 'Lovelace' }
 const ada = await client.POST('/v1/users', { body })
 show(ada)
-if (ada.data === undefined || !('id' in ada.data)) throw new Error('this answers one user, no batch')
+if (ada.data === undefined || !('id' in ada.data)) throw new Error('expected one user, not a batch')
 const path = { id: ada.data.id }
 
 const batch = await client.POST('/v1/groups', { body: { groups: [{ name: 'Analysts' }, { name: 'Poets' }] } })
 show(batch)
-if (batch.data === undefined || !('groups' in batch.data)) throw new Error('this answers a batch')
+if (batch.data === undefined || !('groups' in batch.data)) throw new Error('expected a batch')
 const [analysts] = batch.data.groups
 if (analysts === undefined || !('id' in analysts)) throw new Error(analysts?.meta.message)
 

@@ -1,9 +1,9 @@
-// Debian's Chromium, for tests of what people see; it remembers whatever goes wrong in a page.
+// Opens pages in Debian's Chromium and records their errors, warnings and requests to other origins.
 import { existsSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 
 const executablePath = '/usr/bin/chromium'
-// It speaks to the service under test, and to nobody else.
+// Disables requests to servers other than the service under test.
 const args = [
   '--no-sandbox',
   '--disable-gpu',
@@ -14,22 +14,24 @@ const args = [
   '--disable-sync',
 ]
 
-/** @throws Error that names the package to install where there is no Chromium */
+/** @throws Error with the package to install if Chromium is missing */
 export async function startBrowser() {
   if (!existsSync(executablePath))
-    throw new Error(`there is no ${executablePath}: apt-get install chromium, for the tests of the pages`)
+    throw new Error(
+      `${executablePath} does not exist: the browser tests need it, run apt-get install chromium`,
+    )
   const browser = await chromium.launch({ executablePath, headless: true, args })
 
   return {
     close: () => browser.close(),
 
     /**
-     * Opens a page of its own in a window of 1600 × 900.
-     * @returns `problems`: errors and warnings of the console (a violated policy is one), exceptions, and requests
-     * to any other origin; `loads`: how often a document was loaded
+     * Opens a URL in a new page with a viewport of 1600 × 900.
+     * @returns `problems`: console errors and warnings (policy violations included), exceptions, and requests to other
+     * origins; `loads`: the number of document loads
      */
     async open(url: string) {
-      // Tests make their own certificates.
+      // The certificates of the tests are self-signed.
       const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, ignoreHTTPSErrors: true })
       const problems: string[] = []
       let loads = 0
@@ -39,7 +41,8 @@ export async function startBrowser() {
       page.on('pageerror', error => problems.push(error.message))
       page.on('request', request => {
         if (request.isNavigationRequest()) loads++
-        if (new URL(request.url()).origin !== new URL(url).origin) problems.push(`asked ${request.url()}`)
+        if (new URL(request.url()).origin !== new URL(url).origin)
+          problems.push(`request to another origin: ${request.url()}`)
       })
       await page.goto(url)
       return { page, problems, loads: () => loads }

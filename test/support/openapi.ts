@@ -1,4 +1,4 @@
-// A service's OpenAPI document, and whether answers are as it says.
+// Reads the OpenAPI document of a service and checks responses against it.
 import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { ExecutionContext } from 'ava'
@@ -18,7 +18,7 @@ export interface Operation {
   responses: Record<string, Response>
 }
 
-/** As much of it as the tests read. */
+/** The parts of an OpenAPI document that the tests read. */
 export interface Document {
   openapi: string
   paths: Record<string, Record<string, Operation>>
@@ -37,7 +37,7 @@ export interface DocumentedOperation {
 
 const methods = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options', 'trace']
 
-/** Every operation of the document, with its path and its method in capitals. */
+/** Returns the operations of the document, with upper-case methods. */
 export const operationsOf = ({ paths }: Document): DocumentedOperation[] =>
   Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item)
@@ -45,7 +45,7 @@ export const operationsOf = ({ paths }: Document): DocumentedOperation[] =>
       .map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   )
 
-/** The same schemas, but what they do not name is not allowed: an answer has nothing that is not documented. */
+/** Disallows properties that a schema does not list, so that a response cannot have undocumented fields. */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed)
   if (typeof value !== 'object' || value === null) return value
@@ -53,28 +53,28 @@ function closed(value: unknown): unknown {
   return 'properties' in copy && copy.type === 'object' ? { additionalProperties: false, ...copy } : copy
 }
 
-/** The codes of failures that a response says it can have. */
+/** Returns the error codes that a response documents. */
 export function codesOf(response: Response | undefined): string[] {
   const { schema } = response?.content?.['application/json'] ?? {}
   return schema?.properties?.meta?.properties?.code?.enum ?? []
 }
 
-/** What HTTP itself brings, and what every answer has. */
-const everywhere = ['connection', 'content-length', 'content-type', 'date', 'keep-alive'].concat(
+/** Headers of HTTP itself and of every response. The document does not list them per operation. */
+const commonHeaders = ['connection', 'content-length', 'content-type', 'date', 'keep-alive'].concat(
   Object.keys(securityHeaders).map(name => name.toLowerCase()),
 )
 
 export function createContract(document: Document) {
   const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true })
   addFormats.default(ajv)
-  // The document is no schema itself, but what the references in its schemas start from.
+  // The document is not a schema, but the base of the references in its schemas: its keys are allowed as keywords.
   ajv.addVocabulary(Object.keys(document))
   ajv.addSchema({ $id: 'document', ...Object(closed(document)) })
   const { components } = document
 
-  /** What is wrong with `value`; undefined where it is as the schema at this place of the document. */
-  function faultsAt(place: readonly string[], value: unknown): string | undefined {
-    const pointer = place.map(part => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))
+  /** Validates `value` against the schema at `path` in the document. Returns undefined if it is valid. */
+  function faultsAt(path: readonly string[], value: unknown): string | undefined {
+    const pointer = path.map(part => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))
     const validate = ajv.getSchema(`document#/${pointer.join('/')}`)
     if (validate === undefined) throw new Error(`the document has no schema at ${pointer.join('/')}`)
     return validate(value) === true ? undefined : ajv.errorsText(validate.errors)
@@ -90,37 +90,37 @@ export function createContract(document: Document) {
       const typed = header?.schema.type === 'integer' ? Number(value) : value
       t.is(faultsAt(['components', 'headers', name, 'schema'], typed), undefined)
     }
-    const others = Object.keys(headers).filter(name => !named.has(name) && !everywhere.includes(name))
+    const others = Object.keys(headers).filter(name => !named.has(name) && !commonHeaders.includes(name))
     t.deepEqual(others, [], text)
   }
 
   return {
     faultsAt,
 
-    /** The answer is one that the document says this operation can give; of `default` unless its status is named. */
+    /** Asserts that the document allows this response: under its status, else under `default`. */
     check(t: ExecutionContext, { path, method, operation }: DocumentedOperation, answer: Answer): void {
       const status = operation.responses[answer.status] === undefined ? 'default' : String(answer.status)
-      const what = `${method} ${path} ${answer.status}: ${answer.text}`
+      const description = `${method} ${path} ${answer.status}: ${answer.text}`
       const own = ['paths', path, method.toLowerCase(), 'responses', status]
       const common = operation.responses[status]?.$ref?.split('/').slice(1)
       const response =
         common === undefined ? operation.responses[status] : components.responses[common.at(-1) ?? '']
       if (response === undefined) {
-        t.fail(what)
+        t.fail(description)
         return
       }
       checkHeaders(t, Object.keys(response.headers ?? {}), answer)
       if (response.content === undefined) {
-        t.is(answer.text, '', what)
+        t.is(answer.text, '', description)
         return
       }
       const type = `${answer.headers['content-type']}`.split(';')[0] ?? ''
       if (response.content[type] === undefined) {
-        t.fail(`${type} is not documented: ${what}`)
+        t.fail(`${type} is not documented: ${description}`)
         return
       }
       const value = type === 'application/json' ? answer.body : answer.text
-      t.is(faultsAt([...(common ?? own), 'content', type, 'schema'], value), undefined, what)
+      t.is(faultsAt([...(common ?? own), 'content', type, 'schema'], value), undefined, description)
     },
   }
 }

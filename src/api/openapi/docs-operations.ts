@@ -1,4 +1,4 @@
-// What the handlers of the document itself and of the page that shows it do: the operations under their names.
+// Describes the operations that return the OpenAPI document and the documentation page.
 import { ApiError } from '../../core/api-error.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { queryFailures } from './examples.ts'
@@ -9,18 +9,21 @@ import { failures, json, type Operation, read } from './responses.ts'
 const tags = ['Document'] as const
 const text = (...types: string[]) => json({ type: 'string' }, {}, ...types)
 
+export const fileNotFound = (name: string) =>
+  new ApiError('route_not_found', `/v1/docs/${name} does not exist`)
+
 /** @param files the names of the page's files */
 export function describeDocument(files: readonly string[]) {
-  const wrong = queryFailures(parseNoQuery)
+  const invalidQuery = queryFailures(parseNoQuery)
 
   const document: Operation = {
     operationId: 'getDocument',
     tags,
-    summary: 'Get this document',
+    summary: 'Get the OpenAPI document',
     parameters: [ifNoneMatch],
     responses: {
       ...read(
-        'OpenAPI 3.1.',
+        'The OpenAPI 3.1 document.',
         json(
           {
             ...object({ openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }),
@@ -29,38 +32,39 @@ export function describeDocument(files: readonly string[]) {
           {},
         ),
       ),
-      ...failures(wrong),
+      ...failures(invalidQuery),
     },
   }
 
   const page: Operation = {
     operationId: 'getPage',
     tags,
-    summary: 'Get the page that shows this document',
+    summary: 'Get the documentation page',
+    description: 'The page shows the OpenAPI document, searches it, and sends requests to this server.',
     parameters: [ifNoneMatch],
     responses: {
-      ...read('A page to read, search and try out.', text('text/html'), 'Content-Security-Policy'),
-      ...failures(wrong),
+      ...read('The documentation page.', text('text/html'), 'Content-Security-Policy'),
+      ...failures(invalidQuery),
     },
   }
 
   const file: Operation = {
     operationId: 'getPageFile',
     tags,
-    summary: 'Get a file of that page',
+    summary: 'Get a file of the documentation page',
     parameters: [
       {
         name: 'file',
         in: 'path',
         required: true,
-        description: 'Its name.',
+        description: 'The name of the file.',
         schema: { type: 'string', enum: files },
       },
       ifNoneMatch,
     ],
     responses: {
       ...read('The file.', text('text/css', 'text/javascript')),
-      ...failures([...wrong, new ApiError('route_not_found', 'there is nothing at /v1/docs/x')]),
+      ...failures([...invalidQuery, fileNotFound('x')]),
     },
   }
 

@@ -1,17 +1,17 @@
-// The OpenAPI 3.1 document: every route, with what is said of it, and the schemas of every resource.
+// Builds the OpenAPI 3.1 document from the route table and the resource definitions.
 import type { Config } from '../../config/config.ts'
 import { MAX_FAULTS } from '../../core/api-error.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
 import type { Resource } from '../../model/resource.ts'
-import { capital } from './json-schema.ts'
+import { capitalize } from './json-schema.ts'
 import { requestIdParameter } from './parameters.ts'
 import { anyFailure, headerComponents, type Operation } from './responses.ts'
 import { schemasOf } from './schemas.ts'
 
-/** A route of the service, and what the document says of it. */
+/** A route with its description in the document. */
 export interface DescribedRoute {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** With parameters as `:id`. */
+  /** The path pattern, with parameters as `:id`. */
   readonly path: string
   readonly operation: Operation
 }
@@ -20,19 +20,21 @@ const bytes = (count: number): string => `${count.toLocaleString('en')} bytes`
 
 function introduction(resources: readonly Resource[], limits: Config['limits']): string {
   const names = new Intl.ListFormat('en').format(resources.map(({ plural }) => plural))
-  const everywhere = Object.keys(securityHeaders)
+  const headers = Object.keys(securityHeaders)
     .map(name => `\`${name}\``)
     .join(' and ')
-  return `${capital(names)}, over HTTP.
+  return `An HTTP API for ${names}.
 
-Bodies are JSON in UTF-8, of ${bytes(limits.bodyBytes)} at most; a URL has ${bytes(limits.urlBytes)} at most; there can be ${limits.headers} headers of ${bytes(limits.headerBytes)} together.
-Every answer is JSON with a \`meta\`: its \`status\` mirrors the HTTP status, and a failure has a \`code\` to program against, a \`message\` for people, and in \`errors\` every fault of the request, up to ${MAX_FAULTS}.
-An unknown parameter or field is refused, never ignored. All comparison of names is exact, to the last code point.
+Request bodies are JSON in UTF-8, with at most ${bytes(limits.bodyBytes)}. A URL has at most ${bytes(limits.urlBytes)}. A request has at most ${limits.headers} headers, with at most ${bytes(limits.headerBytes)} in total. Unknown parameters and fields are rejected.
 
-\`HEAD\` is possible wherever \`GET\` is, and answers the same without the body. \`OPTIONS\` answers 204 with the methods of a path in \`Allow\`, as does 405 for a method that it does not have. Every answer has the headers ${everywhere}.`
+Responses are JSON objects with a \`meta\` field, except for this document and the documentation page. \`meta.status\` repeats the HTTP status. An error response also has \`meta.code\`, a stable error code for programs, and \`meta.message\`, a description for people. If parameters or fields are invalid, \`meta.errors\` lists every fault, up to ${MAX_FAULTS}.
+
+Names are compared exactly: two names are equal only if all their code points are equal.
+
+Every path that supports \`GET\` also supports \`HEAD\`, which returns the same response without the body. \`OPTIONS\` returns 204 with the methods of the path in \`Allow\`. A method that the path does not support returns 405 with the same header. Every response has the headers ${headers}.`
 }
 
-/** One object for each path, with an operation for each of its methods. */
+/** Returns the path items of OpenAPI: one for each path, with an operation for each of its methods. */
 function pathsOf(routes: readonly DescribedRoute[]): Record<string, Record<string, unknown>> {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const { method, path, operation } of routes) {
@@ -43,7 +45,7 @@ function pathsOf(routes: readonly DescribedRoute[]): Record<string, Record<strin
   return paths
 }
 
-/** The whole document as JSON text. */
+/** Returns the document as JSON text. */
 export function openApi(
   resources: readonly Resource[],
   routes: readonly DescribedRoute[],
@@ -57,11 +59,11 @@ export function openApi(
       description: introduction(resources, limits),
       license: { name: 'All rights reserved', identifier: 'LicenseRef-AllRightsReserved' },
     },
-    servers: [{ url: '/', description: 'The server that this document comes from.' }],
+    servers: [{ url: '/', description: 'The server that returned this document.' }],
     security: [],
     tags: [
-      ...resources.map(({ plural, description }) => ({ name: capital(plural), description })),
-      { name: 'Document', description: 'This document, and the page that shows it.' },
+      ...resources.map(({ plural, description }) => ({ name: capitalize(plural), description })),
+      { name: 'Document', description: 'The OpenAPI document and the documentation page.' },
     ],
     paths: pathsOf(routes),
     components: {

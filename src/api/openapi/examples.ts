@@ -1,4 +1,5 @@
-// The examples of the document, of successes and of failures: made by the code that answers requests, so that they cannot differ from it.
+// The examples of the document, for successes and failures. The code that handles requests generates most of
+// them, which keeps them identical to real responses.
 import type { Config } from '../../config/config.ts'
 import { ApiError, type Fault, throwFaults } from '../../core/api-error.ts'
 import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts'
@@ -14,25 +15,25 @@ const EXAMPLE_ID = 1
 export const existsError = ({ singular }: Resource): ApiError =>
   new ApiError(`${singular}_exists`, `${singular} already exists`)
 
-/** The fields of a record, as a body that creates it has them. */
+/** The fields of a record, as the body of a create request. */
 export const fieldsExample = (resource: Resource): Record<string, string> =>
   Object.fromEntries(Object.entries(resource.fields).map(([name, { example }]) => [name, example]))
 
 const row = (resource: Resource) => ({ id: EXAMPLE_ID, ...fieldsExample(resource) })
 
-/** @param relation what it includes, if it does */
+/** @param relation the relation that the record embeds, if any */
 export function recordExample(resource: Resource, relation?: Relation): unknown {
   const included = relation && `[${embeddedText(relation.to, row(relation.to))}]`
   return JSON.parse(recordText(resource, row(resource), included))
 }
 
-/** A page with one record. @param path of the collection */
+/** A page with one record. @param path the path of the collection */
 export function pageExample(resource: Resource, path: string, recordsPerPage: number): unknown {
   const meta = listMeta(path, { startIndex: 0, recordsPerPage, others: '' }, 1, 1)
   return JSON.parse(collectionText(resource.plural, [recordText(resource, row(resource))], meta))
 }
 
-/** The answer to a batch of new records of which the second was there already. */
+/** The response to a batch of new records. The second record exists already. */
 export function batchExample(resource: Resource): unknown {
   const created = { text: recordText(resource, row(resource)), result: 'created' } as const
   return JSON.parse(
@@ -40,18 +41,18 @@ export function batchExample(resource: Resource): unknown {
   )
 }
 
-/** The answer to a batch of references of which the second leads nowhere. */
+/** The response to a batch of references. The second record does not exist. */
 export function additionsExample({ name, to }: Relation): unknown {
   const added = { text: recordText(to, row(to)), result: 'created' } as const
-  const unknown = EXAMPLE_ID + 1
-  return JSON.parse(batchText(name, [added, failed(notFound(to, unknown), { id: unknown })]))
+  const unknownId = EXAMPLE_ID + 1
+  return JSON.parse(batchText(name, [added, failed(notFound(to, unknownId), { id: unknownId })]))
 }
 
 export const referenceExample = { id: EXAMPLE_ID }
 
 export const removedExample = (message: string): unknown => ({ meta: { status: 200, message } })
 
-/** The error that `work` throws. */
+/** Returns the ApiError that `work` throws. @throws Error if `work` does not throw */
 function thrownBy(work: () => unknown): ApiError {
   try {
     work()
@@ -59,26 +60,30 @@ function thrownBy(work: () => unknown): ApiError {
     if (error instanceof ApiError) return error
     throw error
   }
-  throw new Error('an example of a failure does not fail')
+  throw new Error('an example of a failure did not throw')
 }
 
-/** The first of each code. */
+/** Keeps the first error of each code. */
 const distinct = (errors: readonly ApiError[]): ApiError[] =>
   [...new Map(errors.toReversed().map(error => [error.code, error])).values()].toReversed()
 
-/** @param parse reads the parameters. @param wrong query strings that it refuses */
-export function queryFailures(parse: (search: string) => unknown, ...wrong: readonly string[]): ApiError[] {
+/**
+ * The failures of an invalid path or query string.
+ * @param parse the parser of the query string
+ * @param invalid query strings that `parse` rejects, in addition to an unknown parameter and malformed UTF-8
+ */
+export function queryFailures(parse: (search: string) => unknown, ...invalid: readonly string[]): ApiError[] {
   return [
     new ApiError('malformed_request', 'the path is not percent-encoded UTF-8'),
-    ...['colour=red', ...wrong, 'colour=%ff'].map(search => thrownBy(() => parse(search))),
+    ...['colour=red', ...invalid, 'colour=%ff'].map(search => thrownBy(() => parse(search))),
   ]
 }
 
 const errorsOf = (faults: readonly Fault[]): ApiError[] =>
   faults.length === 0 ? [] : [thrownBy(() => throwFaults(faults))]
 
-/** Those of any body in JSON. */
-const readingFailures = ({ bodyBytes }: Config['limits']): ApiError[] => [
+/** The failures of any JSON body. */
+const bodyFailures = ({ bodyBytes }: Config['limits']): ApiError[] => [
   new ApiError('malformed_json', 'the body is not JSON: it is empty'),
   notAnObject('the body'),
   new ApiError('content_too_large', `the body is over the limit of ${bodyBytes} bytes`),
@@ -88,23 +93,28 @@ const readingFailures = ({ bodyBytes }: Config['limits']): ApiError[] => [
   ),
 ]
 
-/** Those of a body that is a record. */
+/** The failures of a body that is a record. */
 export function recordFailures(resource: Resource, mode: Mode, limits: Config['limits']): ApiError[] {
-  const whole = fieldsExample(resource)
-  const withAll = (value: unknown) => Object.fromEntries(Object.keys(whole).map(name => [name, value]))
-  const bodies: JsonObject[] = [withAll(null), withAll(''), { ...whole, colour: 'red' }, { ...whole, id: 2 }]
-  const wrong = bodies.flatMap(body => errorsOf(checkBody(resource, body, mode, 1).faults))
-  return [...readingFailures(limits), ...distinct(wrong)]
+  const complete = fieldsExample(resource)
+  const allFields = (value: unknown) => Object.fromEntries(Object.keys(complete).map(name => [name, value]))
+  const bodies: JsonObject[] = [
+    allFields(null),
+    allFields(''),
+    { ...complete, colour: 'red' },
+    { ...complete, id: 2 },
+  ]
+  const errors = bodies.flatMap(body => errorsOf(checkBody(resource, body, mode, 1).faults))
+  return [...bodyFailures(limits), ...distinct(errors)]
 }
 
-/** Those of a body that names records of `to`. */
+/** The failures of a body that is a reference to a record of `to`. */
 export function referenceFailures(to: Resource, limits: Config['limits']): ApiError[] {
   const bodies: JsonObject[] = [{}, { id: 'one' }, { ...referenceExample, colour: 'red' }]
-  const wrong = bodies.flatMap(body => errorsOf(checkReference(to, body).faults))
-  return [...readingFailures(limits), ...distinct(wrong)]
+  const errors = bodies.flatMap(body => errorsOf(checkReference(to, body).faults))
+  return [...bodyFailures(limits), ...distinct(errors)]
 }
 
-/** Those of a body that is a batch in the field `name`. */
+/** The failures of a body with a batch in the field `name`. */
 export const batchFailures = (name: string, { batchEntries }: Config['limits']): ApiError[] => [
   thrownBy(() => entriesOf({ [name]: [] }, name, batchEntries)),
   new ApiError(
@@ -113,5 +123,5 @@ export const batchFailures = (name: string, { batchEntries }: Config['limits']):
   ),
 ]
 
-/** Those of a request that may have an Idempotency-Key. */
+/** The failures of a request with an Idempotency-Key. */
 export const keyFailures: readonly ApiError[] = [requestInProgress(), keyReused()]

@@ -1,32 +1,38 @@
-// The filters of a collection as the document describes them, from the names that the service itself reads.
+// Describes the filters of a collection. The names come from the parser of the filters, so none can be missing.
 import { MAX_ID, type Resource } from '../../model/resource.ts'
 import { filterNames } from '../requests/filters.ts'
 import type { Schema } from './json-schema.ts'
 import { inQuery, listInQuery, type Parameter } from './parameters.ts'
 
 interface Operator {
-  readonly describe: (what: string) => string
+  /** @param subject the filtered field, as the start of a sentence or after a verb */
+  readonly describe: (subject: string) => string
   readonly schema: Schema
-  /** Made of a value of the field. */
+  /** @param value an example value of the field */
   readonly examples: (value: string) => unknown[]
   readonly list?: true
 }
 
 const bound: Schema = { type: 'integer', format: 'int64', minimum: 0, maximum: MAX_ID }
 
-/** What the operators in a filter's name mean, for ids and for names; '' is a filter that names none. */
+/** The operators by name, for ids and for strings. The empty name stands for a filter without an operator. */
 const operators: Readonly<Record<'id' | 'text', Readonly<Record<string, Operator>>>> = {
   id: {
     '': {
-      describe: what => `${what} is this; with a leading \`!\` the exact complement.`,
+      describe: subject =>
+        `${subject} equals the value. A leading \`!\` negates the filter: it selects all other records.`,
       schema: { type: ['integer', 'string'], minimum: 1, maximum: MAX_ID, pattern: '^!?[1-9][0-9]{0,15}$' },
       examples: () => [1, '!1'],
     },
-    gt: { describe: what => `${what} is greater than this.`, schema: bound, examples: () => [1] },
-    lt: { describe: what => `${what} is less than this.`, schema: bound, examples: () => [9] },
+    gt: {
+      describe: subject => `${subject} is greater than the value.`,
+      schema: bound,
+      examples: () => [1],
+    },
+    lt: { describe: subject => `${subject} is less than the value.`, schema: bound, examples: () => [9] },
     in: {
-      describe: what => `${what} is one of these.`,
-      // Without a format: the page has no input for lists of int64.
+      describe: subject => `${subject} is one of the comma-separated values.`,
+      // The schema has no format because swagger-ui has no input for lists of int64.
       schema: { type: 'integer', minimum: 1, maximum: MAX_ID },
       examples: () => [1, 2],
       list: true,
@@ -34,41 +40,43 @@ const operators: Readonly<Record<'id' | 'text', Readonly<Record<string, Operator
   },
   text: {
     '': {
-      describe: what =>
-        `${what} is exactly this; with a leading \`!\` the exact complement, what is missing too. \`\\!x\` is the value \`!x\`, \`\\\\x\` the value \`\\x\`.`,
+      describe: subject =>
+        `${subject} equals the value. A leading \`!\` negates the filter: it selects all other records, including those without a value. \`\\!x\` is the value \`!x\`, and \`\\\\x\` is the value \`\\x\`.`,
       schema: { type: 'string' },
       examples: value => [value, `!${value}`],
     },
     in: {
-      describe: what => `${what} is one of these.`,
+      describe: subject => `${subject} is one of the comma-separated values.`,
       schema: { type: 'string', pattern: '^[^,]+$' },
       examples: value => [value],
       list: true,
     },
     prefix: {
-      describe: what => `${what} begins with this.`,
+      describe: subject => `${subject} starts with the value.`,
       schema: { type: 'string', minLength: 1 },
       examples: value => [value.slice(0, 1)],
     },
     exists: {
-      describe: what => `Whether there is a value: ${what}.`,
+      describe: subject => `\`true\`: ${subject} has a value. \`false\`: selects all other records.`,
       schema: { type: 'boolean' },
       examples: () => [true],
     },
   },
 }
 
-/** `groups[*].name[prefix]` and the like, taken apart. */
+/** @param name the name of the filter, such as `groups[*].name[prefix]` */
 function filterParameter(resource: Resource, name: string): Parameter {
-  const [, related, column = '', operator = ''] = /^(?:(.+)\[\*\]\.)?([^[]+)(?:\[(.+)\])?$/.exec(name) ?? []
-  const found = operators[column === 'id' ? 'id' : 'text'][operator]
-  if (found === undefined) throw new Error(`the document does not know the filter ${name}`)
+  const [, related, column = '', operatorName = ''] =
+    /^(?:(.+)\[\*\]\.)?([^[]+)(?:\[(.+)\])?$/.exec(name) ?? []
+  const operator = operators[column === 'id' ? 'id' : 'text'][operatorName]
+  if (operator === undefined) throw new Error(`the filter ${name} has no description for the document`)
   const { fields } = related === undefined ? resource : (resource.relation?.to ?? resource)
-  const examples = found.examples(fields[column]?.example ?? '')
-  const what = related === undefined ? `\`${column}\`` : `the \`${column}\` of one of its ${related}`
-  const description = found.describe(what).replace(/^the/, 'The')
-  if (found.list) return listInQuery(name, description, found.schema, examples)
-  return inQuery(name, description, { ...found.schema, examples })
+  const examples = operator.examples(fields[column]?.example ?? '')
+  const subject =
+    related === undefined ? `\`${column}\`` : `the \`${column}\` of at least one of its ${related}`
+  const description = operator.describe(subject).replace(/^the/, 'The')
+  if (operator.list) return listInQuery(name, description, operator.schema, examples)
+  return inQuery(name, description, { ...operator.schema, examples })
 }
 
 export const filterParameters = (resource: Resource): Parameter[] =>

@@ -1,4 +1,4 @@
-// JSON Schema 2020-12: what every part of the document builds its schemas with.
+// Builds JSON Schema 2020-12 schemas from the definitions of resources.
 import { MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 
 export type Schema = Readonly<Record<string, unknown>>
@@ -7,8 +7,8 @@ export const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${na
 
 export const oneOf = (...names: string[]): Schema => ({ oneOf: names.map(ref) })
 
-/** `user` as the name of a type or a tag: `User`. */
-export const capital = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
+/** Returns the name of a resource as the name of a schema or tag: `User` for `user`. */
+export const capitalize = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
 
 export const idSchema: Schema = { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID }
 
@@ -26,7 +26,7 @@ export function object(properties: Readonly<Record<string, Schema>>, optional: r
   } as const
 }
 
-/** Lengths count code points, in JSON Schema as in the definition. */
+/** Lengths are in code points, both in JSON Schema and in the definition of the field. */
 export const textSchema = ({ maxCodePoints, example }: TextField): Schema => ({
   type: 'string',
   minLength: 1,
@@ -35,11 +35,11 @@ export const textSchema = ({ maxCodePoints, example }: TextField): Schema => ({
   examples: [example],
 })
 
-/** The fields of a resource, by name. */
-export function fieldsOf(resource: Resource, schemaOf = textSchema): Record<string, Schema> {
+/** The schemas of a resource's fields, by field name. */
+export function fieldSchemas(resource: Resource, schemaOf = textSchema): Record<string, Schema> {
   return Object.fromEntries(Object.entries(resource.fields).map(([name, field]) => [name, schemaOf(field)]))
 }
 
-/** The fields that a record may be without. */
-export const removableOf = ({ fields }: Resource): string[] =>
+/** The names of the fields that a stored record can lack. */
+export const removableFields = ({ fields }: Resource): string[] =>
   Object.keys(fields).filter(name => fields[name]?.required === 'create')

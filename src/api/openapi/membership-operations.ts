@@ -1,4 +1,4 @@
-// What the handlers of a resource's relation do: the operations of the document under their names.
+// Describes the operations on the relation of a resource: list, add and remove memberships.
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
@@ -16,59 +16,59 @@ import {
   referenceFailures,
   removedExample,
 } from './examples.ts'
-import { capital, oneOf, ref } from './json-schema.ts'
+import { capitalize, oneOf, ref } from './json-schema.ts'
 import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, pagingParameters } from './parameters.ts'
 import { failures, json, type Operation, read, success } from './responses.ts'
 
 export function describeMemberships(resource: Resource, relation: Relation, limits: Config['limits']) {
   const { to, name } = relation
   const [one, other] = [resource.singular, to.singular]
-  const tags = [capital(resource.plural)] as const
+  const tags = [capitalize(resource.plural)] as const
   const parameters = [idParameter('id', resource)]
   const missing = notFound(resource, 7)
   const stale = preconditionFailed(`the ${one} with the id 1`)
-  const noQuery = queryFailures(parseNoQuery)
+  const invalidQuery = queryFailures(parseNoQuery)
 
   const parsePaging = (search: string) => parsePagingQuery(search, limits.membershipsPerUser, limits)
-  const tooMany = `records_per_page=${limits.recordsPerPage + 1}`
+  const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
   const page = pageExample(to, `/v1/${resource.plural}/1/${name}`, limits.membershipsPerUser)
 
   const list: Operation = {
-    operationId: `list${capital(one)}${capital(name)}`,
+    operationId: `list${capitalize(one)}${capitalize(name)}`,
     tags,
-    summary: `List the ${name} of one ${one}`,
-    description: `All of them, by ascending id, unless paged: a ${one} can have ${limits.membershipsPerUser}.`,
+    summary: `List the ${name} of a ${one}`,
+    description: `Returns the ${name} by ascending id: all of them, or a page if a paging parameter is given. A ${one} can have at most ${limits.membershipsPerUser} ${name}.`,
     parameters: [...parameters, ...pagingParameters(limits), ifNoneMatch],
     responses: {
-      ...read(`The ${name} of the ${one}.`, json(ref(`${capital(other)}Page`), { 'All of them': page })),
-      ...failures([...queryFailures(parsePaging, 'start_index=-1', tooMany), missing]),
+      ...read(`The ${name} of the ${one}.`, json(ref(`${capitalize(other)}Page`), { [`All ${name}`]: page })),
+      ...failures([...queryFailures(parsePaging, 'start_index=-1', tooManyRecords), missing]),
     },
   }
 
   const create: Operation = {
-    operationId: `add${capital(one)}${capital(name)}`,
+    operationId: `add${capitalize(one)}${capitalize(name)}`,
     tags,
-    summary: `Add ${name} to one ${one}`,
-    description: `It is no failure to have one of them already. A batch has up to ${limits.batchEntries} entries; each is added or fails by itself, as its own \`meta\` says.`,
+    summary: `Add a ${one} to ${name}`,
+    description: `Adds the ${one} to one ${other}, or to a batch of up to ${limits.batchEntries} ${name}. If the ${one} is already in a ${other}, adding it again succeeds and changes nothing. Each entry of a batch succeeds or fails independently, as its \`meta\` reports.`,
     parameters: [...parameters, ifMatch, idempotencyKey],
     requestBody: {
       required: true,
-      content: json(oneOf(`${capital(other)}Reference`, `${capital(other)}References`), {
-        [`One ${other}`]: referenceExample,
+      content: json(oneOf(`${capitalize(other)}Reference`, `${capitalize(other)}References`), {
+        [`A ${other}`]: referenceExample,
         'A batch': { [name]: [referenceExample] },
       }),
     },
     responses: {
       ...success(
-        `The ${other}, or one entry for each of the batch.`,
-        json(oneOf(capital(other), `Added${capital(name)}`), {
-          [`One ${other}`]: recordExample(to),
+        `The ${other}, or the results of the batch.`,
+        json(oneOf(capitalize(other), `Added${capitalize(name)}`), {
+          [`A ${other}`]: recordExample(to),
           'A batch': additionsExample(relation),
         }),
         'Idempotent-Replayed',
       ),
       ...failures([
-        ...noQuery,
+        ...invalidQuery,
         ...referenceFailures(to, limits),
         ...batchFailures(name, limits),
         missing,
@@ -80,18 +80,18 @@ export function describeMemberships(resource: Resource, relation: Relation, limi
   }
 
   const remove: Operation = {
-    operationId: `remove${capital(one)}${capital(other)}`,
+    operationId: `remove${capitalize(one)}${capitalize(other)}`,
     tags,
-    summary: `Take one ${other} from one ${one}`,
-    description: `The ${other} stays.`,
+    summary: `Remove a ${one} from a ${other}`,
+    description: `Deletes the membership. The ${one} and the ${other} remain.`,
     parameters: [...parameters, idParameter('related', to), ifMatch],
     responses: {
       ...success(
-        'It is no member any more.',
+        `The ${one} was removed from the ${other}.`,
         json(ref('Removed'), { Removed: removedExample(`${one} 1 removed from ${other} 1`) }),
       ),
       ...failures([
-        ...noQuery,
+        ...invalidQuery,
         missing,
         stale,
         new ApiError('membership_not_found', `${one} 1 is not in ${other} 7`),

@@ -1,9 +1,9 @@
-// The parameters as the document describes them, but for filters.
+// Describes the parameters of operations, except for filters (filter-parameters.ts).
 import type { Config } from '../../config/config.ts'
 import { requestIdPattern } from '../../listener/request-identity.ts'
 import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
 import { unpagedRecords } from '../requests/query.ts'
-import { saneKey } from '../resources/with-idempotency.ts'
+import { idempotencyKeyPattern } from '../resources/with-idempotency.ts'
 import { idSchema, type Schema } from './json-schema.ts'
 
 export interface Parameter {
@@ -19,7 +19,7 @@ export const inQuery = (name: string, description: string, schema: Schema): Para
   schema,
 })
 
-/** Values that stand in one parameter, between commas. */
+/** A query parameter with a comma-separated list of values. */
 export const listInQuery = (
   name: string,
   description: string,
@@ -31,35 +31,37 @@ export const listInQuery = (
   explode: false,
 })
 
-const integer = (minimum: number, maximum: number, byDefault: number | undefined): Schema => ({
+const integer = (minimum: number, maximum: number, defaultValue: number | undefined): Schema => ({
   type: 'integer',
   minimum,
   maximum,
-  ...(byDefault !== undefined && { default: byDefault }),
+  ...(defaultValue !== undefined && { default: defaultValue }),
 })
 
-/** @param unpaged how many records there are where the request does not say; undefined is all */
+/** @param unpaged the default of `records_per_page`; undefined if the default is all records */
 export function pagingParameters(limits: Config['limits'], unpaged?: number): Parameter[] {
-  const unless = unpaged === undefined ? 'all unless it is given' : `${unpaged} unless it is given`
-  const most = limits.recordsPerPage
   return [
-    inQuery('start_index', 'Where the page begins, counted from 0.', integer(0, MAX_ID, 0)),
-    inQuery('records_per_page', `How many records a page has: ${unless}.`, integer(1, most, unpaged)),
+    inQuery('start_index', 'The index of the first record of the page, from 0.', integer(0, MAX_ID, 0)),
+    inQuery(
+      'records_per_page',
+      `The maximum number of records in the page. The default is ${unpaged ?? 'all records'}.`,
+      integer(1, limits.recordsPerPage, unpaged),
+    ),
   ]
 }
 
-/** None for a resource that nothing can be included into. */
+/** Returns the `include` parameter, or no parameter if the resource has no relation. */
 export function includeParameters({ singular, relation }: Resource): Parameter[] {
   if (relation === undefined) return []
-  const description = `Embeds all ${relation.name} of the ${singular}, by ascending id, never only some.`
+  const description = `Embeds all ${relation.name} of the ${singular}, by ascending id.`
   return [listInQuery('include', description, { type: 'string', enum: [relation.name] }, [relation.name])]
 }
 
-/** Every parameter of a collection, but for its filters. */
+/** Returns the parameters of a collection, except for its filters. */
 export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
   const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
   const description =
-    'By code point, `-` for descending; missing values first when ascending. Ties by ascending id.'
+    'The sort keys, separated by commas. The prefix `-` sorts in descending order. Names are sorted by code point. Missing values come first in ascending order. Records with equal keys are sorted by ascending id.'
   return [
     listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
     ...includeParameters(resource),
@@ -67,7 +69,7 @@ export function collectionParameters(resource: Resource, limits: Config['limits'
   ]
 }
 
-/** The id of a record, as a part of the path. */
+/** The path parameter `name` with the id of a record. */
 export const idParameter = (name: string, { singular }: Resource): Parameter => ({
   name,
   in: 'path',
@@ -76,43 +78,43 @@ export const idParameter = (name: string, { singular }: Resource): Parameter => 
   schema: idSchema,
 })
 
-/** What every request may carry. */
+/** The parameter of all operations. */
 export const requestIdParameter: Parameter = {
   name: 'Request-Id',
   in: 'header',
   description:
-    'Comes back in the response and stands in the log; one is made where none, or no sane one, is sent.',
+    'An id for the request. The response and the log repeat it. If it is missing or does not match the pattern, the server generates an id.',
   schema: { type: 'string', pattern: requestIdPattern.source, examples: ['order-4711'] },
 }
 
 const etags = { type: 'string', examples: ['"1a"'] }
 
-/** A read that need not be answered twice. */
+/** The parameter of all reads. */
 export const ifNoneMatch: Parameter = {
   name: 'If-None-Match',
   in: 'header',
-  description: 'The `ETag` of what was read before: where it is so still, the answer is 304 without a body.',
+  description: 'The `ETag` of an earlier response. If it still matches, the response is 304 without a body.',
   schema: etags,
 }
 
-/** A write that must not undo another one. */
+/** The parameter of all writes to an existing record. It prevents lost updates. */
 export const ifMatch: Parameter = {
   name: 'If-Match',
   in: 'header',
   description:
-    'The `ETag` of what was read before: where it is so no longer, nothing changes and the answer is 412.',
+    'The `ETag` of an earlier response. If it no longer matches, the response is 412 and nothing changes.',
   schema: etags,
 }
 
-/** A creation that is safe to repeat. */
+/** The parameter of all POST operations. It makes retries safe. */
 export const idempotencyKey: Parameter = {
   name: 'Idempotency-Key',
   in: 'header',
   description:
-    'Names this request: sent again with the same key and body, it is answered as it was the first time, and done once.',
+    'A unique key for the request. If the request is repeated with the same key, the server returns the first response and does not execute the request again. The same key with another path or body returns 422.',
   schema: {
     type: 'string',
-    pattern: saneKey.source,
+    pattern: idempotencyKeyPattern.source,
     examples: ['8e03978e-40d5-43e8-bc93-6894a57f9324'],
   },
 }

@@ -1,4 +1,4 @@
-// The operations on records: what the document says of the handlers that read and write a resource.
+// Describes the operations that read and write the records of a resource.
 import type { Config } from '../../config/config.ts'
 import type { Resource } from '../../model/resource.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
@@ -17,7 +17,7 @@ import {
   removedExample,
 } from './examples.ts'
 import { filterParameters } from './filter-parameters.ts'
-import { capital, oneOf, ref } from './json-schema.ts'
+import { capitalize, oneOf, ref } from './json-schema.ts'
 import {
   collectionParameters,
   idempotencyKey,
@@ -30,36 +30,36 @@ import { failures, json, type Operation, read, success } from './responses.ts'
 
 export function describeReads(resource: Resource, limits: Config['limits']) {
   const { singular, plural, relation } = resource
-  const type = capital(singular)
-  const tags = [capital(plural)] as const
+  const type = capitalize(singular)
+  const tags = [capitalize(plural)] as const
   const page = pageExample(resource, `/v1/${plural}`, unpagedRecords(limits))
-  const tooMany = `records_per_page=${limits.recordsPerPage + 1}`
+  const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
   const parseList = (search: string) => parseListQuery(resource, search, limits)
   const parseRecord = (search: string) => parseRecordQuery(resource, search)
 
   const list: Operation = {
-    operationId: `list${capital(plural)}`,
+    operationId: `list${capitalize(plural)}`,
     tags,
     summary: `List ${plural}`,
-    description: `Filters combine with AND, a repeated one too; there can be ${limits.filters}. Ordered by ascending id, unless \`sort\` says otherwise.`,
+    description: `Returns a page of the ${plural} that match all filters. A request can have at most ${limits.filters} filters. The same filter can be given more than once. The default order is by ascending id.`,
     parameters: [...filterParameters(resource), ...collectionParameters(resource, limits), ifNoneMatch],
     responses: {
       ...read(`A page of ${plural}.`, json(ref(`${type}Page`), { 'A page': page })),
-      ...failures(queryFailures(parseList, 'id=abc', tooMany)),
+      ...failures(queryFailures(parseList, 'id=abc', tooManyRecords)),
     },
   }
 
   const get: Operation = {
     operationId: `get${type}`,
     tags,
-    summary: `Get one ${singular}`,
+    summary: `Get a ${singular}`,
     parameters: [idParameter('id', resource), ...includeParameters(resource), ifNoneMatch],
     responses: {
       ...read(
         `The ${singular}.`,
         json(ref(type), {
-          [`One ${singular}`]: recordExample(resource),
-          ...(relation && { [`With its ${relation.name}`]: recordExample(resource, relation) }),
+          [`A ${singular}`]: recordExample(resource),
+          ...(relation && { [`A ${singular} with ${relation.name}`]: recordExample(resource, relation) }),
         }),
       ),
       ...failures([...queryFailures(parseRecord, 'include=all'), notFound(resource, 7)]),
@@ -71,37 +71,37 @@ export function describeReads(resource: Resource, limits: Config['limits']) {
 
 export function describeWrites(resource: Resource, limits: Config['limits']) {
   const { singular, plural } = resource
-  const type = capital(singular)
-  const tags = [capital(plural)] as const
+  const type = capitalize(singular)
+  const tags = [capitalize(plural)] as const
   const parameters = [idParameter('id', resource), ifMatch]
-  const record = { [`One ${singular}`]: recordExample(resource) }
-  const fields = { [`One ${singular}`]: fieldsExample(resource) }
-  const noQuery = queryFailures(parseNoQuery)
-  const stale = [notFound(resource, 7), preconditionFailed(`the ${singular} with the id 1`)]
+  const record = { [`A ${singular}`]: recordExample(resource) }
+  const fields = { [`A ${singular}`]: fieldsExample(resource) }
+  const invalidQuery = queryFailures(parseNoQuery)
+  const missingOrStale = [notFound(resource, 7), preconditionFailed(`the ${singular} with the id 1`)]
 
   const create: Operation = {
     operationId: `create${type}`,
     tags,
-    summary: `Create one ${singular} or many`,
-    description: `Ids are made by the server. A batch has up to ${limits.batchEntries} entries; each is created or fails by itself, as its own \`meta\` says.`,
+    summary: `Create a ${singular} or a batch of ${plural}`,
+    description: `The server assigns the ids. A batch has at most ${limits.batchEntries} entries. Each entry succeeds or fails independently, as its \`meta\` reports.`,
     parameters: [idempotencyKey],
     requestBody: {
       required: true,
-      content: json(oneOf(`New${type}`, `New${capital(plural)}`), {
+      content: json(oneOf(`New${type}`, `New${capitalize(plural)}`), {
         ...fields,
         'A batch': { [plural]: [fieldsExample(resource)] },
       }),
     },
     responses: {
       ...success(
-        `The ${singular} as stored, or one entry for each of the batch.`,
+        `The created ${singular}, or the results of the batch.`,
         json(oneOf(type, `${type}Batch`), { ...record, 'A batch': batchExample(resource) }),
         'Location',
         'ETag',
         'Idempotent-Replayed',
       ),
       ...failures([
-        ...noQuery,
+        ...invalidQuery,
         ...recordFailures(resource, 'create', limits),
         ...batchFailures(plural, limits),
         existsError(resource),
@@ -110,41 +110,50 @@ export function describeWrites(resource: Resource, limits: Config['limits']) {
     },
   }
 
-  const answersOf = (mode: 'replace' | 'patch') => ({
-    ...success(`The ${singular} as stored.`, json(ref(type), record), 'ETag'),
-    ...failures([...noQuery, ...recordFailures(resource, mode, limits), ...stale, existsError(resource)]),
+  const updateResponses = (mode: 'replace' | 'patch') => ({
+    ...success(`The updated ${singular}.`, json(ref(type), record), 'ETag'),
+    ...failures([
+      ...invalidQuery,
+      ...recordFailures(resource, mode, limits),
+      ...missingOrStale,
+      existsError(resource),
+    ]),
   })
 
   const replace: Operation = {
     operationId: `replace${type}`,
     tags,
-    summary: `Replace one ${singular}`,
-    description: 'A field that is not sent is removed. An unknown id is not created.',
+    summary: `Replace a ${singular}`,
+    description: `Optional fields that are missing from the body are removed. The request does not create a ${singular}: an unknown id returns 404.`,
     parameters,
     requestBody: { required: true, content: json(ref(`${type}Replacement`), fields) },
-    responses: answersOf('replace'),
+    responses: updateResponses('replace'),
   }
 
   const mediaTypes = ['application/json', 'application/merge-patch+json']
   const patch: Operation = {
     operationId: `update${type}`,
     tags,
-    summary: `Change one ${singular}`,
-    description: 'Only the fields that are sent change; `null` removes one (RFC 7396).',
+    summary: `Update a ${singular}`,
+    description:
+      'Changes the fields in the body and leaves the others unchanged. `null` removes an optional field (JSON Merge Patch, RFC 7396).',
     parameters,
     requestBody: { required: true, content: json(ref(`${type}Changes`), fields, ...mediaTypes) },
-    responses: answersOf('patch'),
+    responses: updateResponses('patch'),
   }
 
   const remove: Operation = {
     operationId: `delete${type}`,
     tags,
-    summary: `Delete one ${singular}`,
-    description: 'Its memberships go with it.',
+    summary: `Delete a ${singular}`,
+    description: `Deletes the ${singular} and its memberships.`,
     parameters,
     responses: {
-      ...success('It is gone.', json(ref('Removed'), { Deleted: removedExample(`${singular} 1 deleted`) })),
-      ...failures([...noQuery, ...stale]),
+      ...success(
+        `The ${singular} was deleted.`,
+        json(ref('Removed'), { Deleted: removedExample(`${singular} 1 deleted`) }),
+      ),
+      ...failures([...invalidQuery, ...missingOrStale]),
     },
   }
 

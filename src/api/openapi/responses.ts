@@ -1,5 +1,4 @@
-// Responses as the document describes them: a success by its schema, failures by examples of what is thrown.
-
+// Builds the responses of the document: successes from a schema and examples, failures from ApiErrors.
 import { STATUS_CODES } from 'node:http'
 import type { Config } from '../../config/config.ts'
 import { ApiError, type ErrorCode, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
@@ -10,7 +9,7 @@ import type { Parameter } from './parameters.ts'
 type Response = Readonly<Record<string, unknown>>
 type Responses = Readonly<Record<string, Response>>
 
-/** An operation object of OpenAPI. */
+/** An OpenAPI operation object. */
 export interface Operation {
   readonly operationId: string
   readonly tags: readonly [string]
@@ -23,34 +22,36 @@ export interface Operation {
 
 const text = { type: 'string' }
 
-/** The headers of responses, by their names. */
+/** The response headers by name. */
 export const headerComponents = {
   'Request-Id': {
-    description: 'Names the request in the log: what the client sent as `Request-Id`, or a new one.',
+    description: 'Identifies the request in the log: the `Request-Id` of the request, or a generated id.',
     required: true,
     schema: text,
   },
   Location: {
-    description: 'The path of the one that was created.',
+    description: 'The path of the created record.',
     schema: { type: 'string', format: 'uri-reference' },
   },
-  ETag: { description: 'Names this version, for `If-None-Match` and `If-Match`.', schema: text },
+  ETag: { description: 'The version of the resource, for `If-None-Match` and `If-Match`.', schema: text },
   'Cache-Control': {
     description:
-      '`no-cache`: it may be kept, but is to be asked for each time; `no-store`: it is not to be kept.',
+      '`no-cache`: caches must revalidate the response before each use. `no-store`: caches must not store the response.',
     schema: text,
   },
   'Idempotent-Replayed': {
-    description: '`true` where this is the first answer to the `Idempotency-Key` again.',
+    description:
+      '`true` if this is the stored response to an earlier request with the same `Idempotency-Key`.',
     schema: { type: 'string', const: 'true' },
   },
   'Content-Security-Policy': {
-    description: 'Lets the page load and ask nothing but what this server has.',
+    description: 'Limits the page to resources of this server.',
     schema: text,
   },
-  Allow: { description: 'With status 405: the methods of the path.', schema: text },
+  Allow: { description: 'The methods of the path, with status 405.', schema: text },
   'Retry-After': {
-    description: 'How many seconds to wait before another try, with status 503 and `request_in_progress`.',
+    description:
+      'The number of seconds to wait before a retry, with status 503 and with `request_in_progress`.',
     schema: { type: 'integer', minimum: 0 },
   },
 }
@@ -58,7 +59,7 @@ export const headerComponents = {
 const headers = (...names: readonly string[]) =>
   Object.fromEntries(['Request-Id', ...names].map(name => [name, { $ref: `#/components/headers/${name}` }]))
 
-/** Examples by their names for people. */
+/** Examples by their display names. */
 export type Examples = Readonly<Record<string, unknown>>
 
 function examplesOf(examples: Examples) {
@@ -69,7 +70,7 @@ function examplesOf(examples: Examples) {
   return Object.fromEntries(named)
 }
 
-/** JSON under one or more media types. */
+/** @param types the media types, `application/json` by default */
 export function json(schema: Schema, examples: Examples, ...types: string[]) {
   const content = { schema, examples: examplesOf(examples) }
   return Object.fromEntries((types.length === 0 ? ['application/json'] : types).map(type => [type, content]))
@@ -77,17 +78,17 @@ export function json(schema: Schema, examples: Examples, ...types: string[]) {
 
 type Content = ReturnType<typeof json>
 
-/** The answer to a request that did what it was for. */
-export function success(description: string, content: Content, ...named: string[]): Responses {
-  return { 200: { description, headers: headers(...named), content } }
+/** The response of status 200. @param names the headers that it can have, in addition to `Request-Id` */
+export function success(description: string, content: Content, ...names: string[]): Responses {
+  return { 200: { description, headers: headers(...names), content } }
 }
 
-/** The answers to a read: what there is, or that the client has it already. */
+/** The responses of status 200 and 304. @param others the headers in addition to those of all reads */
 export function read(description: string, content: Content, ...others: string[]): Responses {
-  const named = ['ETag', 'Cache-Control', ...others]
+  const names = ['ETag', 'Cache-Control', ...others]
   return {
-    ...success(description, content, ...named),
-    304: { description: 'It is as `If-None-Match` says.', headers: headers(...named) },
+    ...success(description, content, ...names),
+    304: { description: 'Not Modified: the `ETag` matches `If-None-Match`.', headers: headers(...names) },
   }
 }
 
@@ -117,32 +118,35 @@ function failure(description: string, errors: readonly ApiError[]): Response {
   }
 }
 
-/** What can go wrong with one operation: a response for each status, with these as its examples. */
+/** The error responses of an operation: one for each status, with the errors as its examples. */
 export function failures(errors: readonly ApiError[]): Responses {
   const statuses = unique(errors.map(({ status }) => status))
   const responses = statuses.map(status => {
-    const those = errors.filter(error => error.status === status)
-    const codes = unique(those.map(({ code }) => `\`${code}\``)).join(', ')
-    return [status, failure(`${STATUS_CODES[status]}: ${codes}.`, those)]
+    const ofStatus = errors.filter(error => error.status === status)
+    const codes = unique(ofStatus.map(({ code }) => `\`${code}\``)).join(', ')
+    return [status, failure(`${STATUS_CODES[status]}: ${codes}.`, ofStatus)]
   })
   return { ...Object.fromEntries(responses), default: { $ref: '#/components/responses/Failure' } }
 }
 
-/** The response called `Failure`: what can go wrong with any request at all. */
+/** The response component `Failure`: the errors that do not depend on the operation. */
 export function anyFailure(limits: Config['limits']): Response {
   const errors = [
-    new ApiError('method_not_allowed', 'TRACE is not possible here: allowed are GET, HEAD, OPTIONS', {
+    new ApiError('method_not_allowed', 'TRACE is not supported here: allowed are GET, HEAD, OPTIONS', {
       headers: { Allow: 'GET, HEAD, OPTIONS' },
     }),
-    new ApiError('not_acceptable', 'the answer is application/json, which the Accept header rules out'),
+    new ApiError('not_acceptable', 'the response is application/json, which the Accept header excludes'),
     new ApiError('request_timeout', 'the request did not arrive in time'),
-    preconditionFailed('this'),
+    preconditionFailed('the resource'),
     new ApiError('uri_too_long', `the request target is over the limit of ${limits.urlBytes} bytes`),
-    new ApiError('expectation_failed', 'the only known expectation is 100-continue'),
+    new ApiError('expectation_failed', 'Expect: the only supported expectation is 100-continue'),
     new ApiError('headers_too_large', `the headers are over the limit of ${limits.headerBytes} bytes`),
-    new ApiError('internal_error', 'something went wrong here, the request id leads to its log line'),
+    new ApiError(
+      'internal_error',
+      'an unexpected error occurred; the log has the details under the request id',
+    ),
     unavailable(undefined),
   ]
   const listed = errors.map(({ status, code }) => `${status} \`${code}\``).join(', ')
-  return failure(`What can happen to any request: ${listed}.`, errors)
+  return failure(`Errors that any request can return: ${listed}.`, errors)
 }

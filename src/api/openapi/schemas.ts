@@ -1,29 +1,29 @@
-// Every schema of the document, by name, from the definitions of the resources.
+// Builds the named schemas of the document from the definitions of the resources.
 import type { Config } from '../../config/config.ts'
 import { type ErrorCode, statuses } from '../../core/api-error.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
 import { MAX_FAULTS_OF_ENTRY } from '../requests/batch.ts'
 import {
-  capital,
-  fieldsOf,
+  capitalize,
+  fieldSchemas,
   idSchema,
   integer,
   listOf,
   messageSchema,
   object,
   ref,
-  removableOf,
+  removableFields,
   type Schema,
   textSchema,
 } from './json-schema.ts'
 
-/** What it does not name is refused, but for `meta`. */
+/** A request body. It accepts `meta` and rejects all other fields that `properties` does not list. */
 function body(
   description: string,
   properties: Readonly<Record<string, Schema>>,
   optional: readonly string[] = [],
 ): Schema {
-  const meta = { description: 'Ignored, so that what was read can be sent back.' }
+  const meta = { description: 'Ignored. Accepted so that the body of a response can be sent as a request.' }
   return {
     description,
     ...object({ ...properties, meta }, [...optional, 'meta']),
@@ -31,54 +31,61 @@ function body(
   }
 }
 
-const batchOf = (name: string, type: string, does: string, { batchEntries }: Config['limits']): Schema =>
-  body(`A batch: each entry is ${does} or fails by itself.`, {
+const batchRequest = (
+  name: string,
+  type: string,
+  result: string,
+  { batchEntries }: Config['limits'],
+): Schema =>
+  body(`A batch. Each entry is ${result} or fails independently.`, {
     [name]: { ...listOf(ref(type)), minItems: 1, maxItems: batchEntries },
   })
 
-/** The bodies that create, replace and change a record, by name. */
+/** The bodies that create, replace and update a record, by schema name. */
 function recordBodies(resource: Resource, limits: Config['limits']): Record<string, Schema> {
   const { plural, singular } = resource
-  const type = capital(singular)
-  const id = { ...idSchema, description: 'May repeat the id of the path.' }
-  const fields = fieldsOf(resource, field => ({
+  const type = capitalize(singular)
+  const id = { ...idSchema, description: 'Must equal the id in the path.' }
+  const fields = fieldSchemas(resource, field => ({
     ...textSchema(field),
     ...(field.required === 'create' && { type: ['string', 'null'] }),
   }))
   return {
-    [`New${type}`]: body(`The fields of one new ${singular}.`, fieldsOf(resource)),
-    [`New${capital(plural)}`]: batchOf(plural, `New${type}`, 'created', limits),
-    [`${type}Replacement`]: body('All fields: one that is missing or null is removed.', { id, ...fields }, [
-      'id',
-      ...removableOf(resource),
-    ]),
-    [`${type}Changes`]: body('The fields to change; null removes a field.', { id, ...fields }, [
-      'id',
-      ...Object.keys(fields),
-    ]),
+    [`New${type}`]: body(`A new ${singular}.`, fieldSchemas(resource)),
+    [`New${capitalize(plural)}`]: batchRequest(plural, `New${type}`, 'created', limits),
+    [`${type}Replacement`]: body(
+      'All fields. Optional fields that are missing or null are removed.',
+      { id, ...fields },
+      ['id', ...removableFields(resource)],
+    ),
+    [`${type}Changes`]: body(
+      'The fields to change. A null value removes an optional field.',
+      { id, ...fields },
+      ['id', ...Object.keys(fields)],
+    ),
   }
 }
 
-/** The bodies that name related records, by name. */
+/** The bodies that refer to related records, by schema name. */
 function referenceBodies({ to, name }: Relation, limits: Config['limits']): Record<string, Schema> {
-  const type = `${capital(to.singular)}Reference`
-  const ignored = fieldsOf(to, () => ({ description: 'Ignored.' }))
+  const type = `${capitalize(to.singular)}Reference`
+  const ignored = fieldSchemas(to, () => ({ description: 'Ignored.' }))
   return {
-    [type]: body(`Names one ${to.singular}.`, { id: idSchema, ...ignored }, Object.keys(ignored)),
-    [`${type}s`]: batchOf(name, type, 'added', limits),
+    [type]: body(`A reference to a ${to.singular}.`, { id: idSchema, ...ignored }, Object.keys(ignored)),
+    [`${type}s`]: batchRequest(name, type, 'added', limits),
   }
 }
 
 const status = (value: number): Schema => ({ type: 'integer', const: value })
 const codeOf = (codes: readonly string[]): Schema => ({ type: 'string', enum: codes })
 
-/** What can be wrong with the body of an entry. */
+/** The error codes of an invalid batch entry. */
 const entryCodes: readonly ErrorCode[] = ['invalid_body', 'missing_field', 'invalid_field', 'unknown_field']
 
 /**
- * The answer to a batch.
- * @param failed what is known of an entry that failed
- * @param codes what can be wrong with an entry, beside its body
+ * The response to a batch.
+ * @param failed the fields that a failed entry repeats from the request
+ * @param codes the error codes of an entry, in addition to `entryCodes`
  */
 function batchResponse(
   name: string,
@@ -99,7 +106,7 @@ function batchResponse(
   const entry = { anyOf: [ref(type), object({ ...failed, meta: fault }, Object.keys(failed))] }
   const counts = { created: integer(0), failed: integer(0) }
   return {
-    description: 'One entry for each entry of the request, in its order.',
+    description: 'The results of a batch: one for each entry of the request, in the same order.',
     ...object({
       [name]: listOf(entry),
       meta: object({ status: status(200), message: messageSchema, ...counts }),
@@ -107,48 +114,48 @@ function batchResponse(
   }
 }
 
-/** A record, alone, in a page and in a batch, by name. */
+/** The responses with one record, with a page and with a batch, by schema name. */
 function recordSchemas(resource: Resource): Record<string, Schema> {
   const { plural, singular, description, relation } = resource
-  const type = capital(singular)
-  const included = relation && { [relation.name]: listOf(ref(`Included${capital(relation.to.singular)}`)) }
-  const optional = [...removableOf(resource), ...Object.keys(included ?? {})]
+  const type = capitalize(singular)
+  const included = relation && { [relation.name]: listOf(ref(`Included${capitalize(relation.to.singular)}`)) }
+  const optional = [...removableFields(resource), ...Object.keys(included ?? {})]
   return {
     [type]: {
       description,
-      ...object({ id: idSchema, ...fieldsOf(resource), ...included, meta: ref('Meta') }, optional),
+      ...object({ id: idSchema, ...fieldSchemas(resource), ...included, meta: ref('Meta') }, optional),
     },
     [`${type}Page`]: {
       description: `A page of ${plural}.`,
       ...object({ [plural]: listOf(ref(type)), meta: ref('PageMeta') }),
     },
-    [`${type}Batch`]: batchResponse(plural, type, fieldsOf(resource), [`${singular}_exists`]),
+    [`${type}Batch`]: batchResponse(plural, type, fieldSchemas(resource), [`${singular}_exists`]),
   }
 }
 
-/** Related records, embedded and added, by name. */
+/** The embedded and the added related records, by schema name. */
 function relatedSchemas({ to, name }: Relation): Record<string, Schema> {
-  const type = capital(to.singular)
+  const type = capitalize(to.singular)
   return {
     [`Included${type}`]: {
-      description: `One of the ${name}, as \`include\` embeds it.`,
-      ...object({ id: idSchema, ...fieldsOf(to) }, removableOf(to)),
+      description: `A ${to.singular} that \`include\` embeds.`,
+      ...object({ id: idSchema, ...fieldSchemas(to) }, removableFields(to)),
     },
-    [`Added${capital(name)}`]: batchResponse(name, type, { id: idSchema }, [
+    [`Added${capitalize(name)}`]: batchResponse(name, type, { id: idSchema }, [
       `${to.singular}_not_found`,
       'limit_exceeded',
     ]),
   }
 }
 
-/** What does not depend on a resource, by name. */
+/** The schemas that do not depend on a resource, by name. */
 function commonSchemas(): Record<string, Schema> {
   const link = { type: 'string', format: 'uri-reference' }
   const codes = Object.entries(statuses).flatMap(([code, status]) => (status === 400 ? [code] : []))
   return {
-    Meta: { description: 'Mirrors the HTTP status.', ...object({ status: status(200) }) },
+    Meta: { description: 'Repeats the HTTP status.', ...object({ status: status(200) }) },
     PageMeta: {
-      description: 'The counts are exact, and of the moment that the page is of.',
+      description: 'The counts are exact. They come from the same database snapshot as the records.',
       ...object({
         status: status(200),
         message: messageSchema,
@@ -160,7 +167,7 @@ function commonSchemas(): Record<string, Schema> {
     },
     Removed: object({ meta: object({ status: status(200), message: messageSchema }) }),
     Fault: {
-      description: 'One fault of a request, of all that it has.',
+      description: 'A fault of the request, in a field or in a parameter.',
       ...object(
         {
           field: { type: 'string' },
@@ -174,6 +181,7 @@ function commonSchemas(): Record<string, Schema> {
   }
 }
 
+/** Returns all schemas of the document by name. */
 export function schemasOf(resources: readonly Resource[], limits: Config['limits']): Record<string, Schema> {
   const schemas = resources.map(resource => ({
     ...recordSchemas(resource),

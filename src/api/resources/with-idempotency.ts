@@ -9,7 +9,7 @@ import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-key
 import { respond, respondFailure, setEtag } from '../respond.ts'
 
 /** The syntax of a key. */
-export const saneKey = /^[!-~]{1,255}$/
+export const idempotencyKeyPattern = /^[!-~]{1,255}$/
 
 /** The result of a POST that succeeded. */
 export interface PostResult {
@@ -31,7 +31,7 @@ export type WithIdempotency = (
 /** @throws ApiError `malformed_request` */
 function keyOf({ headers }: IncomingMessage): string | undefined {
   const key = headers['idempotency-key']
-  if (key === undefined || (typeof key === 'string' && saneKey.test(key))) return key
+  if (key === undefined || (typeof key === 'string' && idempotencyKeyPattern.test(key))) return key
   throw new ApiError('malformed_request', 'Idempotency-Key: must be 1 to 255 visible ASCII characters')
 }
 

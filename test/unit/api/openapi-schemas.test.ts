@@ -1,8 +1,8 @@
-// The schemas of bodies, held against the validation that the service does: both let pass the same.
+// The schemas of request bodies in the OpenAPI document accept the same bodies as the validation of the service.
 import { readFileSync } from 'node:fs'
 import test from 'ava'
 import fc from 'fast-check'
-import { capital } from '../../../src/api/openapi/json-schema.ts'
+import { capitalize } from '../../../src/api/openapi/json-schema.ts'
 import { schemasOf } from '../../../src/api/openapi/schemas.ts'
 import { checkBody, checkReference } from '../../../src/api/requests/validation.ts'
 import { parseConfig } from '../../../src/config/config.ts'
@@ -21,7 +21,7 @@ const contract = createContract({
 const isValid = (schema: string, body: unknown) =>
   contract.faultsAt(['components', 'schemas', schema], body) === undefined
 
-// Whatever could be held to be something else: controls, spaces of all sorts, lone surrogates, lengths in code points.
+// Edge cases: control characters, kinds of white space, lone surrogates, and lengths in code points.
 const characters = [
   'a',
   '\u{1f600}',
@@ -42,13 +42,14 @@ const text = fc.oneof(
 )
 const value = fc.oneof({ arbitrary: text, weight: 12 }, fc.constantFrom(null, 1, true, [], {}))
 
+/** Returns a body with the field in 1 of 10 cases, and an empty body in the others. */
 const rarely = <T>(field: string, values: fc.Arbitrary<T>) =>
   fc.oneof(
     { arbitrary: fc.constant({}), weight: 9 },
     values.map(value => ({ [field]: value })),
   )
 
-/** Bodies with some of these fields, now and then with an id or what is none, or with what is unknown. */
+/** Bodies with some of these fields, and rarely with a valid or invalid id, with `meta` or with an unknown field. */
 const bodiesOf = (fields: readonly string[]) =>
   fc
     .tuple(
@@ -67,11 +68,11 @@ const modes = [
 
 for (const resource of [users, groups] satisfies Resource[])
   for (const [mode, schemaOf] of modes)
-    test(`${mode} of a ${resource.singular}: the schema accepts what the service accepts`, t => {
-      const schema = schemaOf(capital(resource.singular))
+    test(`schemas: ${mode} of a ${resource.singular} accepts the same bodies as the validation`, t => {
+      const schema = schemaOf(capitalize(resource.singular))
       fc.assert(
         fc.property(bodiesOf(Object.keys(resource.fields)), body => {
-          // That it is the path's is no matter of a schema.
+          // A schema cannot express that the id must equal the one in the path.
           const { faults } = checkBody(resource, body, mode, 7)
           t.is(isValid(schema, body), faults.length === 0, JSON.stringify([body, faults]))
         }),
@@ -79,7 +80,7 @@ for (const resource of [users, groups] satisfies Resource[])
       )
     })
 
-test('a reference to a group: the schema accepts what the service accepts', t => {
+test('schemas: a reference to a group accepts the same bodies as the validation', t => {
   fc.assert(
     fc.property(bodiesOf(['id', 'name']), body => {
       const { faults } = checkReference(groups, body)

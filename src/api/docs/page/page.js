@@ -1,27 +1,31 @@
-// Shows the document of this server with swagger-ui, in the colours that the reader prefers.
+// Shows the OpenAPI document of this server with swagger-ui, in the preferred color scheme of the browser.
 const dark = matchMedia('(prefers-color-scheme: dark)')
-const paint = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
-dark.addEventListener('change', paint)
-paint()
+const applyColorScheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', applyColorScheme)
+applyColorScheme()
 
-/** Keeps the operations that have the phrase in anything that is said of them: a path, a field, an error code. */
+/** Filters the operations by a phrase in their path or description object: a path, a field, an error code. */
 const search = system => ({
   fn: {
     opsFilter(tags, phrase) {
-      // The document as it came: an operation that is open has its references filled in, another has not.
+      // Searches the original document: in the resolved one, only expanded operations have their references resolved.
       const paths = system.specSelectors.specJson().get('paths')
-      const has = ({ path, method }) =>
+      const matches = ({ path, method }) =>
         JSON.stringify([path, paths.getIn([path, method])])
           .toLowerCase()
           .includes(phrase.toLowerCase())
       return tags
-        .map(tag => tag.update('operations', operations => operations.filter(one => has(one.toObject()))))
+        .map(tag =>
+          tag.update('operations', operations =>
+            operations.filter(operation => matches(operation.toObject())),
+          ),
+        )
         .filter(tag => tag.get('operations').size > 0)
     },
   },
 })
 
-/** Says that a search has found nothing, where swagger-ui says that there is nothing to find. */
+/** Shows a message if a search has no results. swagger-ui would say that the document has no operations. */
 const nothingFound = system => ({
   wrapComponents: {
     operations: Operations => properties => {
@@ -40,14 +44,14 @@ const nothingFound = system => ({
   },
 })
 
-/** Shows the examples of a parameter; swagger-ui shows only one that it also sends. */
+/** Shows the examples of a parameter. swagger-ui itself shows an example only as a value that it also sends. */
 const parameterExamples = system => ({
   wrapComponents: {
     parameterRow: ParameterRow => properties => {
       const examples = properties.param.getIn(['schema', 'examples'])?.toJS() ?? []
       const shown = examples.map(example => `\`${example}\``).join(' or ')
       const param = properties.param.update('description', text =>
-        shown ? `${text} Such as ${shown}.` : text,
+        shown ? `${text} For example, ${shown}.` : text,
       )
       return system.React.createElement(ParameterRow, { ...properties, param })
     },
@@ -61,14 +65,14 @@ SwaggerUIBundle({
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
   filter: true,
-  // Nobody else is told of the document.
+  // Disables the request to the online validator of swagger.io.
   validatorUrl: null,
   plugins: [search, nothingFound, parameterExamples],
   onComplete() {
     const input = document.querySelector('.operation-filter-input')
-    // Has a cross to clear it, as Escape does.
+    // Adds a clear button. Escape clears the input, too.
     input.type = 'search'
-    input.placeholder = 'Search: a path, a field, an error code'
+    input.placeholder = 'Search paths, fields and error codes'
     input.setAttribute('aria-label', 'Search')
   },
 })
