@@ -1,70 +1,73 @@
-// Gathers the calls of one turn of the event loop into one, so that many small reads or writes cost what a larger one does.
+// Combines the calls of one event loop turn into batches, so that many small reads or writes share one
+// statement or one transaction.
 
-interface Waiting<T, R> {
+interface PendingCall<T, R> {
   readonly item: T
   readonly resolve: (result: R) => void
   readonly reject: (error: unknown) => void
 }
 
 export interface BatcherOptions {
-  /** How many gathered calls may be under way; who finds no lane free gathers further. */
+  /** Maximum number of batches in progress. At the limit, new items wait for the next batch. */
   readonly concurrency: number
-  /** How many items one gathered call takes. */
+  /** Maximum number of items in a batch. */
   readonly maxSize: number
   /**
-   * Whether another lane opens for however few wait. Otherwise for no fewer than are under way: so the calls grow with
-   * the load, even where requests come in one by one, as they do on new connections.
+   * Whether a further batch starts with any number of pending items. If false, it starts only when at least
+   * as many items are pending as are in progress. Batches then grow with the load, even if requests arrive
+   * one by one, as they do on new connections.
    */
   readonly eager: boolean
 }
 
 /**
- * An item is never answered by a call that began before it, so everyone reads what they wrote.
- * @param act gives one result for each item, in their order; if it fails, all its items fail with it
+ * Creates a function that processes single items in batches. A batch always starts after its items were
+ * added, so a read sees all earlier writes of the same client.
+ * @param processBatch returns one result per item, in order; if it rejects, all items of the batch reject
  */
 export function createBatcher<T, R>(
-  act: (items: readonly T[]) => Promise<readonly R[]>,
+  processBatch: (items: readonly T[]) => Promise<readonly R[]>,
   { concurrency, maxSize, eager }: BatcherOptions,
 ): (item: T) => Promise<R> {
-  let waiting: Waiting<T, R>[] = []
+  let pending: PendingCall<T, R>[] = []
   let scheduled = false
-  let busy = 0
-  let underWay = 0
+  let batchesInProgress = 0
+  let itemsInProgress = 0
 
   function schedule(): void {
-    if (scheduled || busy === concurrency || waiting.length === 0) return
-    if (!eager && waiting.length < underWay) return
+    if (scheduled || batchesInProgress === concurrency || pending.length === 0) return
+    if (!eager && pending.length < itemsInProgress) return
     scheduled = true
-    // Not a microtask: those run between the callbacks of two sockets, and would gather one request each.
+    // Not a microtask: it would run before the callback of the next socket and see only one request.
     setImmediate(dispatch)
   }
 
   async function dispatch(): Promise<void> {
-    const gathered = waiting.length > maxSize ? waiting.splice(0, maxSize) : waiting
-    if (gathered === waiting) waiting = []
+    const batch = pending.length > maxSize ? pending.splice(0, maxSize) : pending
+    if (batch === pending) pending = []
     scheduled = false
-    busy++
-    underWay += gathered.length
+    batchesInProgress++
+    itemsInProgress += batch.length
     schedule()
     try {
-      const results = (await act(gathered.map(({ item }) => item))).values()
-      for (const { resolve, reject } of gathered) {
+      const results = (await processBatch(batch.map(({ item }) => item))).values()
+      for (const { resolve, reject } of batch) {
         const { done, value } = results.next()
-        if (done === true) reject(new Error('a gathered call gave too few results'))
+        if (done === true) reject(new Error('the batch returned too few results'))
         else resolve(value)
       }
     } catch (error) {
-      for (const { reject } of gathered) reject(error)
+      for (const { reject } of batch) reject(error)
     } finally {
-      busy--
-      underWay -= gathered.length
+      batchesInProgress--
+      itemsInProgress -= batch.length
       schedule()
     }
   }
 
   return item =>
     new Promise((resolve, reject) => {
-      waiting.push({ item, resolve, reject })
+      pending.push({ item, resolve, reject })
       schedule()
     })
 }

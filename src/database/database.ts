@@ -1,4 +1,4 @@
-// The database: Knex with its pool, transactions that outlast a deadlock, and whether it can be reached.
+// Access to the database: Knex with its pool, transactions with retries on contention, and outage detection.
 import type { Knex } from 'knex'
 import type { Config } from '../config/config.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
@@ -11,37 +11,41 @@ import { openPool } from './pool.ts'
 const MAX_WAIT_MS = 2000
 
 export interface Database {
-  /** Builds statements; what it is given to run goes through `run` or `transaction`. */
+  /** Builds statements. Statements are executed with `run` or `transaction`. */
   readonly knex: Knex
-  /** Runs one statement. @throws ApiError `unavailable` where the database cannot be reached */
+  /** Executes one statement. @throws ApiError `unavailable` if the database is unreachable */
   run<T>(statement: (knex: Knex) => PromiseLike<T>): Promise<T>
   /**
-   * Runs SQL that was compiled before; an array among `values` is a list, an array of arrays a list of rows.
-   * Rejects like `run`, or within the transaction `on` as that does.
+   * Executes SQL text. An array in `values` is a list, an array of arrays is a list of rows.
+   * @param on the transaction to execute it in; errors are then translated by the transaction
+   * @throws ApiError `unavailable` like `run`
    */
   query(sql: string, values: readonly unknown[], on?: Knex.Transaction): Promise<Record<string, unknown>[]>
-  /** The same for what changes rows. */
+  /** Executes SQL text that modifies rows. */
   execute(
     sql: string,
     values: readonly unknown[],
     on: Knex.Transaction,
   ): Promise<{ readonly insertId: number }>
-  /** Runs a transaction as a whole, again if another one is in its way. @throws ApiError `unavailable` as above */
+  /** Runs a transaction and repeats it on contention. @throws ApiError `unavailable` like `run` */
   transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
-  /** Repeats what fails because another transaction is in its way. @throws ApiError `unavailable` where that lasts */
+  /**
+   * Repeats `attempt` on contention with other transactions.
+   * @throws ApiError `unavailable` after queryTimeoutMs
+   */
   retryOnContention<T>(attempt: () => Promise<T>): Promise<T>
-  /** Runs reads that all see the same moment. */
+  /** Runs reads in one consistent snapshot. */
   snapshot<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
-  /** Since when the database has been out of reach, as `Date.now()`; undefined while it answers. */
+  /** The start of the current outage, as `Date.now()`; undefined while the database is reachable. */
   downSinceMs(): number | undefined
-  /** Asks whether the database answers, so that `downSinceMs` is right without traffic, too. */
+  /** Sends a query to the database, so that `downSinceMs` is also correct without traffic. */
   probe(): Promise<void>
   /**
-   * Waits, with backoff, for a database that answers.
-   * @throws UnmigratedError if its schema is older than the code, RefusedError if it does not let us in
+   * Waits, with backoff, until the database is reachable.
+   * @throws UnmigratedError if its schema is older than the code, RefusedError if it rejects the connection
    */
   ready(): Promise<void>
-  /** The pool's connections, how many requests wait for one, and how many there can be. */
+  /** Returns the numbers of used and free connections, of pending acquires, and the size of the pool. */
   pool(): { used: number; free: number; waiting: number; max: number }
   close(): Promise<void>
 }
@@ -56,32 +60,32 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     },
     log,
   )
-  // Knex forgets it when it is closed, while the worker still tells of itself.
+  // Knex removes its reference to the pool on close, but the worker still reports the pool in heartbeats.
   const { pool } = knex.client
   let downSinceMs: number | undefined
 
-  function noteAnswer(): void {
+  function markReachable(): void {
     if (downSinceMs === undefined) return
-    log.info({ afterMs: Date.now() - downSinceMs }, 'the database answers again')
+    log.info({ afterMs: Date.now() - downSinceMs }, 'database reachable again')
     downSinceMs = undefined
   }
 
-  async function watched<T>(attempt: () => PromiseLike<T>): Promise<T> {
+  async function trackOutage<T>(attempt: () => PromiseLike<T>): Promise<T> {
     try {
       const result = await attempt()
-      noteAnswer()
+      markReachable()
       return result
     } catch (error) {
-      if (!isUnreachable(error)) noteAnswer()
+      if (!isUnreachable(error)) markReachable()
       else if (downSinceMs === undefined) {
         downSinceMs = Date.now()
-        log.warn({ reason: reasonOf(error) }, 'the database cannot be reached')
+        log.warn({ reason: reasonOf(error) }, 'database unreachable')
       }
       throw translate(error)
     }
   }
 
-  /** Past Knex's query builder, whose work would be the same each time. */
+  /** Executes SQL without Knex's query builder, which would compile the same statement each time. */
   async function send<T>(on: Knex, sql: string, values: readonly unknown[]): Promise<T> {
     const connection = await on.client.acquireConnection()
     try {
@@ -96,19 +100,19 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
   }
 
   const retryOnContention = <T>(attempt: () => Promise<T>) =>
-    watched(() => retryContention(attempt, settings.queryTimeoutMs))
+    trackOutage(() => retryContention(attempt, settings.queryTimeoutMs))
 
   return {
     knex,
-    run: statement => watched(() => statement(knex)),
+    run: statement => trackOutage(() => statement(knex)),
     query: (sql, values, on) =>
-      on === undefined ? watched(() => send(knex, sql, values)) : send(on, sql, values),
+      on === undefined ? trackOutage(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
     transaction: act => retryOnContention(() => knex.transaction(act)),
     retryOnContention,
-    snapshot: act => watched(() => knex.transaction(act, { isolationLevel: 'repeatable read' })),
+    snapshot: act => trackOutage(() => knex.transaction(act, { isolationLevel: 'repeatable read' })),
     downSinceMs: () => downSinceMs,
-    probe: () => watched(() => knex.raw('SELECT 1')).then(noteAnswer, () => {}),
+    probe: () => trackOutage(() => knex.raw('SELECT 1')).then(markReachable, () => {}),
     ready: () =>
       retry(() => assertMigrated(knex), {
         timeoutMs: Infinity,

@@ -1,9 +1,9 @@
-// What the driver's errors mean: come back later, try again at once, or a conflict the client has to solve.
+// Classifies driver errors: unreachable database, contention that is retried, or a conflict for the client.
 import { ApiError, unavailable } from '../core/api-error.ts'
 import { type CodedError, hasCode, reasonOf } from '../core/error-reason.ts'
 import { retry } from '../core/retry.ts'
 
-// The connection is gone or cannot be made, or the server takes no writes or no more clients.
+// The connection is lost or cannot be established, or the server accepts no writes or no more clients.
 const unreachable = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -36,10 +36,10 @@ const unreachable = new Set([
   'ER_QUERY_INTERRUPTED',
 ])
 
-// Another transaction was in the way; nothing of this one was stored.
+// Contention with another transaction; this transaction was rolled back.
 const contended = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
 
-/** Another transaction was in the way, though the database has not said so: to be tried again. */
+/** Creates an error for contention that the database did not report itself. The transaction is retried. */
 export const contentionError = (message: string): CodedError =>
   Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
 
@@ -47,45 +47,47 @@ export function isDuplicate(error: unknown): boolean {
   return hasCode(error) && error.code === 'ER_DUP_ENTRY'
 }
 
-/** Another transaction holds a row that this one must not wait for, or has waited for too long. */
+/** Whether another transaction holds a lock, with NOWAIT or after a lock wait timeout. */
 export function isLocked(error: unknown): boolean {
-  // MariaDB has one code for both.
+  // MariaDB reports ER_LOCK_WAIT_TIMEOUT for NOWAIT, too.
   return hasCode(error) && ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT'].includes(error.code)
 }
 
-/** The server has ended a statement that took longer than it may; a transaction goes on without it. */
-export function isOutOfTime(error: unknown): boolean {
-  // mysql2 has no name for MariaDB's ER_STATEMENT_TIMEOUT, 1969.
+/** Whether the server ended a statement at its time limit. The transaction stays open. */
+export function isStatementTimeout(error: unknown): boolean {
+  // 3024 is ER_QUERY_TIMEOUT. mysql2 has no name for MariaDB's ER_STATEMENT_TIMEOUT, 1969.
   return error instanceof Error && 'errno' in error && (error.errno === 3024 || error.errno === 1969)
 }
 
-/** The database cannot be reached, as opposed to: it answered with an error. */
+/** Whether the database is unreachable; false if it replied with another error. */
 export function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  // Knex has no code for a full pool, mysql2 none for a statement sent on a connection that has just ended.
+  // Knex has no error code for a full pool, mysql2 has none for a statement on a closed connection.
   if (error.name === 'KnexTimeoutError') return true
-  // What the server says has the statement before it, and in that anything may stand.
+  // The message of a server error is not searched: it contains the statement, which can contain any text.
   if (!('sqlMessage' in error) && /closed state|Connection lost/.test(error.message)) return true
-  return isOutOfTime(error) || (hasCode(error) && unreachable.has(error.code))
+  return isStatementTimeout(error) || (hasCode(error) && unreachable.has(error.code))
 }
 
-// Waiting mends none of these: the address, the user or the schema is wrong.
+// Waiting does not resolve these: the user, its privileges or the database name is wrong.
 const misconfigured = new Set(['ER_ACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR', 'ER_BAD_DB_ERROR'])
 
-/** At boot: the server may come up yet, as opposed to: it is up and turns us away. */
+/** At boot: whether the server can still become reachable; false if it runs and rejects the connection. */
 export function isNotUpYet(error: unknown): boolean {
   return isUnreachable(error) && !(hasCode(error) && misconfigured.has(error.code))
 }
 
-/** At boot: the database is up, and turns us away. */
+/** At boot: the database server runs and rejects the connection. */
 export class RefusedError extends Error {
   constructor(error: CodedError) {
-    super(`the database refuses its user (${reasonOf(error)}): correct DATABASE_URL, or the user's rights`)
+    super(
+      `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`,
+    )
     this.name = 'RefusedError'
   }
 }
 
-/** What a client is told of a failed statement; an error that is already the client's passes through. */
+/** Converts unreachability and contention to ApiError `unavailable`. Other errors are returned unchanged. */
 export function translate(error: unknown): unknown {
   if (error instanceof ApiError) return error
   if (isUnreachable(error) || (hasCode(error) && contended.has(error.code))) return unavailable(error)
@@ -95,9 +97,9 @@ export function translate(error: unknown): unknown {
 const MAX_PAUSE_MS = 200
 
 /**
- * Repeats a whole transaction that lost a deadlock or waited too long for a lock, with jitter so that the same two do
- * not meet again.
- * @param timeoutMs after which it is not repeated any more
+ * Repeats a transaction after a deadlock or a lock wait timeout. The pauses have jitter, so that two
+ * transactions do not collide again.
+ * @param timeoutMs milliseconds after which no further attempt begins
  */
 export function retryContention<T>(attempt: () => Promise<T>, timeoutMs: number): Promise<T> {
   return retry(attempt, {

@@ -1,33 +1,34 @@
-// What was answered to requests that carry an Idempotency-Key. The answer is stored with the write, in one transaction:
-// it is there if and only if the write is, whichever process or node did it and whatever became of that afterwards.
+// Stores the responses to requests with an Idempotency-Key. A response is saved in the same transaction as
+// the write, so both are committed or neither is, even if the process or the node fails.
 import type { Knex } from 'knex'
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
 import { isDuplicate, isLocked } from './driver-errors.ts'
 
-/** An answer as it can be given again. */
+/** A response that can be replayed. */
 export interface KeptAnswer {
   readonly status: number
   readonly location: string | null
-  /** Without its quotes. */
+  /** The entity tag without quotes. */
   readonly etag: string | null
   readonly body: string
 }
 
 export interface IdempotencyKeys {
   /**
-   * Runs `work`, whose answer is kept with what it writes, or gives the answer that is kept already. Where `work` answers
-   * with a failure it must have written nothing; where it throws, neither writes nor answer stay.
-   * @param fingerprint says what is asked for: a key stands for one request only
+   * Returns the saved response of the key, or runs `work` and saves its response in the same transaction. If
+   * `work` returns an error response, it must not have written anything. If it throws, the transaction is
+   * rolled back and no response is saved.
+   * @param fingerprint identifies the content of the request: a key is valid for one request only
    * @throws ApiError `request_in_progress`, `idempotency_key_reused`, `limit_exceeded`
    */
   once(key: string, fingerprint: string, work: Work): Promise<KeptAnswer & { readonly replayed: boolean }>
-  /** Removes the keys that are no longer kept; several processes may do so at once. */
+  /** Deletes expired keys. Several processes can do this at the same time. */
   removeExpired(): Promise<void>
 }
 
-/** A row, complete. */
-interface Kept extends KeptAnswer {
+/** A committed row. */
+interface SavedKey extends KeptAnswer {
   readonly fingerprint: string
   /** 1 or 0. */
   readonly expired: number
@@ -36,12 +37,12 @@ interface Kept extends KeptAnswer {
 type Work = (trx: Knex.Transaction) => Promise<KeptAnswer>
 
 const table = 'idempotency_keys'
-/** UTF-16 units: in every encoding within what a MEDIUMTEXT holds and a server takes as one packet, 16 MiB. */
-const MAX_BODY = 4 * 2 ** 20
-/** How many expired keys one transaction removes. */
-const PORTION = 200
+/** In UTF-16 units: UTF-8 needs at most 12 MiB, within the 16 MiB of MEDIUMTEXT and of a packet. */
+const MAX_BODY_LENGTH = 4 * 2 ** 20
+/** Maximum number of expired keys that one transaction deletes. */
+const MAX_DELETED_KEYS = 200
 
-/** @param cause what the database said of the lock */
+/** @param cause the database error about the lock */
 export const requestInProgress = (cause?: unknown) =>
   new ApiError(
     'request_in_progress',
@@ -50,21 +51,30 @@ export const requestInProgress = (cause?: unknown) =>
   )
 
 export const keyReused = () =>
-  new ApiError('idempotency_key_reused', 'this Idempotency-Key belongs to another request')
+  new ApiError('idempotency_key_reused', 'this Idempotency-Key was already used for a different request')
 
 export function createIdempotencyKeys(database: Database, keepSeconds: number): IdempotencyKeys {
   const expired = (on: Knex) => on.raw('created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND', [keepSeconds])
 
-  /** Without a lock only what is committed is seen, and so complete. */
-  async function find(trx: Knex.Transaction, key: string, locked: boolean): Promise<Kept | undefined> {
+  /**
+   * Reads the row of a key. Without a lock, only committed rows are visible, which always have a response.
+   */
+  async function find(trx: Knex.Transaction, key: string, locked: boolean): Promise<SavedKey | undefined> {
     const found = trx(table)
       .where({ idempotency_key: key })
       .first('fingerprint', 'status', 'location', 'etag', 'body', trx.raw('? AS expired', [expired(trx)]))
     return locked ? found.forUpdate().noWait() : found
   }
 
-  /** Takes the key for this transaction, which holds its row until the end, if it can be had without waiting. */
-  async function claim(trx: Knex.Transaction, key: string, fingerprint: string): Promise<Kept | undefined> {
+  /**
+   * Returns the saved row, or inserts a row that this transaction keeps locked until its end.
+   * Fails at once if another transaction has locked the row.
+   */
+  async function claim(
+    trx: Knex.Transaction,
+    key: string,
+    fingerprint: string,
+  ): Promise<SavedKey | undefined> {
     const kept = await find(trx, key, true)
     if (kept?.expired === 0) return kept
     if (kept !== undefined) await trx(table).where({ idempotency_key: key }).delete()
@@ -72,25 +82,25 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
     return undefined
   }
 
-  /** @returns the request and the answer that are kept under the key; undefined where it is now ours */
-  async function keptOrClaimed(trx: Knex.Transaction, key: string, fingerprint: string) {
+  /** @returns the saved row of the key; undefined if this transaction has claimed the key */
+  async function findOrClaim(trx: Knex.Transaction, key: string, fingerprint: string) {
     try {
       return await claim(trx, key, fingerprint)
     } catch (error) {
       if (!isLocked(error) && !isDuplicate(error)) throw error
-      // Somebody holds the row, be it only to read it as well, or was faster to make it.
+      // Another transaction has locked the row, possibly only to read it, or has inserted it first.
       const kept = await find(trx, key, false)
       if (kept?.expired === 0) return kept
       throw requestInProgress(error)
     }
   }
 
-  async function removePortion(trx: Knex.Transaction): Promise<number> {
-    // What another process is removing, or a request is using again, is left to it.
+  async function deleteExpired(trx: Knex.Transaction): Promise<number> {
+    // Rows are skipped if another process is deleting them or a request is reusing the key.
     const keys: string[] = await trx(table)
       .where(expired(trx))
       .orderBy('created_at')
-      .limit(PORTION)
+      .limit(MAX_DELETED_KEYS)
       .forUpdate()
       .skipLocked()
       .pluck('idempotency_key')
@@ -101,21 +111,21 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   return {
     once: (key, fingerprint, work) =>
       database.transaction(async trx => {
-        const kept = await keptOrClaimed(trx, key, fingerprint)
+        const kept = await findOrClaim(trx, key, fingerprint)
         if (kept !== undefined && kept.fingerprint !== fingerprint) throw keyReused()
         if (kept !== undefined) return { ...kept, replayed: true }
-        const answer = await work(trx)
-        if (answer.body.length > MAX_BODY)
+        const response = await work(trx)
+        if (response.body.length > MAX_BODY_LENGTH)
           throw new ApiError(
             'limit_exceeded',
-            'the answer would be too long to be kept for an Idempotency-Key',
+            'the response is too large to be saved for an Idempotency-Key; send a smaller request',
           )
-        await trx(table).where({ idempotency_key: key }).update(answer)
-        return { ...answer, replayed: false }
+        await trx(table).where({ idempotency_key: key }).update(response)
+        return { ...response, replayed: false }
       }),
 
     async removeExpired() {
-      while ((await database.transaction(removePortion)) === PORTION);
+      while ((await database.transaction(deleteExpired)) === MAX_DELETED_KEYS);
     },
   }
 }

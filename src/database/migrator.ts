@@ -1,4 +1,4 @@
-// Brings a database to the schema of this code.
+// Applies the pending migrations to a database.
 import type { Knex } from 'knex'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
@@ -8,15 +8,17 @@ import { openPool } from './pool.ts'
 const LOCK_SECONDS = 120
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
-/** The schema is older than the code. */
+/** The schema of the database is older than the code. */
 export class UnmigratedError extends Error {
   constructor(missing: readonly string[]) {
-    super(`the database lacks ${missing.join(', ')}: run \`npm run migrate\` with its DATABASE_URL`)
+    super(
+      `the database lacks the migrations ${missing.join(', ')}: run \`npm run migrate\` with its DATABASE_URL`,
+    )
     this.name = 'UnmigratedError'
   }
 }
 
-/** @throws UnmigratedError if a migration of this code is missing; a newer schema is welcome */
+/** @throws UnmigratedError if a migration of this code has not been applied; a newer schema is accepted */
 export async function assertMigrated(knex: Knex): Promise<void> {
   const names = migrations.map(migration => migration.name)
   const rows: { name: string }[] = await knex('knex_migrations')
@@ -38,8 +40,8 @@ async function createDatabase(url: string, log: Log): Promise<void> {
 }
 
 /**
- * Applies what is missing; safe when several nodes do it at once, and after a crash in the middle.
- * @param url of the database, which is created if it is not there; its user needs the right to change the schema
+ * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
+ * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
  * @returns the names of the migrations that were applied
  */
 export async function migrate(url: string, log: Log): Promise<string[]> {
@@ -50,10 +52,10 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
       await createDatabase(url, log)
     })
     return await underLock(knex, async () => {
-      // Whoever left Knex's own lock behind is dead: the server's lock is ours.
+      // This process holds the server's lock, so a remaining Knex lock belongs to a crashed process.
       await knex.migrate.forceFreeMigrationsLock({ migrationSource })
       const [, applied] = await knex.migrate.latest({ migrationSource })
-      log.info({ applied }, 'the schema is current')
+      log.info({ applied }, 'schema up to date')
       return applied
     })
   } finally {
@@ -61,17 +63,22 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
   }
 }
 
-/** Runs `act` while this connection holds the server's lock, which the server frees when the connection ends. */
+/**
+ * Runs `act` while a connection holds a named lock of the server. The server releases it with the connection.
+ */
 async function underLock<T>(knex: Knex, act: () => Promise<T>): Promise<T> {
   const holder = await knex.client.acquireConnection()
   try {
     const [rows] = await knex
       .raw("SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 40), '.migrations'), ?) AS held", [LOCK_SECONDS])
       .connection(holder)
-    if (rows[0].held !== 1) throw new Error(`another migration has been running for ${LOCK_SECONDS} s`)
+    if (rows[0].held !== 1)
+      throw new Error(
+        `another migration is still running after ${LOCK_SECONDS} s: try again when it has finished`,
+      )
     return await act()
   } finally {
-    // The lock goes with its connection: the pool is destroyed next.
+    // The lock is released when the caller destroys the pool and so closes the connection.
     await knex.client.releaseConnection(holder)
   }
 }

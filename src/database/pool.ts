@@ -1,4 +1,4 @@
-// How every connection to MySQL is made and what it agrees on before its first statement.
+// Opens the connection pool and configures the session of each connection.
 import type { Socket } from 'node:net'
 import { promisify } from 'node:util'
 import knex, { type Knex } from 'knex'
@@ -8,22 +8,22 @@ import type { Log } from '../core/log.ts'
 const CONNECT_TIMEOUT_MS = 5000
 const MAX_LOCK_WAIT_S = 5
 
-/** The server is to give up waiting, and to say so, before its silence ends the connection. */
+/** Returns the lock wait timeout in seconds, below the silence timeout, which closes the connection. */
 function lockWaitSeconds(silenceTimeoutMs: number): number {
   if (silenceTimeoutMs === 0) return MAX_LOCK_WAIT_S
   return Math.min(MAX_LOCK_WAIT_S, Math.max(1, Math.floor(silenceTimeoutMs / 2000)))
 }
 
 /**
- * For the server, which would go on with a statement that nobody waits for any more: each has a setting of its own, and
- * takes the other's for a comment. 0 is for ever.
+ * Returns SQL for the statement time limit of the server, which would otherwise continue a statement after
+ * the client has given up. MariaDB and MySQL each execute one of the two comments. 0 is no limit.
  */
 const statementTimeout = (ms: number) =>
   `/*M! , max_statement_time = ${ms / 1000} */ /*!50708 , max_execution_time = ${ms} */`
 
 /**
- * Sets what answers depend on, whatever the server's defaults are: strictness, one escaping rule, short lock waits, and
- * READ COMMITTED, which takes fewer gap locks and so deadlocks less.
+ * Sets the session variables that results depend on, independent of the server's defaults: strict mode, one
+ * escaping rule, short lock waits, and READ COMMITTED, which has fewer gap locks and deadlocks.
  */
 async function prepareSession(raw: Connection, silenceTimeoutMs: number): Promise<void> {
   const query = promisify<string, unknown>(raw.query.bind(raw))
@@ -36,14 +36,14 @@ async function prepareSession(raw: Connection, silenceTimeoutMs: number): Promis
 
 export interface PoolSettings {
   readonly max: number
-  /** How long to wait for a free connection. */
+  /** Milliseconds to wait for a free connection. */
   readonly acquireTimeoutMs: number
-  /** How long a server may be silent, be it that a statement takes so long or that packets are lost; 0 is for ever. */
+  /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
   readonly silenceTimeoutMs: number
 }
 
 /**
- * A pool of connections that are opened as they are needed.
+ * Creates a pool that opens connections on demand.
  * @param url `mysql://user:password@host:port/database`, with `?socketPath=` for a Unix socket
  */
 export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
@@ -53,23 +53,23 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
       uri: url,
       charset: 'utf8mb4',
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // An object is never spread into SQL, whatever a caller passes.
+      // Objects in values are converted to strings, never expanded to SQL.
       stringifyObjects: true,
       multipleStatements: false,
     },
-    // Knex puts the statement before what the server says of it: without its values, which are what people are called.
+    // Knex prepends the statement to error messages. This omits its values, which are personal data.
     compileSqlOnError: false,
     acquireConnectionTimeout: settings.acquireTimeoutMs,
     pool: {
       min: 0,
       max: settings.max,
       afterCreate: (raw: Connection & { stream: Socket }, done: (error?: unknown) => void) => {
-        // An idle connection ends with it as well; the pool opens another one when it needs it.
+        // The timeout also closes idle connections. The pool opens new ones on demand.
         raw.stream.setTimeout(settings.silenceTimeoutMs, () => raw.stream.destroy())
         prepareSession(raw, settings.silenceTimeoutMs).then(() => done(), done)
       },
     },
-    // Knex would write to standard error, in no format; failures come back as errors in any case.
+    // By default, Knex writes unformatted text to standard error. Failures are also returned as errors.
     log: {
       warn: text => log.debug(text),
       error: text => log.debug(text),

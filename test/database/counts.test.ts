@@ -1,4 +1,4 @@
-// Totals from the counts against the real database: exact whatever is written at the same time, whoever adds them up.
+// Counts and totals in a real database: exact during concurrent writes and compactions.
 import test from 'ava'
 import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
@@ -17,7 +17,7 @@ const config = await loadConfig()
 const url = await createTestDatabase()
 const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
 const { relation } = users
-if (relation === undefined) throw new Error('users have groups')
+if (relation === undefined) throw new Error('the resource user has no relation')
 const counts = createCounts(database)
 const records = createRecords(database, users)
 const writers = createWriters(database, counts, users)
@@ -25,83 +25,90 @@ const groupWriters = createWriters(database, counts, groups)
 const memberships = createMemberships(database, counts, users, relation, 1000)
 test.after.always(() => database.close())
 
-const everything = { filters: [], sort: [], startIndex: 0, recordsPerPage: 1000 }
+const allRecords = { filters: [], sort: [], startIndex: 0, recordsPerPage: 1000 }
 
-/** Filters whose totals are not counted record by record. */
+// Filters whose totals are calculated from the counts.
 const inGroup = (operator: 'equals' | 'differs', name: string): Filter => ({
   related: true,
   column: 'name',
   comparison: { operator, value: name },
 })
-const called = (operator: 'equals' | 'differs', name: string): Filter => ({
+const firstName = (operator: 'equals' | 'differs', name: string): Filter => ({
   related: false,
   column: 'first_name',
   comparison: { operator, value: name },
 })
 
-// Few ids and names, so that writes meet.
+// Few ids and names, so that writes conflict.
 const name = fc.constantFrom('a', 'b', 'c')
 const id = fc.integer({ min: 1, max: 60 })
 const groupNames = ['one', 'two', 'three']
 const groupId = fc.integer({ min: 1, max: 9 })
 const write = fc.oneof(
-  fc.record({ do: fc.constant('create' as const), first: name, last: name }),
-  fc.record({ do: fc.constant('batch' as const), names: fc.array(fc.tuple(name, name), { maxLength: 8 }) }),
-  fc.record({ do: fc.constant('rename' as const), id, first: fc.option(name) }),
-  fc.record({ do: fc.constant('remove' as const), id }),
-  fc.record({ do: fc.constant('join' as const), id, groups: fc.array(groupId, { maxLength: 3 }) }),
-  fc.record({ do: fc.constant('leave' as const), id, group: groupId }),
-  fc.record({ do: fc.constant('found' as const), name: fc.constantFrom(...groupNames) }),
-  fc.record({ do: fc.constant('dissolve' as const), group: groupId }),
-  fc.record({ do: fc.constant('compact' as const) }),
+  fc.record({ kind: fc.constant('insert user' as const), first: name, last: name }),
+  fc.record({
+    kind: fc.constant('insert users' as const),
+    names: fc.array(fc.tuple(name, name), { maxLength: 8 }),
+  }),
+  fc.record({ kind: fc.constant('update user' as const), id, first: fc.option(name) }),
+  fc.record({ kind: fc.constant('delete user' as const), id }),
+  fc.record({
+    kind: fc.constant('add memberships' as const),
+    id,
+    groups: fc.array(groupId, { maxLength: 3 }),
+  }),
+  fc.record({ kind: fc.constant('remove membership' as const), id, group: groupId }),
+  fc.record({ kind: fc.constant('insert group' as const), name: fc.constantFrom(...groupNames) }),
+  fc.record({ kind: fc.constant('delete group' as const), group: groupId }),
+  fc.record({ kind: fc.constant('compact' as const) }),
 )
 type Write = typeof write extends fc.Arbitrary<infer W> ? W : never
 
-function perform(one: Write): Promise<unknown> {
-  switch (one.do) {
-    case 'create':
-      return writers.insertOne({ first_name: one.first, last_name: one.last })
-    case 'batch':
-      return writers.insertMany(one.names.map(([first_name, last_name]) => ({ first_name, last_name })))
-    case 'rename':
-      return writers.update(one.id, { first_name: one.first })
-    case 'remove':
-      return writers.remove(one.id)
-    case 'join':
-      return memberships.add(one.id, one.groups)
-    case 'leave':
-      return memberships.remove(one.id, one.group)
-    case 'found':
-      return groupWriters.insertOne({ name: one.name })
-    case 'dissolve':
-      return groupWriters.remove(one.group)
+function perform(operation: Write): Promise<unknown> {
+  switch (operation.kind) {
+    case 'insert user':
+      return writers.insertOne({ first_name: operation.first, last_name: operation.last })
+    case 'insert users':
+      return writers.insertMany(operation.names.map(([first_name, last_name]) => ({ first_name, last_name })))
+    case 'update user':
+      return writers.update(operation.id, { first_name: operation.first })
+    case 'delete user':
+      return writers.remove(operation.id)
+    case 'add memberships':
+      return memberships.add(operation.id, operation.groups)
+    case 'remove membership':
+      return memberships.remove(operation.id, operation.group)
+    case 'insert group':
+      return groupWriters.insertOne({ name: operation.name })
+    case 'delete group':
+      return groupWriters.remove(operation.group)
     case 'compact':
       return counts.compact()
   }
 }
 
-/** Every total is that of the records that the same statement shows. */
+/** Asserts that the total equals the number of records that the same statement returns. */
 async function assertExact(filters: readonly Filter[]): Promise<void> {
-  const { rows, total } = await records.page({ ...everything, filters })
+  const { rows, total } = await records.page({ ...allRecords, filters })
   if (rows.length !== total)
-    throw new Error(`total ${total}, but ${rows.length} records for ${JSON.stringify(filters)}`)
+    throw new Error(`total ${total} but ${rows.length} records for ${JSON.stringify(filters)}`)
 }
 
 const allFilters: readonly (readonly Filter[])[] = [
   [],
-  [called('differs', 'a')],
+  [firstName('differs', 'a')],
   ...(['above', 'below'] as const).map((operator): Filter[] => [
     { related: false, column: 'id', comparison: { operator, value: 20 } },
   ]),
   ...groupNames.flatMap(group => [[inGroup('equals', group)], [inGroup('differs', group)]]),
 ]
 
-test.serial('whatever is written at once, every total is that of its own moment', async t => {
+test.serial('counts: totals are exact in each snapshot during concurrent writes', async t => {
   await fc.assert(
-    fc.asyncProperty(fc.array(write, { minLength: 5, maxLength: 60 }), async all => {
-      const underWay = Promise.all(all.map(perform))
+    fc.asyncProperty(fc.array(write, { minLength: 5, maxLength: 60 }), async writes => {
+      const inProgress = Promise.all(writes.map(perform))
       await Promise.all(allFilters.map(assertExact))
-      await underWay
+      await inProgress
       await Promise.all(allFilters.map(assertExact))
     }),
     { numRuns: 25 },
@@ -109,7 +116,7 @@ test.serial('whatever is written at once, every total is that of its own moment'
   t.pass()
 })
 
-test.serial('adding up changes no total, and leaves no line', async t => {
+test.serial('compact: keeps all totals and moves all rows', async t => {
   await Promise.all([1, 2, 3].map(() => createCounts(database).compact()))
   await counts.compact()
   t.deepEqual(await database.knex('count_changes'), [])
@@ -117,40 +124,43 @@ test.serial('adding up changes no total, and leaves no line', async t => {
   t.pass()
 })
 
-test.serial('adding up waits for nobody who is writing', async t => {
-  const lines = Array.from({ length: 64 }, (_, slot) => ({ kind: 'nobody', slot, amount: 1 }))
-  await database.knex('count_changes').insert(lines)
-  const hasty = createDatabase({ ...config.database, url, queryTimeoutMs: 1000 }, createLog('silent', 'test'))
+test.serial('compact: does not wait for open transactions that have written', async t => {
+  const changes = Array.from({ length: 64 }, (_, slot) => ({ kind: 'unused', slot, amount: 1 }))
+  await database.knex('count_changes').insert(changes)
+  const impatient = createDatabase(
+    { ...config.database, url, queryTimeoutMs: 1000 },
+    createLog('silent', 'test'),
+  )
   const writer = await database.knex.transaction()
   await writers.insertOne({ first_name: 'Still', last_name: 'Writing' }, writer)
-  await t.notThrowsAsync(createCounts(hasty).compact())
+  await t.notThrowsAsync(createCounts(impatient).compact())
   await writer.commit()
-  await hasty.close()
+  await impatient.close()
   await assertExact([])
 })
 
-test.serial('a removed group leaves no count', async t => {
+test.serial('counts: deleting a group deletes its member count', async t => {
   const group = await groupWriters.insertOne({ name: 'short-lived' })
   const user = await writers.insertOne({ first_name: 'Ada', last_name: 'Lovelace' })
-  if (group === undefined || user === undefined) throw new Error('both are new')
+  if (group === undefined || user === undefined) throw new Error('the user or the group exists already')
   await memberships.add(user.id, [group.id])
   await counts.compact()
   await groupWriters.remove(group.id)
   t.deepEqual(await database.knex('counts').where({ kind: 'groups.members', slot: group.id }), [])
 })
 
-test.serial('many changes of one write are added up soon, not one write in so many', async t => {
+test.serial('compact: one write with many changes starts a compaction', async t => {
   const user = await writers.insertOne({ first_name: 'Joiner', last_name: 'Of many' })
   const entries = Array.from({ length: 400 }, (_, n) => ({ name: `many ${n}` }))
-  const found = await groupWriters.insertMany(entries)
-  if (user === undefined) throw new Error('it is new')
-  const ids = found.flatMap(group => (group === undefined ? [] : [group.id]))
+  const inserted = await groupWriters.insertMany(entries)
+  if (user === undefined) throw new Error('the user exists already')
+  const ids = inserted.flatMap(group => (group === undefined ? [] : [group.id]))
   await memberships.add(user.id, ids)
   while ((await database.knex('count_changes')).length > 0) await new Promise(setImmediate)
   t.is((await database.knex('counts').where({ kind: 'groups.members' }).whereIn('slot', ids)).length, 400)
 })
 
-test.serial('what is removed while others come and go is gone, and leaves no count', async t => {
+test.serial('counts: deletes during concurrent membership changes leave no rows and no counts', async t => {
   const people = await writers.insertMany(
     Array.from({ length: 400 }, (_, n) => ({ first_name: 'fleeting', last_name: String(n) })),
   )
@@ -159,13 +169,13 @@ test.serial('what is removed while others come and go is gone, and leaves no cou
   )
   const userIds = people.map(row => row?.id ?? 0)
   const groupIds = teams.map(row => row?.id ?? 0)
-  const some = (at: number) => [0, 1, 2].map(n => groupIds[(at * 7 + n) % groupIds.length] ?? 0)
-  await Promise.all(userIds.map((user, at) => memberships.add(user, some(at))))
+  const groupsOf = (index: number) => [0, 1, 2].map(n => groupIds[(index * 7 + n) % groupIds.length] ?? 0)
+  await Promise.all(userIds.map((user, index) => memberships.add(user, groupsOf(index))))
   await Promise.all(
-    userIds.flatMap((user, at) => [
-      memberships.add(user, some(at + 1)),
+    userIds.flatMap((user, index) => [
+      memberships.add(user, groupsOf(index + 1)),
       writers.remove(user),
-      groupWriters.remove(groupIds[at] ?? 0),
+      groupWriters.remove(groupIds[index] ?? 0),
     ]),
   )
   await counts.compact()
@@ -175,18 +185,18 @@ test.serial('what is removed while others come and go is gone, and leaves no cou
   await assertExact([])
 })
 
-test.serial('a page far into all records is the same as one by skipping', async t => {
+test.serial('page seek: a page at a large offset is the same as with OFFSET', async t => {
   const fill = 3 * SLOT_IDS
   for (let done = 0; done < fill; done += 512)
     await writers.insertMany(
       Array.from({ length: 512 }, (_, n) => ({ first_name: 'many', last_name: String(done + n) })),
     )
-  // Holes, and a slot that is empty.
+  // Gaps in the ids, and an empty slot.
   await Promise.all(Array.from({ length: 100 }, (_, n) => writers.remove(200 + n * 31)))
   const ids: number[] = await database.knex('users').orderBy('id').pluck('id')
   await fc.assert(
     fc.asyncProperty(fc.nat(ids.length + 10), fc.integer({ min: 1, max: 50 }), async (startIndex, length) => {
-      const { rows, total } = await records.page({ ...everything, startIndex, recordsPerPage: length })
+      const { rows, total } = await records.page({ ...allRecords, startIndex, recordsPerPage: length })
       const shown = rows.map(row => row.id)
       t.deepEqual({ total, shown }, { total: ids.length, shown: ids.slice(startIndex, startIndex + length) })
     }),

@@ -1,4 +1,4 @@
-// Migrations on a database that is in use already: what is there is counted, also after a crash in the middle.
+// Migrations of a database that contains records, also after a crash, and the output of `npm run migrate`.
 import test from 'ava'
 import { createLog } from '../../src/core/log.ts'
 import { up } from '../../src/database/migrations/002-counts.ts'
@@ -9,14 +9,14 @@ import { createDatabase } from '../support/service.ts'
 
 const log = createLog('warn', 'test')
 
-test('records from before the counts are counted, once', async t => {
+test('migration 002: existing records are counted once, also after a crash', async t => {
   const url = await createDatabase()
   const knex = openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
   t.teardown(() => knex.destroy())
   await knex('users').insert([1, 2, 2047, 2048, 9999].map(id => ({ id, first_name: `${id}`, version: id })))
   await knex('groups').insert([1, 2].map(id => ({ id, name: `${id}`, version: id })))
   await knex('memberships').insert([1, 2, 9999].map(user_id => ({ user_id, group_id: 2 })))
-  // As a crash behind the last step leaves it: all done, and none of it known.
+  // The state after a crash at the end: all steps are done, but the migration is not recorded.
   await knex('knex_migrations').where({ name: '002-counts' }).delete()
   await knex('count_changes').insert({ kind: 'users', slot: 0, amount: 7 })
   t.deepEqual(await migrate(url, log), ['002-counts'])
@@ -39,25 +39,25 @@ test('records from before the counts are counted, once', async t => {
   )
 })
 
-test('npm run migrate says in one line what it has done, or what to do', async t => {
+test('npm run migrate: prints its result, or the error with a remedy, in one line', async t => {
   const server = new URL(process.env.TEST_DATABASE_URL ?? '')
   const knex = openPool(server.href, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
   t.teardown(() => knex.destroy())
   await knex.raw('CREATE DATABASE for_migrate')
-  await knex.raw("CREATE USER poor@localhost IDENTIFIED BY 'secret'")
-  await knex.raw('GRANT SELECT ON for_migrate.* TO poor@localhost')
+  await knex.raw("CREATE USER restricted@localhost IDENTIFIED BY 'secret'")
+  await knex.raw('GRANT SELECT ON for_migrate.* TO restricted@localhost')
 
   const migrateAs = (user: string, change: (url: URL) => void = () => {}) => {
     const url = new URL(server)
     url.username = user
-    url.password = user === 'poor' ? 'secret' : ''
+    url.password = user === 'restricted' ? 'secret' : ''
     url.pathname = '/for_migrate'
     change(url)
     return runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url.href })
   }
   const refused =
     /^users-api: the database refuses to be migrated \(\w+ (command )?denied .*\): correct DATABASE_URL, .*\n$/
-  for (const user of ['poor', 'nobody']) {
+  for (const user of ['restricted', 'unknown']) {
     const { code, stdout, stderr } = await migrateAs(user)
     t.deepEqual([code, stdout], [1, ''])
     t.regex(stderr, refused)

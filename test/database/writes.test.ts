@@ -1,4 +1,4 @@
-// Gathered writes against a real database: whatever arrives together, each write has an outcome that the table confirms.
+// Batched writes in a real database: each write has its own outcome, and the outcome agrees with the table.
 import test from 'ava'
 import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
@@ -26,51 +26,52 @@ const namesOf = ({ first_name, last_name }: Record<string, unknown>) =>
 // Few names, so that they collide.
 const name = fc.constantFrom('a', 'A', 'b', 'b ', 'é')
 
-test.serial(
-  'creates that arrive together: one row for each distinct pair, and its own id for who made it',
-  async t => {
-    const entries = fc.array(fc.record({ first_name: name, last_name: name }), { maxLength: 30 })
-    const property = fc.asyncProperty(entries, async pairs => {
-      await database.knex('users').delete()
-      const created = await Promise.all(pairs.map(pair => writers.insertOne(pair)))
-      const made = created.filter(row => row !== undefined)
-      t.deepEqual(made.map(namesOf).sort(), [...new Set(pairs.map(namesOf))].sort())
-      const stored = await records.read(made.map(({ id }) => id).concat(0))
-      t.deepEqual(
-        new Map(stored.map(row => [row.id, namesOf(row)])),
-        new Map(made.map(row => [row.id, namesOf(row)])),
-      )
-    })
-    await fc.assert(property, { numRuns: 60 })
-  },
-)
+test.serial('insert: concurrent inserts create one row per distinct pair and return its id', async t => {
+  const entries = fc.array(fc.record({ first_name: name, last_name: name }), { maxLength: 30 })
+  const property = fc.asyncProperty(entries, async pairs => {
+    await database.knex('users').delete()
+    const created = await Promise.all(pairs.map(pair => writers.insertOne(pair)))
+    const inserted = created.filter(row => row !== undefined)
+    t.deepEqual(inserted.map(namesOf).sort(), [...new Set(pairs.map(namesOf))].sort())
+    const stored = await records.read(inserted.map(({ id }) => id).concat(0))
+    t.deepEqual(
+      new Map(stored.map(row => [row.id, namesOf(row)])),
+      new Map(inserted.map(row => [row.id, namesOf(row)])),
+    )
+  })
+  await fc.assert(property, { numRuns: 60 })
+})
 
 test.serial(
-  'changes that arrive together: the table has what the last success of each record says',
+  'update: after concurrent updates, each row has the values of its last successful update',
   async t => {
     const value = fc.oneof(name, fc.constant(null))
     const values = fc.record({ first_name: value, last_name: value }, { requiredKeys: [] })
-    const change = fc.record({ which: fc.nat(6), values, onlyFirst: fc.boolean() })
+    const change = fc.record({ which: fc.nat(6), values, conditional: fc.boolean() })
     const plan = fc.array(change, { minLength: 1, maxLength: 25 })
     const property = fc.asyncProperty(plan, async changes => {
       await database.knex('users').delete()
       const rows = await writers.insertMany(
         ['1', '2', '3', '4', '5'].map(last_name => ({ first_name: 'x', last_name })),
       )
-      // Two of the seven are nobody's ids.
+      // Two of the seven ids do not exist.
       const ids = [...rows.map(row => row?.id ?? 0), 2 ** 53 - 1, 2 ** 53 - 2]
       const outcomes = await Promise.all(
-        changes.map(({ which, values, onlyFirst }) => {
+        changes.map(({ which, values, conditional }) => {
           const read = rows[which]?.version
-          return writers.update(ids[which] ?? 0, values, onlyFirst ? version => version === read : undefined)
+          return writers.update(
+            ids[which] ?? 0,
+            values,
+            conditional ? version => version === read : undefined,
+          )
         }),
       )
       const expected = new Map<number, Row>(rows.flatMap(row => (row === undefined ? [] : [[row.id, row]])))
       const changed = new Set<number>()
-      for (const [at, { which, values, onlyFirst }] of changes.entries()) {
-        const outcome = outcomes[at]
+      for (const [index, { which, values, conditional }] of changes.entries()) {
+        const outcome = outcomes[index]
         t.is(outcome === undefined, which > 4)
-        t.is(outcome === 'changed', onlyFirst && changed.has(which))
+        t.is(outcome === 'changed', conditional && changed.has(which))
         if (typeof outcome !== 'object') continue
         changed.add(which)
         t.like(outcome, { ...values, id: ids[which] ?? 0 })
@@ -85,90 +86,96 @@ test.serial(
   },
 )
 
-test.serial('a change that the unique index refuses changes nothing, and fails nobody beside it', async t => {
-  await database.knex('users').delete()
-  const [one, two, three] = await writers.insertMany(
-    ['1', '2', '3'].map(last_name => ({ first_name: 'x', last_name })),
-  )
-  const outcomes = await Promise.all([
-    writers.update(one?.id ?? 0, { first_name: 'y' }),
-    writers.update(two?.id ?? 0, { last_name: '3' }),
-    writers.update(three?.id ?? 0, { first_name: 'z', last_name: null }),
-  ])
-  t.like(outcomes[0], { first_name: 'y', last_name: '1' })
-  t.true(outcomes[1] === 'exists')
-  t.like(outcomes[2], { first_name: 'z', last_name: null })
-})
+test.serial(
+  'update: a unique conflict changes no row and does not affect other updates of the batch',
+  async t => {
+    await database.knex('users').delete()
+    const [one, two, three] = await writers.insertMany(
+      ['1', '2', '3'].map(last_name => ({ first_name: 'x', last_name })),
+    )
+    const outcomes = await Promise.all([
+      writers.update(one?.id ?? 0, { first_name: 'y' }),
+      writers.update(two?.id ?? 0, { last_name: '3' }),
+      writers.update(three?.id ?? 0, { first_name: 'z', last_name: null }),
+    ])
+    t.like(outcomes[0], { first_name: 'y', last_name: '1' })
+    t.true(outcomes[1] === 'exists')
+    t.like(outcomes[2], { first_name: 'z', last_name: null })
+  },
+)
 
-/** Twenty people, and a transaction of somebody else's that has locked the third of them. */
-async function holdThird() {
+/** Inserts twenty users and locks the third one in another transaction. */
+async function lockThird() {
   await database.knex('users').delete()
-  const made = await writers.insertMany(
+  const rows = await writers.insertMany(
     Array.from({ length: 20 }, (_, index) => ({ first_name: 'x', last_name: `${index + 1}` })),
   )
-  const ids = made.map(row => row?.id ?? 0)
+  const ids = rows.map(row => row?.id ?? 0)
   const third = ids[2] ?? 0
-  const holder = await database.knex.transaction()
-  await holder('users').where({ id: third }).forUpdate()
-  return { holder, third, others: ids.filter(id => id !== third) }
+  const locker = await database.knex.transaction()
+  await locker('users').where({ id: third }).forUpdate()
+  return { locker, third, others: ids.filter(id => id !== third) }
 }
 
-test.serial('a row that somebody holds is waited for by those alone who change it', async t => {
-  const { holder, third, others } = await holdThird()
-  const nobody = 2 ** 53 - 1
+test.serial('update: a locked row delays only updates of this row', async t => {
+  const { locker, third, others } = await lockThird()
+  const missingId = 2 ** 53 - 1
   const change = (id: number, first_name: string) => writers.update(id, { first_name })
   const waiting: ReturnType<typeof change>[] = []
   for (const first_name of ['y', 'z']) {
     waiting.push(change(third, first_name))
     const outcomes = others.map(id => change(id, first_name))
-    t.is(await change(nobody, first_name), undefined)
+    t.is(await change(missingId, first_name), undefined)
     for (const outcome of await Promise.all(outcomes)) t.like(outcome, { first_name })
   }
   waiting.push(writers.update(third, { first_name: 'no' }, () => false))
-  await holder.rollback()
+  await locker.rollback()
   const [y, z, no] = await Promise.all(waiting)
   t.like(y, { first_name: 'y', last_name: '3' })
   t.like(z, { first_name: 'z', last_name: '3' })
   t.is(no, 'changed')
   const [stored] = await records.read([third])
   t.true([y, z].some(row => typeof row === 'object' && row.version === stored?.version))
-  t.like(await change(third, 'free again'), { first_name: 'free again' })
+  t.like(await change(third, 'unlocked'), { first_name: 'unlocked' })
 })
 
-test.serial('a row that somebody removes while it is waited for is no longer there', async t => {
-  const { holder, third, others } = await holdThird()
+test.serial('update: returns undefined if the row is deleted while the update waits for it', async t => {
+  const { locker, third, others } = await lockThird()
   const waiting = writers.update(third, { first_name: 'y' })
   t.like(await writers.update(others[0] ?? 0, { first_name: 'y' }), { first_name: 'y' })
-  await holder('users').where({ id: third }).delete()
-  await holder.commit()
+  await locker('users').where({ id: third }).delete()
+  await locker.commit()
   t.is(await waiting, undefined)
 })
 
-/** Writes whose patience is short. */
-function createHasty() {
-  const hasty = createDatabase({ ...config.database, url, queryTimeoutMs: 1000 }, createLog('silent', 'test'))
-  return { ...createWriters(hasty, counts, users), close: hasty.close }
+/** Creates writers with a short timeout. */
+function createImpatient() {
+  const impatient = createDatabase(
+    { ...config.database, url, queryTimeoutMs: 1000 },
+    createLog('silent', 'test'),
+  )
+  return { ...createWriters(impatient, counts, users), close: impatient.close }
 }
 
-test.serial('who waits for a row for too long is told to come back', async t => {
-  const { holder, third } = await holdThird()
-  const { update, close } = createHasty()
+test.serial('update: unavailable if a row stays locked for too long', async t => {
+  const { locker, third } = await lockThird()
+  const { update, close } = createImpatient()
   await t.throwsAsync(update(third, { first_name: 'y' }), { code: 'unavailable' })
-  await holder.rollback()
+  await locker.rollback()
   t.like(await update(third, { first_name: 'y' }), { first_name: 'y' })
   await close()
 })
 
-test.serial('who changes nearly all of a small table locks nothing else of it', async t => {
-  const { holder, others } = await holdThird()
-  const { update, close } = createHasty()
+test.serial('update: updating most rows of a small table does not wait for the other rows', async t => {
+  const { locker, others } = await lockThird()
+  const { update, close } = createImpatient()
   for (const row of await Promise.all(others.map(id => update(id, { first_name: 'y' }))))
     t.like(row, { first_name: 'y' })
-  await holder.rollback()
+  await locker.rollback()
   await close()
 })
 
-test.serial('only what changes a group takes the includes out of the cache', async t => {
+test.serial('generation: changes only if a group is updated or deleted', async t => {
   const groupWriters = createWriters(database, counts, groups)
   const token = async () => (await database.knex('group_generation').first('token')).token
   const [one] = await groupWriters.insertMany([{ name: 'one' }, { name: 'two' }])

@@ -1,21 +1,21 @@
-// Exact counts that cost neither a reader nor a writer much. A write that adds or removes records leaves a line that says
-// so in `count_changes`, in its own transaction: no two writes ever wait for the same row. Now and then the lines are
-// added to `counts`. What there is is the sum of both tables, of whatever moment a statement sees.
+// Exact counts that are cheap to read and to write. A write inserts the change of a count into
+// `count_changes` in its own transaction, so concurrent writes never wait for a shared counter row.
+// Compaction occasionally adds these rows to `counts`. A count is the sum of both tables in one snapshot.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 
 /**
- * How many ids share a slot: a million records have some 500 slots to be summed, and a page anywhere among them is found
- * by skipping at most 2,047 records.
+ * Number of ids per slot. A million records have about 500 slots to sum, and a page at any offset is found by
+ * skipping at most 2,047 records.
  */
 export const SLOT_IDS = 2048
 
-/** For one line in so many, all are added up: so few of them stay that reading them costs nothing. */
-const COMPACT_ONE_IN = 64
-const COMPACT_AT_MOST = 2000
+/** Average number of recorded rows per compaction. It is small, so reading the remaining rows is cheap. */
+const COMPACT_EVERY_ROWS = 64
+const MAX_COMPACT_ROWS = 2000
 
-/** Some more or fewer of a kind: of a resource by slots of its ids, of a record's members by its id. */
+/** The change of a count. Records are counted by slots of ids, the members of a record by its id. */
 export interface CountChange {
   readonly kind: string
   readonly slot: number
@@ -24,17 +24,17 @@ export interface CountChange {
 
 const slotOf = (id: number) => Math.floor(id / SLOT_IDS)
 
-/** `resource`'s record with this `id` has come (1) or gone (−1). */
+/** The change for an inserted (1) or deleted (−1) record of `resource`. */
 export const recordChange = ({ plural }: Resource, id: number, amount: 1 | -1): CountChange => ({
   kind: plural,
   slot: slotOf(id),
   amount,
 })
 
-/** The kind that counts, for each record of `resource`, how many are related to it. */
+/** The kind of the member counts of the records of `resource`. */
 export const membersKind = ({ plural }: Resource): string => `${plural}.members`
 
-/** The record of `resource` with this `id` has one member more (1) or less (−1). */
+/** The change for a member added to (1) or removed from (−1) the record of `resource` with this `id`. */
 export const memberChange = (resource: Resource, id: number, amount: 1 | -1): CountChange => ({
   kind: membersKind(resource),
   slot: id,
@@ -42,15 +42,15 @@ export const memberChange = (resource: Resource, id: number, amount: 1 | -1): Co
 })
 
 export interface Counts {
-  /** Notes the changes that the transaction makes. */
+  /** Records the count changes of a transaction. */
   record(trx: Knex.Transaction, changes: readonly CountChange[]): Promise<void>
-  /** Forgets the members of a record that the transaction removes. */
-  forgetMembers(trx: Knex.Transaction, resource: Resource, id: number): Promise<void>
-  /** Adds up what is noted; several processes may do so at once. */
+  /** Deletes the member count of a record that the transaction deletes. */
+  deleteMemberCount(trx: Knex.Transaction, resource: Resource, id: number): Promise<void>
+  /** Moves the recorded changes into `counts`. Several processes can do this at the same time. */
   compact(): Promise<void>
 }
 
-/** One change for each slot, in one order for everybody. */
+/** Returns one change per slot, in a fixed order so that concurrent transactions do not deadlock. */
 function merge(changes: readonly CountChange[]): CountChange[] {
   const merged = new Map<string, CountChange>()
   for (const { kind, slot, amount } of changes) {
@@ -62,11 +62,11 @@ function merge(changes: readonly CountChange[]): CountChange[] {
     .flatMap(([, change]) => (change.amount === 0 ? [] : [change]))
 }
 
-const noteSql = 'INSERT INTO count_changes (kind, slot, amount) VALUES ?'
-const addSql = `INSERT INTO counts (kind, slot, amount) VALUES ?
+const insertChangesSql = 'INSERT INTO count_changes (kind, slot, amount) VALUES ?'
+const addToCountsSql = `INSERT INTO counts (kind, slot, amount) VALUES ?
   ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)`
-// By the lines that it is about: who looks for them in the whole table waits for those that others are writing.
-const deleteSql = `DELETE count_changes
+// The join starts with the ids. A scan of count_changes would wait for uncommitted rows of other transactions.
+const deleteChangesSql = `DELETE count_changes
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT UNSIGNED PATH '$')) AS added
   STRAIGHT_JOIN count_changes ON count_changes.id = added.id`
 const asRows = (changes: readonly CountChange[]) =>
@@ -75,27 +75,27 @@ const asRows = (changes: readonly CountChange[]) =>
 export function createCounts(database: Database): Counts {
   let compacting = false
 
-  /** @returns how many lines it found */
-  async function addUp(trx: Knex.Transaction): Promise<number> {
-    // Lines that another process is adding up are left to it.
-    const lines: (CountChange & { id: number })[] = await trx('count_changes')
+  /** @returns the number of rows that were moved */
+  async function compactRows(trx: Knex.Transaction): Promise<number> {
+    // Rows that another process is compacting are locked and therefore skipped.
+    const rows: (CountChange & { id: number })[] = await trx('count_changes')
       .orderBy('id')
-      .limit(COMPACT_AT_MOST)
+      .limit(MAX_COMPACT_ROWS)
       .forUpdate()
       .skipLocked()
       .select('id', 'kind', 'slot', 'amount')
-    if (lines.length === 0) return 0
-    const changes = merge(lines)
-    if (changes.length > 0) await database.execute(addSql, [asRows(changes)], trx)
-    await database.execute(deleteSql, [JSON.stringify(lines.map(({ id }) => id))], trx)
-    return lines.length
+    if (rows.length === 0) return 0
+    const changes = merge(rows)
+    if (changes.length > 0) await database.execute(addToCountsSql, [asRows(changes)], trx)
+    await database.execute(deleteChangesSql, [JSON.stringify(rows.map(({ id }) => id))], trx)
+    return rows.length
   }
 
   async function compact(): Promise<void> {
     if (compacting) return
     compacting = true
     try {
-      while ((await database.transaction(addUp)) === COMPACT_AT_MOST);
+      while ((await database.transaction(compactRows)) === MAX_COMPACT_ROWS);
     } finally {
       compacting = false
     }
@@ -103,8 +103,8 @@ export function createCounts(database: Database): Counts {
 
   return {
     compact,
-    async forgetMembers(trx, resource, id) {
-      // In this order: what is being added up right now is there when it has been waited for.
+    async deleteMemberCount(trx, resource, id) {
+      // count_changes comes first: its locks wait for a compaction of the rows, which are then in counts.
       for (const table of ['count_changes', 'counts'])
         await trx(table)
           .where({ kind: membersKind(resource), slot: id })
@@ -113,14 +113,15 @@ export function createCounts(database: Database): Counts {
     async record(trx, changes) {
       const merged = merge(changes)
       if (merged.length === 0) return
-      await database.execute(noteSql, [asRows(merged)], trx)
-      // What fails here is done by the next one; a loss of the database is noted where it is watched.
-      if (Math.random() < merged.length / COMPACT_ONE_IN) trx.executionPromise.then(compact).catch(() => {})
+      await database.execute(insertChangesSql, [asRows(merged)], trx)
+      // A failed compaction is ignored: the next one moves the same rows, and `database` logs outages.
+      if (Math.random() < merged.length / COMPACT_EVERY_ROWS)
+        trx.executionPromise.then(compact).catch(() => {})
     },
   }
 }
 
-/** SQL, an expression: how many there are of a kind, in the slots that `within` leaves of all. */
+/** Returns an SQL expression for the count of a kind. @param within restricts the slots */
 export function countSql(on: Knex, kind: string, within?: (slots: Knex.QueryBuilder) => void): Knex.Raw {
   const sumOf = (table: string) => {
     const slots = on(table).where({ kind }).select(on.raw('COALESCE(SUM(amount), 0)'))
@@ -130,7 +131,10 @@ export function countSql(on: Knex, kind: string, within?: (slots: Knex.QueryBuil
   return on.raw('? + ?', [sumOf('counts'), sumOf('count_changes')])
 }
 
-/** SQL, an expression: how many records have an id on this side of `id`: those in its own slot are looked at. */
+/**
+ * Returns an SQL expression for the number of records with an id above or below `id`. Only the records of the
+ * slot of `id` are counted one by one.
+ */
 export function countBeyondSql(on: Knex, { plural }: Resource, side: '>' | '<', id: number): Knex.Raw {
   const slot = slotOf(id)
   const inSlot = on(plural)
@@ -141,16 +145,19 @@ export function countBeyondSql(on: Knex, { plural }: Resource, side: '>' | '<', 
 }
 
 /**
- * SQL: the slot in which the record number `index` of all is, from 0, and how many are before it as `skipped`; no slot
- * past the end.
+ * Returns SQL that selects the `slot` of the record at `index` (from 0) in the order of ids, and the number
+ * of records in earlier slots as `skipped`. The slot is NULL if the index is past the end.
  */
 export function seekSql(on: Knex, { plural: kind }: Resource, index: number): Knex.QueryBuilder {
-  const noted = on('counts')
+  const amounts = on('counts')
     .where({ kind })
     .select('slot', 'amount')
     .unionAll(on('count_changes').where({ kind }).select('slot', 'amount'))
-  // The lines of one slot are peers in this order, so each has the sum up to the last of them.
-  const running = on(noted.as('noted')).select('slot', on.raw('SUM(amount) OVER (ORDER BY slot) AS reached'))
+  // The rows of one slot are peers in this window order, so each row has the sum up to the last of them.
+  const running = on(amounts.as('amounts')).select(
+    'slot',
+    on.raw('SUM(amount) OVER (ORDER BY slot) AS reached'),
+  )
   return on(running.as('running')).select(
     on.raw('MIN(CASE WHEN reached > ? THEN slot END) AS slot', [index]),
     on.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), 0) AS skipped', [index]),

@@ -1,22 +1,25 @@
-// How many records a collection has in all: looked up where the counts know it, counted one by one where they do not.
+// The total of a collection: calculated from the counts if possible, otherwise counted record by record.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import type { Filter } from '../reading/page-query.ts'
-import { matching, opposite, theOne } from '../reading/predicates.ts'
+import { complementOf, matching, relatedIdSql } from '../reading/predicates.ts'
 import { countBeyondSql, countSql, membersKind } from './counts.ts'
 
-/** All but few, those above or below an id, the members of one; undefined for what has to be counted. */
-function lookUp(on: Knex, resource: Resource, filter: Filter): Knex.Raw | undefined {
+/**
+ * Returns the total of complements, of id ranges and of the members of one related record; undefined for
+ * filters whose total cannot be calculated from the counts.
+ */
+function totalFromCounts(on: Knex, resource: Resource, filter: Filter): Knex.Raw | undefined {
   const { related, column, comparison } = filter
-  const denied = opposite(comparison)
-  if (denied !== undefined) {
-    const others = totalSql(on, resource, [{ ...filter, comparison: denied }])
+  const complement = complementOf(comparison)
+  if (complement !== undefined) {
+    const others = totalSql(on, resource, [{ ...filter, comparison: complement }])
     return on.raw('? - (?)', [countSql(on, resource.plural), others])
   }
   const { relation } = resource
   if (related) {
-    const one = relation && theOne(on, relation, filter)
-    return one && countSql(on, membersKind(relation.to), slots => slots.where('slot', one))
+    const relatedId = relation && relatedIdSql(on, relation, filter)
+    return relatedId && countSql(on, membersKind(relation.to), slots => slots.where('slot', relatedId))
   }
   if (column !== 'id') return undefined
   if (comparison.operator === 'above') return countBeyondSql(on, resource, '>', Number(comparison.value))
@@ -24,10 +27,10 @@ function lookUp(on: Knex, resource: Resource, filter: Filter): Knex.Raw | undefi
   return undefined
 }
 
-/** SQL, an expression: how many records of `resource` all `filters` allow. */
+/** Returns an SQL expression for the number of records of `resource` that match all `filters`. */
 export function totalSql(on: Knex, resource: Resource, filters: readonly Filter[]): Knex.Raw {
   const [filter, ...others] = filters
   if (filter === undefined) return countSql(on, resource.plural)
-  const known = others.length === 0 ? lookUp(on, resource, filter) : undefined
-  return known ?? on.raw('?', [matching(on, resource, filters).count('*')])
+  const total = others.length === 0 ? totalFromCounts(on, resource, filter) : undefined
+  return total ?? on.raw('?', [matching(on, resource, filters).count('*')])
 }

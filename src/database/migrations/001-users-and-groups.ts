@@ -1,9 +1,9 @@
-// Users, groups, who is in which, and the token that says how current every cached include is.
+// Creates users, groups, memberships, and the generation token of the cached includes.
 import type { Knex } from 'knex'
 import { newVersion } from '../version.ts'
 import { exactCollation } from './collation.ts'
 
-// DDL commits by itself on MySQL: each step can be repeated after a crash in the middle.
+// MySQL commits DDL implicitly, so each step must be repeatable after a crash.
 export async function up(knex: Knex): Promise<void> {
   const collation = await exactCollation(knex)
   const options = `ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${collation}`
@@ -32,7 +32,7 @@ export async function up(knex: Knex): Promise<void> {
       CONSTRAINT memberships_user FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
       CONSTRAINT memberships_group FOREIGN KEY (group_id) REFERENCES \`groups\` (id) ON DELETE CASCADE
     ) ${options}`)
-  // One row: its token changes with every rename or removal of a group.
+  // A table of one row. Its token changes when a group is renamed or deleted.
   await knex.raw(`
     CREATE TABLE IF NOT EXISTS group_generation (
       id TINYINT UNSIGNED NOT NULL PRIMARY KEY,

@@ -1,11 +1,11 @@
-// Counts of users and groups by ranges of their ids, and of the members of each group; and the order by first name.
+// Creates the counts of users and groups by id range, the counts of members, and an index on first names.
 import type { Knex } from 'knex'
 
-/** How many ids a slot of the counts has; released, so it stays. */
+/** Number of ids per slot. This migration is released, so the value must not change. */
 const SLOT_IDS = 2048
 
-/** Fills the counts with what there is. */
-async function count(trx: Knex.Transaction): Promise<void> {
+/** Counts the existing records. */
+async function countExisting(trx: Knex.Transaction): Promise<void> {
   await trx('count_changes').delete()
   await trx('counts').delete()
   for (const kind of ['users', 'groups'])
@@ -25,7 +25,7 @@ async function hasIndex(knex: Knex, table: string, name: string): Promise<boolea
   return rows.length > 0
 }
 
-// A service of the version before does not count: it must not write any more when this runs.
+// The previous version of the service does not update the counts. Stop it before this migration runs.
 export async function up(knex: Knex): Promise<void> {
   const columns = `
     kind VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -39,5 +39,5 @@ export async function up(knex: Knex): Promise<void> {
     ) ENGINE = InnoDB`)
   if (!(await hasIndex(knex, 'users', 'users_first_name')))
     await knex.raw('ALTER TABLE users ADD KEY users_first_name (first_name)')
-  await knex.transaction(count)
+  await knex.transaction(countExisting)
 }

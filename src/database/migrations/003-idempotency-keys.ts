@@ -1,8 +1,8 @@
-// Idempotency keys, and what was answered to each of them.
+// Creates the table of idempotency keys and their saved responses.
 import type { Knex } from 'knex'
 
 export async function up(knex: Knex): Promise<void> {
-  // An answer is missing only within the transaction that makes it: nobody ever reads such a row.
+  // The columns of the response are NULL only before the inserting transaction commits.
   await knex.raw(`
     CREATE TABLE IF NOT EXISTS idempotency_keys (
       idempotency_key VARCHAR(255) NOT NULL PRIMARY KEY,

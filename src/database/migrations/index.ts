@@ -1,4 +1,4 @@
-// The migrations in their order. A name, once released, never changes.
+// The migrations in order. The name of a released migration never changes.
 import type { Knex } from 'knex'
 import * as usersAndGroups from './001-users-and-groups.ts'
 import * as counts from './002-counts.ts'
@@ -15,12 +15,12 @@ export const migrations: readonly Migration[] = [
   { name: '003-idempotency-keys', up: idempotencyKeys.up },
 ]
 
-/** Says to Knex where the migrations are: in the code, not in a folder that a build may move. */
+/** Provides the migrations to Knex from this module, not from a folder whose path depends on the build. */
 export const migrationSource: Knex.MigrationSource<Migration> = {
   getMigrations: async () => [...migrations],
   getMigrationName: migration => migration.name,
   getMigration: async migration => ({
     up: migration.up,
-    down: () => Promise.reject(new Error('migrations only go forward: restore a backup instead')),
+    down: () => Promise.reject(new Error('migrations cannot be reverted: restore a backup instead')),
   }),
 }

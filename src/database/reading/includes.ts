@@ -1,5 +1,6 @@
-// What `include` embeds, cached in Redis so that it can never be stale: the key names the version of the record and the
-// generation of what it is related to. Both come with the record's own row; whatever changes one of them changes the key.
+// The embedded records of `include`, cached in Redis. The cache key contains the version of the record and
+// the generation of the related resource, both read with the record's row. A change to either changes the
+// key, so no entry is stale.
 import type { Knex } from 'knex'
 import type { Cache } from '../../cache/cache.ts'
 import { embeddedText } from '../../model/representation.ts'
@@ -9,15 +10,15 @@ import type { Database } from '../database.ts'
 
 export interface Includes {
   /**
-   * What each of `rows` embeds, in their order, as JSON text of an array; undefined where a row is no longer as it was
-   * read: whoever needs both has to read again.
+   * Returns the related records of each row, in order, as the JSON text of an array; undefined if the row has
+   * changed since it was read. The caller must then read the row again.
    */
   of(rows: readonly Row[]): Promise<(string | undefined)[]>
-  /** The same from the moment that the transaction sees, past the cache. */
+  /** Returns the related records in the snapshot of the transaction, without the cache. */
   within(trx: Knex, rows: readonly Row[]): Promise<string[]>
 }
 
-/** A record's related ones, and the version and generation that they belong to. */
+/** The JSON text of the related records of a record, and its cache key. */
 interface Related {
   readonly key: string
   readonly text: string
@@ -36,7 +37,7 @@ export function createIncludes(
     `users-api:${resource.singular}:${id}:${relation.name}:${version}:${generation}`
   const keyOfRow = (row: Row) => keyOf(row.id, row.version, row.generation)
 
-  /** One row for each related record, and one without a related id for a record that has none. */
+  /** Selects one row per related record; for a record without any, one row with a NULL related id. */
   function statement(on: Knex, ids: readonly number[]): Knex.QueryBuilder {
     const own = resource.plural
     return (
@@ -44,7 +45,7 @@ export function createIncludes(
         .leftJoin(table, `${table}.${ownKey}`, `${own}.id`)
         .leftJoin(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
         .whereIn(`${own}.id`, [...ids])
-        // Not by the related table's own id: MariaDB would begin there, and sort in a temporary table.
+        // By the id of the related table, MariaDB would start there and sort in a temporary table.
         .orderBy([`${own}.id`, `${table}.${otherKey}`])
         .select({ own_id: `${own}.id`, own_version: `${own}.version` })
         .select(['id', ...fields].map(field => `${to.plural}.${field}`))
@@ -55,20 +56,20 @@ export function createIncludes(
   const selectByIds = statement(database.knex, [0]).toSQL().sql
 
   function relatedFrom(rows: readonly Record<string, unknown>[]): Map<number, Related> {
-    const gathered = new Map<number, { key: string; texts: string[] }>()
+    const grouped = new Map<number, { key: string; texts: string[] }>()
     for (const row of rows) {
       const id = Number(row.own_id)
-      let related = gathered.get(id)
+      let related = grouped.get(id)
       if (related === undefined) {
         related = { key: keyOf(id, row.own_version, row.generation), texts: [] }
-        gathered.set(id, related)
+        grouped.set(id, related)
       }
       if (row.id !== null) related.texts.push(embeddedText(to, row))
     }
-    return new Map([...gathered].map(([id, { key, texts }]) => [id, { key, text: `[${texts.join(',')}]` }]))
+    return new Map([...grouped].map(([id, { key, texts }]) => [id, { key, text: `[${texts.join(',')}]` }]))
   }
 
-  /** Reads from the database what the cache did not have, and stores it there under the version that was read. */
+  /** Reads cache misses from the database and caches them under the version that was read. */
   async function readMissing(rows: readonly Row[]): Promise<ReadonlyMap<string, string>> {
     const related = relatedFrom(await database.query(selectByIds, [rows.map(row => row.id)]))
     const entries = [...related.values()].map(({ key, text }) => [key, text] as const)
@@ -80,10 +81,10 @@ export function createIncludes(
     async of(rows) {
       const keys = rows.map(keyOfRow)
       const texts = await cache.read(keys)
-      const missing = rows.filter((_, at) => texts[at] === undefined)
+      const missing = rows.filter((_, index) => texts[index] === undefined)
       if (missing.length === 0) return texts
       const fresh = await readMissing(missing)
-      return keys.map((key, at) => texts[at] ?? fresh.get(key))
+      return keys.map((key, index) => texts[index] ?? fresh.get(key))
     },
 
     async within(trx, rows) {

@@ -1,4 +1,4 @@
-// What a request for a page of a collection asks for.
+// The parameters of a request for a page of a collection.
 
 export type Comparison =
   | { readonly operator: 'equals' | 'differs' | 'above' | 'below'; readonly value: string | number }
@@ -6,7 +6,7 @@ export type Comparison =
   | { readonly operator: 'in'; readonly value: readonly (string | number)[] }
   | { readonly operator: 'exists'; readonly value: boolean }
 
-/** A condition on a field of the resource itself, or, with `related`, of any one of those it is related to. */
+/** A condition on a field of the record, or, with `related`, on a field of at least one related record. */
 export interface Filter {
   readonly related: boolean
   readonly column: string

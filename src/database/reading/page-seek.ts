@@ -1,31 +1,31 @@
-// Pages that would cost the more, the more records there are: what is found out first, so that they do not.
+// Preparatory queries for pages whose cost would otherwise grow with the number of records.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { SLOT_IDS, seekSql } from '../counting/counts.ts'
 import type { PageQuery, SortKey } from './page-query.ts'
 
-/** What makes the records of a page quicker to find. */
+/** The restrictions that make the page query faster. */
 export interface PageSeek {
-  /** Leaves out what comes after the page, or before it. */
+  /** Excludes records before or after the page. */
   readonly narrow?: (shown: Knex.QueryBuilder) => void
-  /** How many to skip of what is left, if not as many as the page's start index says. */
+  /** The OFFSET of the narrowed query, if it differs from the page's start index. */
   readonly skip?: number
 }
 
-/** Far into all records the counts say where a page begins: skipping them one by one would take longer and longer. */
+/** Finds the slot of ids in which a page of all records begins. An OFFSET would read all earlier records. */
 async function seek(resource: Resource, { startIndex }: PageQuery, trx: Knex): Promise<PageSeek> {
-  const [at] = await seekSql(trx, resource, startIndex)
-  if (at?.slot == null) return { narrow: shown => shown.whereRaw('FALSE') }
+  const [found] = await seekSql(trx, resource, startIndex)
+  if (found?.slot == null) return { narrow: shown => shown.whereRaw('FALSE') }
   return {
-    narrow: shown => shown.where(`${resource.plural}.id`, '>=', Number(at.slot) * SLOT_IDS),
-    skip: startIndex - Number(at.skipped),
+    narrow: shown => shown.where(`${resource.plural}.id`, '>=', Number(found.slot) * SLOT_IDS),
+    skip: startIndex - Number(found.skipped),
   }
 }
 
 /**
- * No index has the order of several keys (a unique one that may hold NULLs is not ordered by id behind them), or of one key
- * backwards and ids forwards. But that of the first key says which value the page does not go beyond, so that only what
- * comes before it has to be sorted.
+ * Finds the value of the first sort key at the end of the page, so that only records up to that value are
+ * sorted. No index provides the whole order: several keys (a unique index with NULLs is not ordered by id
+ * after them), or one descending key with ascending ids.
  */
 async function bound(
   { plural: table }: Resource,
@@ -39,9 +39,9 @@ async function bound(
     .offset(query.startIndex + query.recordsPerPage - 1)
     .first({ value: key })
   const value = last?.value
-  // There are fewer records than that.
+  // The collection ends before the end of the page.
   if (value === undefined) return {}
-  // NULL comes before all values, so it is the last when descending.
+  // NULL sorts before all values, so it is last in descending order.
   if (descending) return value === null ? {} : { narrow: shown => shown.where(key, '>=', value) }
   return {
     narrow: shown =>
@@ -56,7 +56,7 @@ const isById = ({ column, descending }: SortKey) => column === 'id' && !descendi
 const isDeep = ({ filters, sort, startIndex }: PageQuery) =>
   filters.length === 0 && sort.every(isById) && startIndex >= SLOT_IDS
 
-/** Finds out, within the snapshot that the page will be read in, what makes that quick; undefined where nothing is needed. */
+/** Returns the preparatory query, to be run in the snapshot of the page; undefined if none is needed. */
 export function seekFor(
   resource: Resource,
   query: PageQuery,

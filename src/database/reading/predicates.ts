@@ -1,24 +1,25 @@
-// The filters of a collection as SQL. What is counted and what is shown share one predicate.
+// Converts the filters and sort keys of a collection to SQL. The count and the page use the same predicate.
 import type { Knex } from 'knex'
 import type { Relation, Resource } from '../../model/resource.ts'
 import type { Comparison, Filter, SortKey } from './page-query.ts'
 
 /**
- * The least string that is greater than every string with this prefix, in code point order; undefined where there is none.
- * A range is exact and uses the index; for LIKE, MariaDB 10.11 loses names with a character over U+FFFF behind the prefix.
+ * Returns the least string that is greater than every string with this prefix, in code point order; undefined
+ * if there is none. A range condition is exact and uses the index. With LIKE, MariaDB 10.11 omits names with
+ * a character above U+FFFF after the prefix.
  */
-function after(prefix: string): string | undefined {
+function endOfPrefix(prefix: string): string | undefined {
   const codePoints = Array.from(prefix, character => character.codePointAt(0) ?? 0)
   for (let last = codePoints.pop(); last !== undefined; last = codePoints.pop()) {
     if (last === 0x10ffff) continue
-    // Surrogates are no characters.
+    // The surrogates U+D800 to U+DFFF are not characters.
     return String.fromCodePoint(...codePoints, last === 0xd7ff ? 0xe000 : last + 1)
   }
   return undefined
 }
 
-/** The complement of a comparison that `differs` or denies; a missing value is in the complement. */
-export function opposite(comparison: Comparison): Comparison | undefined {
+/** Returns the complement of a negative comparison, which also matches NULL; undefined for a positive one. */
+export function complementOf(comparison: Comparison): Comparison | undefined {
   if (comparison.operator === 'differs') return { operator: 'equals', value: comparison.value }
   if (comparison.operator === 'exists' && !comparison.value) return { operator: 'exists', value: true }
   return undefined
@@ -26,7 +27,7 @@ export function opposite(comparison: Comparison): Comparison | undefined {
 
 function applyPrefix(builder: Knex.QueryBuilder, column: string, prefix: string): void {
   builder.where(column, '>=', prefix)
-  const end = after(prefix)
+  const end = endOfPrefix(prefix)
   if (end !== undefined) builder.where(column, '<', end)
 }
 
@@ -37,7 +38,7 @@ function compare(builder: Knex.QueryBuilder, column: string, comparison: Compari
       builder.where(column, '=', value)
       break
     case 'differs':
-      builder.where(either => either.where(column, '<>', value).orWhereNull(column))
+      builder.where(condition => condition.where(column, '<>', value).orWhereNull(column))
       break
     case 'above':
       builder.where(column, '>', value)
@@ -57,15 +58,15 @@ function compare(builder: Knex.QueryBuilder, column: string, comparison: Compari
   }
 }
 
-/** Whether it is an equality that at most one related record fulfils. */
-function isOfOne({ to }: Relation, { related, column, comparison }: Filter): boolean {
+/** Whether the filter is an equality that at most one related record can match. */
+function matchesOneRelated({ to }: Relation, { related, column, comparison }: Filter): boolean {
   const isUnique = column === 'id' || (to.unique.length === 1 && to.unique[0] === column)
   return related && isUnique && comparison.operator === 'equals'
 }
 
-/** SQL: the id of the one related record that an equality names, if there is one; undefined for other filters. */
-export function theOne(on: Knex, relation: Relation, filter: Filter): Knex.QueryBuilder | undefined {
-  if (!isOfOne(relation, filter)) return undefined
+/** Returns SQL for the id of the only related record that can match; undefined if several can match. */
+export function relatedIdSql(on: Knex, relation: Relation, filter: Filter): Knex.QueryBuilder | undefined {
+  if (!matchesOneRelated(relation, filter)) return undefined
   return on(relation.to.plural).where(filter.column, filter.comparison.value).select('id')
 }
 
@@ -80,22 +81,22 @@ function compareRelated(
   alias: string,
 ): void {
   const { column } = filter
-  const denied = opposite(filter.comparison)
-  const comparison = denied ?? filter.comparison
+  const complement = complementOf(filter.comparison)
+  const comparison = complement ?? filter.comparison
   const { table, ownKey, otherKey, to } = relation
   const ownId = `${resource.plural}.id`
-  const one = theOne(on, relation, { ...filter, comparison })
-  if (one !== undefined) {
-    // A pair is there once at most, so a join gives nothing twice. It lets the database begin with the members, in the
-    // order of their ids; and it never collects all members of a group, as it might for EXISTS.
-    const join = denied === undefined ? 'innerJoin' : 'leftJoin'
+  const relatedId = relatedIdSql(on, relation, { ...filter, comparison })
+  if (relatedId !== undefined) {
+    // Pairs are unique, so the join returns no duplicates. The database can start with the members in the
+    // order of their ids. With EXISTS, it might first collect all members of a group.
+    const join = complement === undefined ? 'innerJoin' : 'leftJoin'
     builder[join]({ [alias]: table }, pair => {
-      pair.on(`${alias}.${ownKey}`, ownId).on(`${alias}.${otherKey}`, on.raw('?', [one]))
+      pair.on(`${alias}.${ownKey}`, ownId).on(`${alias}.${otherKey}`, on.raw('?', [relatedId]))
     })
-    if (denied !== undefined) builder.whereNull(`${alias}.${ownKey}`)
+    if (complement !== undefined) builder.whereNull(`${alias}.${ownKey}`)
     return
   }
-  builder[denied === undefined ? 'whereExists' : 'whereNotExists'](related => {
+  builder[complement === undefined ? 'whereExists' : 'whereNotExists'](related => {
     related
       .from(table)
       .join(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
@@ -105,7 +106,7 @@ function compareRelated(
   })
 }
 
-/** The records of `resource` that all `filters` allow, as a statement that has yet to say what it selects. */
+/** Returns a query for the records of `resource` that match all `filters`, without a select list. */
 export function matching(on: Knex, resource: Resource, filters: readonly Filter[]): Knex.QueryBuilder {
   const builder = on(resource.plural)
   for (const [index, filter] of filters.entries()) {
@@ -117,15 +118,15 @@ export function matching(on: Knex, resource: Resource, filters: readonly Filter[
 }
 
 /**
- * The column with the ids of what `matching` finds. Where members are joined it is theirs: MySQL reads them in this order,
- * but sorts all of them for that of the id that is equal to it.
+ * Returns the id column of a `matching` query. If the query joins the table of pairs, it is the column of
+ * that table: MySQL reads the pairs in this order, but would sort them by the equal id of the resource.
  */
 export function idOfMatching({ plural, relation }: Resource, filters: readonly Filter[]): string {
-  const joined = filters.findIndex(filter => relation !== undefined && isOfOne(relation, filter))
+  const joined = filters.findIndex(filter => relation !== undefined && matchesOneRelated(relation, filter))
   return joined === -1 || relation === undefined ? `${plural}.id` : `${pairOf(joined)}.${relation.ownKey}`
 }
 
-/** Orders by `keys`, then by ascending `id`. NULL is first in MySQL's ascending order and last in its descending one. */
+/** Orders by `keys`, then by ascending `id`. In MySQL, NULL sorts before all values. */
 export function applySort(
   builder: Knex.QueryBuilder,
   table: string,

@@ -1,25 +1,25 @@
-// Looking single records up, alone or with what they include: whoever asks in one turn of the event loop shares the reads.
+// Loads single records, optionally with their includes. The loads of one event loop turn share their queries.
 import type { Row } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Includes } from './includes.ts'
 import type { Records } from './records.ts'
 
-// A second read may begin while one is under way, where it is no smaller: more of them would only cost more.
+// Not eager: a second batch starts only if it is as large as the one in progress. More batches cost more.
 const limits = { concurrency: 2, maxSize: 1000, eager: false }
 
 interface Complete {
   readonly row: Row
-  /** What it embeds, as JSON text of an array. */
+  /** The included records, as the JSON text of an array. */
   readonly included: string
 }
 
 export interface RecordLoader {
   find(id: number): Promise<Row | undefined>
-  /** The record and what it includes, of one moment. */
+  /** Returns the record and its included records, both at the same version. */
   findComplete(id: number): Promise<Complete | undefined>
 }
 
-/** @param includes of the resource's relation; without one nothing is ever complete */
+/** @param includes the includes of the resource's relation; required for `findComplete` */
 export function createRecordLoader(records: Records, includes?: Includes): RecordLoader {
   async function read(ids: readonly number[]): Promise<ReadonlyMap<number, Row>> {
     return new Map((await records.read(ids)).map(row => [row.id, row]))
@@ -30,21 +30,21 @@ export function createRecordLoader(records: Records, includes?: Includes): Recor
     const included = (await includes?.of(rows)) ?? []
     const complete = new Map<number, Complete>()
     const changed: number[] = []
-    for (const [at, row] of rows.entries()) {
-      const text = included[at]
+    for (const [index, row] of rows.entries()) {
+      const text = included[index]
       if (text === undefined) changed.push(row.id)
       else complete.set(row.id, { row, included: text })
     }
     if (changed.length === 0) return complete
-    // Somebody wrote to these in between.
+    // These rows were changed between the two reads.
     return new Map([...complete, ...(await readComplete(changed))])
   }
 
-  const gathered = <V>(readMany: (ids: readonly number[]) => Promise<ReadonlyMap<number, V>>) =>
+  const batched = <V>(readMany: (ids: readonly number[]) => Promise<ReadonlyMap<number, V>>) =>
     createBatcher(async (ids: readonly number[]) => {
       const found = await readMany([...new Set(ids)])
       return ids.map(id => found.get(id))
     }, limits)
 
-  return { find: gathered(read), findComplete: gathered(readComplete) }
+  return { find: batched(read), findComplete: batched(readComplete) }
 }

@@ -1,4 +1,4 @@
-// Reading records, by SQL that comes from their definition.
+// Reads records with SQL that is generated from the definition of their resource.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
@@ -10,14 +10,14 @@ import { applySort, idOfMatching, matching } from './predicates.ts'
 
 interface Page {
   readonly rows: readonly Row[]
-  /** How many records there are in all, at the very moment the page was read. */
+  /** The number of records on all pages, in the same snapshot as the page. */
   readonly total: number
 }
 
 export interface Records {
-  /** Those that there are, in no order. */
+  /** Returns the existing records, in no particular order. */
   read(ids: readonly number[]): Promise<Row[]>
-  /** @param knex the transaction to read in, if it is not to be the moment of the call */
+  /** @param knex the transaction to read in; by default, the page has its own snapshot */
   page(query: PageQuery, knex?: Knex): Promise<Page>
 }
 
@@ -26,7 +26,7 @@ export function createRecords(database: Database, resource: Resource): Records {
   const { knex } = database
   const fields = Object.keys(resource.fields)
 
-  /** The columns of a row, and the generation of what it may include, all of one moment. */
+  /** The columns of a row and the generation of its related resource, for one statement. */
   function columns(): (string | Knex.QueryBuilder)[] {
     const generation = resource.relation?.to.generation
     const own = ['id', 'version', ...fields].map(field => `${table}.${field}`)
@@ -43,8 +43,8 @@ export function createRecords(database: Database, resource: Resource): Records {
       .offset(skip ?? query.startIndex)
     narrow?.(shown)
     applySort(shown, table, query.sort, id)
-    // One statement sees one moment, so the total is that of the page. The rows themselves are read last, those that are
-    // shown alone: what is skipped is skipped in an index.
+    // One statement reads one snapshot, so the total belongs to the page. The inner query skips and selects
+    // ids in an index; complete rows are read only for these ids.
     const page = on
       .select('counted.total', ...columns())
       .from(on.select(on.raw('? AS total', [totalSql(on, resource, query.filters)])).as('counted'))
@@ -55,11 +55,11 @@ export function createRecords(database: Database, resource: Resource): Records {
   }
 
   function find(query: PageQuery, on: Knex | undefined): Promise<Record<string, unknown>[]> {
-    const known = seekFor(resource, query)
-    if (known === undefined)
+    const prepare = seekFor(resource, query)
+    if (prepare === undefined)
       return on === undefined ? database.run(knex => pageStatement(query, knex)) : pageStatement(query, on)
-    const both = async (trx: Knex) => pageStatement(query, trx, await known(trx))
-    return on === undefined ? database.snapshot(both) : both(on)
+    const read = async (trx: Knex) => pageStatement(query, trx, await prepare(trx))
+    return on === undefined ? database.snapshot(read) : read(on)
   }
 
   return {
@@ -69,7 +69,7 @@ export function createRecords(database: Database, resource: Resource): Records {
 
     async page(query, on) {
       const found = await find(query, on)
-      // A page past the end is one row that has nothing but the total.
+      // A page past the end is one row that contains only the total.
       return { total: Number(found[0]?.total), rows: found.filter(row => row.id !== null).map(readRow) }
     },
   }

@@ -1,4 +1,4 @@
-// Deletes records, and with each its memberships.
+// Deletes records and their memberships.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { readRow } from '../../model/row.ts'
@@ -7,32 +7,37 @@ import type { Database } from '../database.ts'
 import { contentionError } from '../driver-errors.ts'
 import { type Precondition, renewGeneration } from '../version.ts'
 
-/** `changed`: `precondition` does not hold for its version. Undefined: there is no such id. */
+/**
+ * Deletes a record. `changed`: its version does not meet `precondition`. Undefined: the id does not exist.
+ */
 export type Delete = (id: number, precondition?: Precondition) => Promise<'removed' | 'changed' | undefined>
 
 export function createDelete(database: Database, counts: Counts, resource: Resource): Delete {
   const { plural: table, relation } = resource
 
-  /** Takes it out of all that it is in. Its row is locked, so nothing is added, and the pairs, so nobody else does it. */
-  async function leaveAll(trx: Knex.Transaction, id: number): Promise<CountChange[]> {
+  /**
+   * Deletes the memberships of the record. The lock on its row prevents new ones. The locks on the pairs
+   * prevent a concurrent transaction from deleting, and counting, the same pairs.
+   */
+  async function deleteMemberships(trx: Knex.Transaction, id: number): Promise<CountChange[]> {
     if (relation === undefined) return []
     const pairs = trx(relation.table).where(relation.ownKey, id)
-    const others: number[] = await pairs.clone().forUpdate().pluck(relation.otherKey)
-    if (others.length > 0) await pairs.delete()
-    return others.map(other => memberChange(relation.to, other, -1))
+    const otherIds: number[] = await pairs.clone().forUpdate().pluck(relation.otherKey)
+    if (otherIds.length > 0) await pairs.delete()
+    return otherIds.map(otherId => memberChange(relation.to, otherId, -1))
   }
 
   return (id, precondition) =>
     database.transaction(async trx => {
-      const found = await trx(table).where({ id }).forUpdate().first('id', 'version')
-      if (found === undefined) return undefined
-      if (precondition?.(readRow(found).version) === false) return 'changed'
-      const left = await leaveAll(trx, id)
-      // MySQL 9.7 may delete nothing, and not say why, while others are at work on what goes with it.
+      const row = await trx(table).where({ id }).forUpdate().first('id', 'version')
+      if (row === undefined) return undefined
+      if (precondition?.(readRow(row).version) === false) return 'changed'
+      const memberChanges = await deleteMemberships(trx, id)
+      // MySQL 9.7 may delete no row, without an error, while other transactions change cascading rows.
       if ((await trx(table).where({ id }).delete()) === 0)
-        throw contentionError(`${table} ${id} was not deleted`)
-      await counts.record(trx, [recordChange(resource, id, -1), ...left])
-      if (resource.generation !== undefined) await counts.forgetMembers(trx, resource, id)
+        throw contentionError(`row ${id} of ${table} was not deleted`)
+      await counts.record(trx, [recordChange(resource, id, -1), ...memberChanges])
+      if (resource.generation !== undefined) await counts.deleteMemberCount(trx, resource, id)
       await renewGeneration(trx, resource)
       return 'removed'
     })

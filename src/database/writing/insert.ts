@@ -1,5 +1,5 @@
-// Inserts records. The unique index decides what exists already, never a look before the write. Creates that arrive
-// together share a transaction, and so a flush to the disk; each has its own outcome.
+// Inserts records. The unique index detects existing records; there is no query before the write. Concurrent
+// inserts share a transaction and therefore one disk flush, but each has its own outcome.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow, type Values } from '../../model/row.ts'
@@ -8,13 +8,17 @@ import { type Counts, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { newVersion } from '../version.ts'
 
-// While transactions are flushed, others gather: with fewer lanes the worker would wait for the disk.
+// New batches fill while others flush to disk. With a lower concurrency, the worker would wait for the disk.
 const limits = { concurrency: 3, maxSize: 200, eager: true }
 
 export interface Inserts {
-  /** Undefined where the unique index does not let it in. @param on a transaction that it is to be part of */
+  /** Returns undefined if the record already exists. @param on the transaction to insert in */
   insertOne(values: Values, on?: Knex.Transaction): Promise<Row | undefined>
-  /** All in one transaction: every entry that the unique index lets in, the first of equals; undefined for the others. */
+  /**
+   * Inserts all entries in one transaction. Returns undefined for an entry that already exists, also for one
+   * that equals an earlier entry.
+   * @param on the transaction to insert in
+   */
   insertMany(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]>
 }
 
@@ -27,13 +31,16 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
   const { plural: table, unique } = resource
   const fields = Object.keys(resource.fields)
   const columns = [...fields, 'version'].join(', ')
-  // Whoever is there already stays as it is.
+  // Existing rows are left unchanged.
   const insertSql = `INSERT INTO \`${table}\` (${columns}) VALUES ?
     ON DUPLICATE KEY UPDATE version = \`${table}\`.version`
   const readFromSql = `SELECT id, version FROM \`${table}\` WHERE id >= ? ORDER BY id LIMIT ?`
   const readBackSql = `SELECT id, version FROM \`${table}\` WHERE (${unique.join(', ')}) IN (?)`
 
-  /** The ids of those that were let in, by version: our own rows are those with our versions. */
+  /**
+   * Inserts rows and returns the ids of the inserted ones by version. Versions are random, so a row with one
+   * of these versions was inserted by this statement.
+   */
   async function insert(
     trx: Knex.Transaction,
     rows: readonly NewRow[],
@@ -42,17 +49,17 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
     const { insertId } = await database.execute(insertSql, [values], trx)
     const missing = new Map(rows.map(row => [row.version, row]))
     const ids = new Map<number, number>()
-    const found = (stored: readonly Record<string, unknown>[]) => {
+    const collectIds = (stored: readonly Record<string, unknown>[]) => {
       for (const { id, version } of stored.map(readRow)) if (missing.delete(version)) ids.set(version, id)
     }
-    // Nearly always the ids of one INSERT follow each other, but nothing promises it.
-    found(await database.query(readFromSql, [insertId, rows.length], trx))
+    // The ids of one INSERT are nearly always consecutive, but this is not guaranteed.
+    collectIds(await database.query(readFromSql, [insertId, rows.length], trx))
     if (missing.size > 0) {
       const names = [...missing.values()].map(({ values }) => unique.map(field => values[field] ?? null))
-      found(await database.query(readBackSql, [names], trx))
+      collectIds(await database.query(readBackSql, [names], trx))
     }
-    const created = [...ids.values()].map(id => recordChange(resource, id, 1))
-    await counts.record(trx, created)
+    const changes = [...ids.values()].map(id => recordChange(resource, id, 1))
+    await counts.record(trx, changes)
     return ids
   }
 
@@ -66,10 +73,10 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
     })
   }
 
-  const gathered = createBatcher((entries: readonly Values[]) => insertMany(entries), limits)
+  const insertBatched = createBatcher((entries: readonly Values[]) => insertMany(entries), limits)
   return {
     insertMany,
     insertOne: async (values, on) =>
-      on === undefined ? gathered(values) : (await insertMany([values], on))[0],
+      on === undefined ? insertBatched(values) : (await insertMany([values], on))[0],
   }
 }

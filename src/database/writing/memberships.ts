@@ -1,4 +1,4 @@
-// Who is in what: changes to a relation, each in one transaction that also renews the version of the record it belongs to.
+// Adds and removes memberships. Each change also renews the version of the record, in the same transaction.
 import type { Knex } from 'knex'
 import type { Relation, Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
@@ -6,14 +6,15 @@ import { type Counts, memberChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { newVersion, type Precondition } from '../version.ts'
 
-/** `unknown`: there is nothing with this id. `full`: the record has as many as it may have. */
+/** The outcome for one member. `unknown`: its id does not exist. `full`: the record is at its limit. */
 export type Added = { readonly row: Row; readonly created: boolean } | 'unknown' | 'full'
 
-/** Both end with `changed` where `precondition` does not hold for the version of the record `own`. */
+/** Both functions return `changed` if the version of the record `own` does not meet `precondition`. */
 export interface Memberships {
   /**
-   * One outcome for each of `others`, in their order; undefined where there is no record with the id `own`.
-   * @param on a transaction that it is to be part of
+   * Adds the ids `others` to the record with the id `own`. Returns one outcome per id, in order; undefined if
+   * `own` does not exist.
+   * @param on the transaction to execute it in
    */
   add(
     own: number,
@@ -21,7 +22,7 @@ export interface Memberships {
     precondition?: Precondition,
     on?: Knex.Transaction,
   ): Promise<Added[] | 'changed' | undefined>
-  /** Which of the two was not there, or `removed`. */
+  /** Removes one membership. `unknown`: `own` does not exist. `no member`: the membership does not exist. */
   remove(
     own: number,
     other: number,
@@ -39,15 +40,15 @@ export function createMemberships(
   const { table, ownKey, otherKey, to } = relation
   const otherColumns = ['id', 'version', ...Object.keys(to.fields)]
 
-  /** Whoever changes the memberships of a record holds its row: so the limit holds, and the version is right. */
+  /** Locks the record's row. Every membership change does this first, to protect the limit and the version. */
   async function lock(
     trx: Knex,
     id: number,
     precondition?: Precondition,
   ): Promise<'locked' | 'changed' | undefined> {
-    const found: unknown = await trx(resource.plural).where({ id }).forUpdate().first('id', 'version')
-    if (found === undefined) return undefined
-    return precondition?.(readRow(found).version) === false ? 'changed' : 'locked'
+    const row: unknown = await trx(resource.plural).where({ id }).forUpdate().first('id', 'version')
+    if (row === undefined) return undefined
+    return precondition?.(readRow(row).version) === false ? 'changed' : 'locked'
   }
 
   const renewVersion = (trx: Knex, id: number) =>
@@ -66,8 +67,8 @@ export function createMemberships(
       .forShare()
       .select(otherColumns)
     const rows = new Map(found.map(readRow).map(row => [row.id, row]))
-    const had: number[] = await trx(table).where(ownKey, own).pluck(otherKey)
-    const members = new Set(had)
+    const existing: number[] = await trx(table).where(ownKey, own).pluck(otherKey)
+    const members = new Set(existing)
     const outcomes = others.map((id): Added => {
       const row = rows.get(id)
       if (row === undefined) return 'unknown'
@@ -76,7 +77,7 @@ export function createMemberships(
       members.add(id)
       return { row, created: true }
     })
-    const added = [...members].slice(had.length)
+    const added = [...members].slice(existing.length)
     if (added.length > 0) {
       await trx(table).insert(added.map(id => ({ [ownKey]: own, [otherKey]: id })))
       await counts.record(
