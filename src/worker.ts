@@ -69,7 +69,7 @@ async function leave(): Promise<void> {
 /** Resolves when there is nothing left to serve. */
 async function serve(): Promise<void> {
   const config = await loadServingConfig()
-  const { log, soon } = createLogAndOutput(config.log.level, 'worker')
+  const { log, buffered } = createLogAndOutput(config.log.level, 'worker')
   const database = createDatabase(config.database, log)
   const ports: DataPort[] = []
   const bornMs = Date.now()
@@ -124,7 +124,7 @@ async function serve(): Promise<void> {
     }),
   )
   const app = createApp({ limits: config.limits, database, cache, keys, log })
-  const requestLog = config.log.requests ? createRequestLog(log, soon) : undefined
+  const requestLog = config.log.requests ? createRequestLog(log, buffered) : undefined
   ports.push(...createPorts(config, first, app, requestLog))
   apply()
   await Promise.all(ports.map(port => port.listen()))

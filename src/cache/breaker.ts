@@ -1,37 +1,37 @@
-// When to leave a server alone that does not answer in time. A value that is replaced, never changed; time comes in as an
-// argument, in milliseconds of any clock that does not go back.
+// A circuit breaker: it stops calls to a server after consecutive failures and then allows one attempt per
+// pause. The state is an immutable value. The caller passes the time, in milliseconds of a monotonic clock.
 
 export interface BreakerSettings {
-  /** So many failures in a row open it. */
-  readonly failures: number
-  /** Open, it lets one attempt through in each of these. */
+  /** Number of consecutive failures that opens the breaker. */
+  readonly failureThreshold: number
+  /** Minimum milliseconds between two attempts while the breaker is open. */
   readonly pauseMs: number
 }
 
 export interface Breaker {
-  /** In a row. */
+  /** Number of consecutive failures. */
   readonly failures: number
-  /** When the next attempt may be made, once there were too many failures. */
-  readonly nextMs: number
+  /** Earliest time of the next attempt while the breaker is open. */
+  readonly nextAttemptMs: number
 }
 
-/** Nothing has failed. */
-export const closedBreaker: Breaker = { failures: 0, nextMs: 0 }
+/** The initial state. */
+export const closedBreaker: Breaker = { failures: 0, nextAttemptMs: 0 }
 
-export const isOpen = (breaker: Breaker, { failures }: BreakerSettings): boolean =>
-  breaker.failures >= failures
+export const isOpen = (breaker: Breaker, { failureThreshold }: BreakerSettings): boolean =>
+  breaker.failures >= failureThreshold
 
 /**
- * Asks for an attempt.
- * @returns the breaker to go on with if the attempt may be made; undefined if not
+ * Asks for permission to make one attempt.
+ * @returns the new state if the attempt is allowed; undefined if it is not
  */
 export function attempt(breaker: Breaker, settings: BreakerSettings, nowMs: number): Breaker | undefined {
   if (!isOpen(breaker, settings)) return breaker
-  // Whatever becomes of this attempt, the next one has to wait: one that never ends blocks nothing.
-  return nowMs < breaker.nextMs ? undefined : { ...breaker, nextMs: nowMs + settings.pauseMs }
+  // The next attempt is scheduled before this one has a result, so an attempt that never ends blocks nothing.
+  return nowMs < breaker.nextAttemptMs ? undefined : { ...breaker, nextAttemptMs: nowMs + settings.pauseMs }
 }
 
-/** An attempt has failed, or took too long. */
+/** Returns the state after an attempt failed or timed out. */
 export function afterFailure(breaker: Breaker, settings: BreakerSettings, nowMs: number): Breaker {
-  return { failures: breaker.failures + 1, nextMs: nowMs + settings.pauseMs }
+  return { failures: breaker.failures + 1, nextAttemptMs: nowMs + settings.pauseMs }
 }

@@ -1,4 +1,4 @@
-// Redis as a place for answers that can be had again: whatever is wrong with it, nothing fails and nothing is stale.
+// A Redis cache for values that the database can produce again. A Redis failure counts as a cache miss.
 import { Cluster, Redis } from 'ioredis'
 import type { Config } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
@@ -7,16 +7,16 @@ import type { CacheState } from '../core/messages.ts'
 import { afterFailure, attempt, type Breaker, closedBreaker, isOpen } from './breaker.ts'
 
 export interface Cache {
-  /** One value a key, undefined where there is none or where Redis does not answer in time. */
+  /** Returns one value per key, in order; undefined for a missing key and if Redis does not reply in time. */
   read(keys: readonly string[]): Promise<(string | undefined)[]>
   /** Stores values in the background. */
   write(entries: readonly (readonly [key: string, value: string])[]): void
-  /** How many values were there, and how many were not, since the beginning; and whether Redis is. */
+  /** Returns the number of hits and misses since the cache was created, and the state of Redis. */
   report(): { hits: number; misses: number; state: CacheState }
   close(): void
 }
 
-const uncached: Cache = {
+const noCache: Cache = {
   read: keys => Promise.resolve(keys.map(() => undefined)),
   write: () => {},
   report: () => ({ hits: 0, misses: 0, state: 'none' }),
@@ -24,15 +24,15 @@ const uncached: Cache = {
 }
 
 const MAX_RECONNECT_MS = 2000
-const breakerSettings = { failures: 3, pauseMs: 1000 }
+const breakerSettings = { failureThreshold: 3, pauseMs: 1000 }
 
 function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis | Cluster {
   const options = {
     commandTimeout: timeoutMs,
     connectTimeout: 10 * timeoutMs,
-    // A connection on which nothing comes back any more is made anew.
+    // ioredis reconnects if a connection receives no data for this long.
     socketTimeout: 2 * timeoutMs,
-    // While Redis is away a command fails at once: the database answers.
+    // While Redis is disconnected, commands fail at once and the database is queried.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     retryStrategy: (attempt: number) => Math.min(MAX_RECONNECT_MS, 50 * 2 ** attempt),
@@ -44,33 +44,36 @@ function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis
   return new Redis(first, options)
 }
 
-/** What was stored under `key`; a stored value says whose it is, so that no mixed-up answer passes for another. */
-function belonging(stored: unknown, key: string): string | undefined {
+/**
+ * Extracts the value from the stored text. Each stored text begins with its key, so a reply that belongs to
+ * another key is detected and treated as a miss.
+ */
+function valueFor(key: string, stored: unknown): string | undefined {
   return typeof stored === 'string' && stored.startsWith(key) ? stored.slice(key.length) : undefined
 }
 
-/** @param settings.url one URL a node, several are a cluster; null is no cache */
+/** @param settings.url one URL per node; several URLs are a cluster; null disables the cache */
 export function createCache(settings: Config['cache'], log: Log): Cache {
   const { url, ttlSeconds } = settings
-  if (url === null) return uncached
+  if (url === null) return noCache
   const redis = connect({ ...settings, url })
   let closed = false
-  /** Undefined until the first attempt to connect has come to something. */
+  /** Undefined until the first connection attempt has a result. */
   let available: boolean | undefined
   const counts = { hits: 0, misses: 0 }
   redis.on('ready', () => {
-    if (available !== true) log.info('the cache is there')
+    if (available !== true) log.info('cache connected')
     available = true
   })
-  const away = (reason: string) => {
-    if (available !== false && !closed) log.warn({ reason }, 'the cache is away: reads go to the database')
+  const setUnavailable = (reason: string) => {
+    if (available !== false && !closed) log.warn({ reason }, 'cache unavailable, reading from the database')
     available = false
   }
-  redis.on('error', error => away(reasonOf(error)))
-  redis.on('close', () => away('the connection ended'))
+  redis.on('error', error => setUnavailable(reasonOf(error)))
+  redis.on('close', () => setUnavailable('connection closed'))
 
-  // The keys of one MGET, or of one pipeline, would have to live on one node of a cluster, which sorts single commands
-  // into a pipeline for each node by itself.
+  // The keys of one MGET or one explicit pipeline must be on the same cluster node. In a cluster, ioredis
+  // groups single commands into one pipeline per node instead.
   const readMany = async (keys: readonly string[]) =>
     redis instanceof Cluster ? Promise.all(keys.map(key => redis.get(key))) : redis.mget([...keys])
 
@@ -81,25 +84,26 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   }
 
   let breaker: Breaker = closedBreaker
-  function change(to: Breaker, reason: string): void {
-    const [was, is] = [isOpen(breaker, breakerSettings), isOpen(to, breakerSettings)]
-    breaker = to
-    if (was !== is)
+  function setBreaker(next: Breaker, reason: string): void {
+    const wasOpen = isOpen(breaker, breakerSettings)
+    const opens = isOpen(next, breakerSettings)
+    breaker = next
+    if (wasOpen !== opens)
       log.warn(
         { reason },
-        is ? 'the cache is left alone: reads go to the database' : 'the cache is used again',
+        opens ? 'cache circuit breaker open, reading from the database' : 'cache circuit breaker closed',
       )
   }
 
   async function readAvailable(keys: readonly string[]): Promise<(string | undefined)[]> {
     try {
-      const found = await readMany(keys)
-      if (!Array.isArray(found) || found.length !== keys.length) throw new Error('this is no answer to MGET')
-      if (breaker.failures > 0) change(closedBreaker, 'it answers')
-      return found.map((value, at) => belonging(value, keys[at] ?? ''))
+      const stored = await readMany(keys)
+      if (!Array.isArray(stored) || stored.length !== keys.length) throw new Error('unexpected reply to MGET')
+      if (breaker.failures > 0) setBreaker(closedBreaker, 'Redis replied')
+      return keys.map((key, index) => valueFor(key, stored[index]))
     } catch (error) {
-      change(afterFailure(breaker, breakerSettings, performance.now()), String(error))
-      log.debug({ reason: String(error) }, 'the cache did not answer')
+      setBreaker(afterFailure(breaker, breakerSettings, performance.now()), String(error))
+      log.debug({ reason: String(error) }, 'cache read failed')
       return keys.map(() => undefined)
     }
   }
@@ -109,13 +113,13 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     if (allowed === undefined) return keys.map(() => undefined)
     breaker = allowed
     const values = readAvailable(keys)
-    // Nobody waits for an attempt that will hardly succeed.
+    // An attempt with an open breaker is only a probe: the request does not wait for its result.
     return isOpen(allowed, breakerSettings) ? keys.map(() => undefined) : values
   }
 
   return {
     async read(keys) {
-      // Redis would call it an error.
+      // MGET without keys is an error in Redis.
       if (keys.length === 0) return []
       const values = await readIfAllowed(keys)
       const misses = values.filter(value => value === undefined).length
@@ -125,7 +129,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     },
     write(entries) {
       if (!available || isOpen(breaker, breakerSettings)) return
-      writeMany(entries).catch(error => log.debug({ reason: String(error) }, 'the cache did not store'))
+      writeMany(entries).catch(error => log.debug({ reason: String(error) }, 'cache write failed'))
     },
     report() {
       const usable = available === true && !isOpen(breaker, breakerSettings)

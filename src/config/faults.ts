@@ -1,12 +1,17 @@
-// Says what is wrong with a setting: which one it is, in which variable it may stand, and what it has to be.
+// Error messages for invalid settings: the setting, its environment variable, and the allowed values.
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { z } from 'zod'
+import { root } from './root.ts'
 
-/** As config/custom-environment-variables.json has them. */
-const variables: Readonly<Record<string, string>> = {
-  'database.url': 'DATABASE_URL',
-  'cache.url': 'REDIS_URL',
-  workers: 'WORKERS',
-  'log.level': 'LOG_LEVEL',
+/** The mapping that node-config reads: a tree of settings whose leaves are names of environment variables. */
+const variablesFile = resolve(root, 'config/custom-environment-variables.json')
+
+function variableOf(setting: string): string | undefined {
+  let entry: unknown = JSON.parse(readFileSync(variablesFile, 'utf8'))
+  for (const key of setting.split('.'))
+    entry = typeof entry === 'object' && entry !== null ? Reflect.get(entry, key) : undefined
+  return typeof entry === 'string' ? entry : undefined
 }
 
 const types: Readonly<Record<string, string>> = {
@@ -18,8 +23,11 @@ const types: Readonly<Record<string, string>> = {
   string: 'a string',
 }
 
-/** What is wrong, where the schema has no words of its own for it. Never the value: it may be a password. */
-export function phrase(issue: z.core.$ZodRawIssue): string | undefined {
+/**
+ * Returns the message for an issue to which the schema itself assigns no message.
+ * A message never contains the value, which can be a password.
+ */
+export function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
       return issue.input === undefined || issue.input === null
@@ -37,15 +45,15 @@ export function phrase(issue: z.core.$ZodRawIssue): string | undefined {
   }
 }
 
-/** The faults that an issue stands for, each with its setting's name. */
+/** Returns the errors of an issue, each with the name of its setting. */
 export function faultsOf(issue: z.core.$ZodIssue): string[] {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map(
-      key => `${[...issue.path, key].join('.')}: is no setting, config/default.json has them all`,
+      key => `${[...issue.path, key].join('.')}: is not a setting; config/default.json lists all settings`,
     )
   const path = issue.path.join('.')
-  // A URL of several is said of all.
+  // An error in one URL of a cluster is reported for the whole setting.
   const setting = path.replace(/^cache\.url\.\d+$/, 'cache.url')
-  const variable = variables[setting]
+  const variable = variableOf(setting)
   return [`${setting}${variable === undefined ? '' : ` (${variable})`}: ${issue.message}`]
 }

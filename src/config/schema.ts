@@ -1,4 +1,4 @@
-// What can be set, and what is wrong with it: each setting alone, and some together.
+// The schema of the settings, and the checks that involve several settings.
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { root } from './root.ts'
@@ -13,9 +13,14 @@ const path = z
   .string()
   .min(1)
   .transform(file => resolve(root, file))
-const label = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/, 'must be letters, digits, dots, - and _')
+const label = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9_.-]*$/,
+    'must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',
+  )
 
-/** A URL whose scheme is one of `schemes`. Its value is never repeated in a fault: it may carry a password. */
+/** A URL with one of `schemes`. The error message never contains the value, which can include a password. */
 const url = (...schemes: string[]) =>
   z.string().refine(value => URL.canParse(value) && schemes.includes(new URL(value).protocol.slice(0, -1)), {
     error: `must be a URL that starts with ${schemes.map(scheme => `${scheme}://`).join(' or ')}`,
@@ -24,17 +29,17 @@ const url = (...schemes: string[]) =>
 
 const databaseUrl = url('mysql').refine(
   value => new URL(value).pathname.length > 1,
-  'names no database: mysql://user:password@host:port/database',
+  'must include the database name: mysql://user:password@host:port/database',
 )
 
-const workersFault = 'must be "auto" or a positive integer'
+const invalidWorkers = 'must be "auto" or a positive integer'
 
-// Not a union of protocols: of one that is unknown, it would check nothing else.
+// Not a discriminated union: with an unknown protocol, it would skip the checks of the other fields.
 const dataPort = z.strictObject({
   label,
   port: portNumber,
   protocol: z.enum(['http', 'https']),
-  /** Of https alone. */
+  /** Only for https. */
   certificate: path.nullish(),
   key: path.nullish(),
 })
@@ -43,19 +48,20 @@ export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 's
 export type LogLevel = (typeof logLevels)[number]
 
 /**
- * How connections reach the workers: from one socket that all of them accept from, dealt out by the supervisor, or from a
- * socket for each worker, among which the kernel chooses.
+ * How connections are distributed to the workers. `shared`: all workers accept from one socket.
+ * `round-robin`: the supervisor accepts and distributes them. `reuse-port`: each worker has its own socket
+ * and the kernel selects one.
  */
 const schedulings = ['shared', 'round-robin', 'reuse-port'] as const
 export type Scheduling = (typeof schedulings)[number]
 
-/** `reusePort` came to net.Server.listen() with Node 22.12. */
+/** net.Server.listen() supports `reusePort` since Node.js 22.12. */
 const hasReusePort = () => {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   return major > 22 || (major === 22 && minor >= 12)
 }
 
-/** Each setting alone; paths become absolute. `config/default.json` says what each one is by default. */
+/** Each setting on its own. Paths become absolute. `config/default.json` contains the defaults. */
 export const schema = z.strictObject({
   host: z.string().min(1),
   ports: z.array(dataPort).min(1),
@@ -63,13 +69,13 @@ export const schema = z.strictObject({
   workers: z.union(
     [
       z.literal('auto'),
-      z.int().min(1, workersFault),
+      z.int().min(1, invalidWorkers),
       z
         .string()
-        .regex(/^[1-9][0-9]{0,3}$/, workersFault)
+        .regex(/^[1-9][0-9]{0,3}$/, invalidWorkers)
         .transform(Number),
     ],
-    workersFault,
+    invalidWorkers,
   ),
   database: z.strictObject({
     url: databaseUrl.nullable(),
@@ -78,12 +84,12 @@ export const schema = z.strictObject({
     queryTimeoutMs: atLeastOne,
   }),
   cache: z.strictObject({
-    /** One URL a node: several are a Redis Cluster. */
+    /** One URL per node; several URLs are a Redis Cluster. */
     url: z.preprocess(
-      // The hosts of a cluster stand behind commas; each may repeat the scheme or leave it out.
+      // The hosts of a cluster are separated by commas. The scheme is optional from the second host on.
       value =>
         typeof value === 'string'
-          ? value.split(',').map(one => (one.includes('://') ? one : `${value.split('://')[0]}://${one}`))
+          ? value.split(',').map(host => (host.includes('://') ? host : `${value.split('://')[0]}://${host}`))
           : value,
       z.array(url('redis', 'rediss', 'redis+unix')).nullable(),
     ),
@@ -102,24 +108,24 @@ export const schema = z.strictObject({
       urlBytes: z.int().min(64),
       headerBytes: z.int().min(512),
       headers: atLeastOne,
-      /** Of each port in each worker; also how many requests may be in flight there. */
+      /** Maximum number of connections, and of in-flight requests, per port and worker. */
       connections: atLeastOne,
-      /** How many requests one connection may have in flight. */
+      /** Maximum number of in-flight requests per connection. */
       pipelined: atLeastOne,
-      /** Of all bodies that a worker is receiving. */
+      /** Maximum total size of the request bodies that a worker is receiving. */
       receivingBytes: atLeastOne,
-      /** Of all answers of a port that its clients have not taken yet. */
+      /** Maximum total size of the responses of a port that clients have not read yet. */
       unreadBytes: atLeastOne,
     })
     .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
       path: ['receivingBytes'],
-      error: 'must not be under limits.bodyBytes, or no such body could be received',
+      error: 'must be at least limits.bodyBytes, or a body of that size cannot be received',
     }),
   timeouts: z
     .strictObject({ headersMs: milliseconds, requestMs: milliseconds, keepAliveMs: milliseconds })
     .refine(({ headersMs, requestMs }) => headersMs <= requestMs, {
       path: ['headersMs'],
-      error: 'must not be over timeouts.requestMs, which counts the headers, too',
+      error: 'must be at most timeouts.requestMs, which includes the time for the headers',
     }),
   drain: z.strictObject({
     mode: z.enum(['404', 'refuse']),
@@ -133,7 +139,7 @@ export const schema = z.strictObject({
         .enum(schedulings)
         .refine(
           scheduling => scheduling !== 'reuse-port' || hasReusePort(),
-          `reuse-port needs Node 22.12, this is ${process.versions.node}; there are ${schedulings.join(', ')}`,
+          `reuse-port requires Node.js 22.12, this is ${process.versions.node}; use shared or round-robin`,
         ),
       bootMs: atLeastOne,
       beatMs: atLeastOne,
@@ -151,20 +157,20 @@ export const schema = z.strictObject({
 
 export type Settings = Readonly<z.output<typeof schema>>
 
-/** With a database, without which nobody can serve. */
+/** The settings of a serving process, which needs a database. */
 export const servingSchema = schema.extend({ database: schema.shape.database.extend({ url: databaseUrl }) })
 
-/** What is looked at together, whatever is wrong with the others. */
+/** The settings that `portFaults` checks, even if other settings are invalid. */
 export const portsSchema = z.object({ ports: schema.shape.ports, control: schema.shape.control })
 
-/** What no port can say alone: ports that collide, certificates that are missing. */
-export function faultsBetween(config: z.output<typeof portsSchema>, production: boolean): string[] {
+/** Returns the errors that involve several settings: colliding ports and labels, missing certificates. */
+export function portFaults(config: z.output<typeof portsSchema>, production: boolean): string[] {
   const faults: string[] = []
   const offset = config.control.offset
   const taken = new Map<number, string>()
   const labels = new Set<string>()
   for (const { label, port } of config.ports) {
-    if (labels.has(label)) faults.push(`ports: the label ${label} is used twice`)
+    if (labels.has(label)) faults.push(`ports: the label ${label} is used twice; labels must be unique`)
     labels.add(label)
     const uses = [
       [port, `data port ${label}`],
@@ -172,17 +178,17 @@ export function faultsBetween(config: z.output<typeof portsSchema>, production: 
     ] as const
     for (const [number, use] of uses) {
       const other = taken.get(number)
-      if (other !== undefined) faults.push(`ports: ${number} would be both ${other} and ${use}`)
-      if (number > 65535) faults.push(`ports: ${use} would be ${number}, over 65535`)
+      if (other !== undefined) faults.push(`ports: ${number} is used for both the ${other} and the ${use}`)
+      if (number > 65535) faults.push(`ports: the ${use} is ${number}, the maximum is 65535`)
       taken.set(number, use)
     }
   }
   for (const port of config.ports) {
     const { certificate = null, key = null } = port
     if ((certificate === null) !== (key === null))
-      faults.push(`ports: ${port.label} needs certificate and key together`)
+      faults.push(`ports: ${port.label} needs both a certificate and a key, or neither`)
     else if (port.protocol === 'http' && certificate !== null)
-      faults.push(`ports: ${port.label} is http, which takes no certificate`)
+      faults.push(`ports: ${port.label} must not have a certificate, because its protocol is http`)
     else if (port.protocol === 'https' && certificate === null && production)
       faults.push(`ports: ${port.label} needs a certificate and a key in production`)
   }

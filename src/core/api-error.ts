@@ -1,8 +1,8 @@
-// Every failure a client can see: its code, its status, and the one way it is written down.
+// The errors that a client can receive: codes, statuses, and their JSON and HTTP representations.
 import { STATUS_CODES } from 'node:http'
 import { securityHeaders } from './response-headers.ts'
 
-/** The status of each failure that does not name a resource. */
+/** The HTTP status of each error code that does not contain a resource name. */
 export const statuses = {
   malformed_request: 400,
   malformed_json: 400,
@@ -31,25 +31,25 @@ export const statuses = {
   unavailable: 503,
 } as const
 
-/** A stable name of a failure; those of a resource carry its name: `user_not_found`, `group_exists`. */
+/** A stable error code. Codes of a resource contain its name: `user_not_found`, `group_exists`. */
 export type ErrorCode = keyof typeof statuses | `${string}_not_found` | `${string}_exists`
 
-/** One fault of a request, of several that are reported together, and where it is. */
+/** One of the validation errors of a request, with the body field or query parameter that it concerns. */
 export type Fault = { readonly code: ErrorCode; readonly message: string } & (
   | { readonly field: string }
   | { readonly parameter: string }
 )
 
-/** How many faults of a request are listed: a body has room for very many. */
+/** Maximum number of faults in a response. One body can contain many thousands. */
 export const MAX_FAULTS = 100
 
-/** How many code points are repeated of a name that a client has made up. */
+/** Maximum length of a client-supplied name in a message. */
 const MAX_NAME_CODE_POINTS = 100
 
-/** `name` as it stands in a fault: one that is too long to be a mistake loses its end. */
+/** Returns `name` for use in a message, truncated to 100 code points and `…`. */
 export function shortened(name: string): string {
   if (name.length <= MAX_NAME_CODE_POINTS) return name
-  // A code point has two units at most.
+  // A code point has at most two UTF-16 units.
   const points = [...name.slice(0, 2 * MAX_NAME_CODE_POINTS + 1)]
   return points.length > MAX_NAME_CODE_POINTS ? `${points.slice(0, MAX_NAME_CODE_POINTS).join('')}…` : name
 }
@@ -63,7 +63,7 @@ function statusOf(code: ErrorCode): number {
   return code.endsWith('_not_found') ? 404 : 409
 }
 
-/** A failure whose message the client may read. */
+/** An error whose message is sent to the client. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly status: number
@@ -83,42 +83,42 @@ export class ApiError extends Error {
     this.headers = details.headers ?? {}
   }
 
-  /** `faults` as one error: it has the first one's code and every message, of `most` of them. */
-  static of(faults: readonly [Fault, ...Fault[]], most = MAX_FAULTS): ApiError {
-    const listed = faults.slice(0, most)
+  /** Combines `faults` into one error with the code of the first one and the messages of at most `max`. */
+  static of(faults: readonly [Fault, ...Fault[]], max = MAX_FAULTS): ApiError {
+    const listed = faults.slice(0, max)
     const messages = listed.map(fault => fault.message)
-    if (faults.length > most) messages.push(`and ${faults.length - most} more`)
+    if (faults.length > max) messages.push(`and ${faults.length - max} more`)
     return new ApiError(faults[0].code, messages.join('; '), { faults: listed })
   }
 }
 
-/** The client should come back: the database cannot be reached, or is overloaded. */
+/** Creates a 503 error with `Retry-After`, for a database or a service that is unreachable or overloaded. */
 export function unavailable(
   cause: unknown,
-  message = 'the service cannot reach its database at the moment, please try again',
+  message = 'the database is temporarily unavailable, please try again',
 ): ApiError {
   return new ApiError('unavailable', message, { headers: { 'Retry-After': '1' }, cause })
 }
 
-/** Throws all `faults` as one error, if there are any. */
+/** @throws ApiError that combines all `faults`, if there are any */
 export function throwFaults(faults: readonly Fault[]): void {
   const [first, ...rest] = faults
   if (first !== undefined) throw ApiError.of([first, ...rest])
 }
 
-/** The `meta` of a failure, without what only a whole response has. */
+/** Returns the `meta` of an error, without the members that only a whole response has. */
 export function errorMeta(error: ApiError, status = error.status) {
   const { message, code, faults } = error
   return { status, message, code, ...(faults.length > 0 && { errors: faults }) }
 }
 
-/** The JSON text that answers a failed request. */
+/** Returns the JSON body of an error response. */
 export function errorBody(error: ApiError, requestId: string): string {
   const { status, message, code, errors } = errorMeta(error)
   return JSON.stringify({ meta: { status, message, code, request_id: requestId, errors } })
 }
 
-/** The headers of a failure that is written without Koa. */
+/** Returns the headers of an error response that is written without Koa. */
 export function errorHeaders(error: ApiError, body: string, requestId: string): Record<string, string> {
   return {
     'Content-Type': 'application/json; charset=utf-8',
@@ -130,7 +130,7 @@ export function errorHeaders(error: ApiError, body: string, requestId: string): 
   }
 }
 
-/** A whole HTTP/1.1 response, for a socket that no response object stands for. The connection ends with it. */
+/** Returns a complete HTTP/1.1 response for a socket without a response object. It closes the connection. */
 export function rawError(error: ApiError, requestId: string): string {
   const body = errorBody(error, requestId)
   const headers = { ...errorHeaders(error, body, requestId), Connection: 'close' }

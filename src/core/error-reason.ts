@@ -1,4 +1,4 @@
-// What an error of a driver or of the operating system says.
+// Reads the code and the message of errors from drivers and from the operating system.
 
 export interface CodedError extends Error {
   readonly code: string
@@ -8,10 +8,10 @@ export function hasCode(error: unknown): error is CodedError {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'
 }
 
-/** What went wrong, in the server's or the network's words: without the statement, which Knex puts before them. */
+/** Returns the message of the server or the network, without the SQL statement that Knex prepends to it. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if ('sqlMessage' in error && typeof error.sqlMessage === 'string') return error.sqlMessage
-  // Where every address of a host refuses, there is a code alone.
+  // If all addresses of a host refuse the connection, the AggregateError has a code but no message.
   return error.message || (hasCode(error) ? error.code : error.name)
 }

@@ -1,18 +1,18 @@
-// How the service's processes end; the numbers are those of sysexits.h.
+// The exit codes of the service's processes, as in sysexits.h.
 
 export const exitCodes = {
   stopped: 0,
-  /** Workers fail to come up, again and again. */
+  /** EX_SOFTWARE: workers repeatedly fail to boot. */
   noWorkers: 70,
-  /** A port cannot be listened on. */
+  /** EX_OSERR: the process cannot listen on a port. */
   portTaken: 71,
-  /** The settings have a fault, or the database's schema is not the code's. */
+  /** EX_CONFIG: the settings are invalid, or the database schema is older than the code. */
   configuration: 78,
-  /** As shells have it for Ctrl-C. */
+  /** 128 + SIGINT, the shell convention for Ctrl-C. */
   interrupted: 130,
 } as const
 
-/** A reason to end the process that its user can mend; the message is the whole of it. */
+/** An error that ends the process and that the operator can fix. Only its message is printed. */
 export class FatalError extends Error {
   readonly exitCode: number
   constructor(exitCode: number, message: string) {

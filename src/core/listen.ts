@@ -1,4 +1,4 @@
-// Listens on a port, patient for a moment: a predecessor may be just leaving it.
+// Listens on a port, with retries while a previous process still uses it.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { exitCodes, FatalError } from './exit-codes.ts'
@@ -7,10 +7,10 @@ import { retry } from './retry.ts'
 const TIMEOUT_MS = 3000
 const RETRY_MS = 100
 
-/** Each says what to do. */
+/** Messages by error code. Each one says what to do. */
 const reasons: Record<string, string> = {
   EADDRINUSE:
-    'another process listens there, perhaps of `npm start` or `npm run dev`; free that port, or choose others in config/ or with NODE_CONFIG',
+    'the port is already in use, possibly by `npm start` or `npm run dev`; free it, or choose other ports in config/ or with NODE_CONFIG',
   EACCES:
     'permission denied; start it as root, give node the capability CAP_NET_BIND_SERVICE, or choose ports from 1024 in config/ or with NODE_CONFIG',
   EADDRNOTAVAIL: 'this machine has no such address; correct the host in config/ or with NODE_CONFIG',
@@ -23,14 +23,15 @@ function codeOf(error: unknown): string {
 export interface Address {
   readonly host: string
   readonly port: number
-  /** A socket of its own beside others on the same port; the kernel chooses among them. Since Node 22.12. */
+  /** Shares the port with other sockets; the kernel distributes the connections. Since Node.js 22.12. */
   readonly reusePort?: boolean
 }
 
 /**
- * @param use what the port is for, in words: it stands in the error's message
- * @param timeoutMs for how long a port that is taken is tried again; 0 inside a cluster, which allows no second attempt
- * @throws FatalError that names the port and the reason
+ * Listens on `address`.
+ * @param use the purpose of the port, for the error message
+ * @param timeoutMs milliseconds to retry while the port is in use; 0 in a cluster worker, which cannot retry
+ * @throws FatalError with the port and the reason
  */
 export async function listen(
   server: Server,
@@ -58,7 +59,7 @@ export async function listen(
   }
 }
 
-/** Waits until `listen` can have the port. @throws FatalError as it does */
+/** Waits until the port is free. @throws FatalError like `listen` */
 export async function untilFree(address: Address, use: string): Promise<void> {
   const server = createServer(socket => socket.destroy())
   await listen(server, address, use)

@@ -1,17 +1,17 @@
-// Where log lines go. Those that are said very often gather for a moment, because a write costs more than a line; all
-// others are written at once, after what was said before them.
+// Writes log lines to a stream. Frequent lines are buffered, because a write is more expensive than
+// formatting a line. All other lines are written immediately, after the buffered ones, so the order is kept.
 import { fstatSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 
 /**
- * Several processes share the output: a piece of this size is never torn by another's, be it in a pipe (pipe(7),
- * PIPE_BUF) or in a socket or file, such as pm2 gives us.
+ * Several processes write to the same output. Chunks up to these sizes are not interleaved with chunks of
+ * other processes: in a pipe (PIPE_BUF, pipe(7)), and in a socket or a file, which pm2 provides.
  */
-const PIPE_PIECE_BYTES = 4096
-const PIECE_BYTES = 32_768
-const GATHER_MS = 100
-/** Over this nobody reads: lines that are said often are dropped then, lest they fill the memory. */
-const MAX_WAITING_BYTES = 2 ** 20
+const PIPE_CHUNK_BYTES = 4096
+const CHUNK_BYTES = 32_768
+const FLUSH_DELAY_MS = 100
+/** Above this, the reader of the stream is stalled, and buffered lines are dropped to limit memory. */
+const MAX_PENDING_BYTES = 2 ** 20
 
 export interface LineOutput {
   write(line: string): void
@@ -21,13 +21,16 @@ function isPipe(stream: Writable): boolean {
   return 'fd' in stream && typeof stream.fd === 'number' && fstatSync(stream.fd).isFIFO()
 }
 
-/** @param lost is told how many lines were dropped, once the reader reads again */
+/**
+ * Creates an immediate and a buffered output for the same stream.
+ * @param onDropped called with the number of dropped lines when the stream has drained
+ */
 export function createOutput(
   stream: Writable,
-  lost: (lines: number) => void,
-): { now: LineOutput; soon: LineOutput } {
-  const pieceBytes = isPipe(stream) ? PIPE_PIECE_BYTES : PIECE_BYTES
-  let piece = Buffer.allocUnsafe(pieceBytes)
+  onDropped: (lines: number) => void,
+): { immediate: LineOutput; buffered: LineOutput } {
+  const chunkBytes = isPipe(stream) ? PIPE_CHUNK_BYTES : CHUNK_BYTES
+  let chunk = Buffer.allocUnsafe(chunkBytes)
   let bytes = 0
   let lines = 0
   let dropped = 0
@@ -37,14 +40,14 @@ export function createOutput(
     clearTimeout(timer)
     timer = undefined
     if (lines === 0) return
-    if (stream.writableLength <= MAX_WAITING_BYTES) {
-      stream.write(piece.subarray(0, bytes))
-      // The old one is not the stream's to give back before it is written.
-      piece = Buffer.allocUnsafe(pieceBytes)
+    if (stream.writableLength <= MAX_PENDING_BYTES) {
+      stream.write(chunk.subarray(0, bytes))
+      // The stream keeps a reference to the old buffer until it is written.
+      chunk = Buffer.allocUnsafe(chunkBytes)
     } else {
       if (dropped === 0)
         stream.once('drain', () => {
-          lost(dropped)
+          onDropped(dropped)
           dropped = 0
         })
       dropped += lines
@@ -53,24 +56,24 @@ export function createOutput(
     lines = 0
   }
 
-  // pino's own destination tries for ever, at the end of the process, to write to a reader that has gone (pm2's daemon).
+  // Replaces pino's own destination, which retries forever at process exit if the reader (pm2's daemon) is gone.
   stream.on('error', () => {})
   process.on('exit', flush)
 
   return {
-    now: {
+    immediate: {
       write(line: string): void {
         flush()
         stream.write(line)
       },
     },
-    /** For lines of ASCII. */
-    soon: {
+    /** Accepts only ASCII. */
+    buffered: {
       write(line: string): void {
-        if (bytes + line.length > pieceBytes) flush()
-        bytes += piece.write(line, bytes, 'latin1')
+        if (bytes + line.length > chunkBytes) flush()
+        bytes += chunk.write(line, bytes, 'latin1')
         lines++
-        timer ??= setTimeout(flush, GATHER_MS).unref()
+        timer ??= setTimeout(flush, FLUSH_DELAY_MS).unref()
       },
     },
   }

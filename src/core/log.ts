@@ -1,11 +1,11 @@
-// One JSON line an event, on standard output.
+// Structured logging: one JSON line per event on standard output.
 import { type Logger, pino } from 'pino'
 import type { LogLevel } from '../config/schema.ts'
 import { createOutput, type LineOutput } from './log-output.ts'
 
 export type Log = Logger
 
-/** The time as a line has it; the text is made once a millisecond, not once a line. */
+/** Returns a function that formats the current time for a log line. The text is cached for a millisecond. */
 export function createTimestamp(): () => string {
   let atMs = 0
   let text = ''
@@ -20,8 +20,8 @@ export function createTimestamp(): () => string {
 }
 
 /**
- * An error as a line has it: whole, or what the database said of a statement, but not the statement, for that has in it
- * what people are called.
+ * Serializes an error. A database error is reduced to the server's message, because the full message contains
+ * the SQL statement with personal data.
  */
 function describeReason(reason: unknown): unknown {
   if (!(reason instanceof Error)) return reason
@@ -32,12 +32,12 @@ function describeReason(reason: unknown): unknown {
 }
 
 /**
- * A log whose lines are written at once, and an output for lines that are made very often: they are written soon.
- * @param role which process speaks: "supervisor", "worker"
+ * Creates a log that writes lines immediately, and a buffered output for frequent lines.
+ * @param role the kind of process: "supervisor", "worker"
  */
-export function createLogAndOutput(level: LogLevel, role: string): { log: Log; soon: LineOutput } {
-  const { now, soon } = createOutput(process.stdout, lines =>
-    log.warn({ lines }, 'nobody has read the log in time: lines are lost'),
+export function createLogAndOutput(level: LogLevel, role: string): { log: Log; buffered: LineOutput } {
+  const { immediate, buffered } = createOutput(process.stdout, lines =>
+    log.warn({ lines }, 'log reader too slow, lines dropped'),
   )
   const options = {
     level,
@@ -45,11 +45,11 @@ export function createLogAndOutput(level: LogLevel, role: string): { log: Log; s
     timestamp: createTimestamp(),
     serializers: { reason: describeReason },
   }
-  const log = pino(options, now)
-  return { log, soon }
+  const log = pino(options, immediate)
+  return { log, buffered }
 }
 
-/** @param role which process speaks: "supervisor", "migrate" */
+/** @param role the kind of process: "supervisor", "migrate" */
 export function createLog(level: LogLevel, role: string): Log {
   return createLogAndOutput(level, role).log
 }

@@ -1,13 +1,13 @@
-// What the supervisor and its workers say to each other: facts go up, the desired state goes down as a whole.
-// Whatever arrives is unknown until a guard has read it.
+// The messages between the supervisor and its workers. Workers send reports; the supervisor sends the
+// complete desired state. Received messages are validated before use.
 import { z } from 'zod'
 import { logLevels } from '../config/schema.ts'
 
 const count = z.number().min(0)
 
 /**
- * What a listener does. `draining`: it serves on, and lets go of connections after one answer or when idle.
- * `closing`: it lets go likewise and accepts no new ones.
+ * The state of a listener. `draining`: it still accepts and serves connections, but closes each one after its
+ * next response or when it is idle. `closing`: the same, but it accepts no new connections.
  */
 const listenerState = z.enum(['serving', 'draining', 'closing'])
 export type ListenerState = z.output<typeof listenerState>
@@ -16,14 +16,14 @@ export type ListenerState = z.output<typeof listenerState>
 const keyPair = z.strictObject({ certificate: z.string(), key: z.string() })
 export type KeyPair = z.output<typeof keyPair>
 
-/** The upper bounds of the latency histogram, in milliseconds; a last bucket holds whatever took longer. */
+/** Upper bounds of the latency histogram's buckets, in milliseconds. A last bucket counts slower requests. */
 export const latencyBoundsMs = [0.5, 1, 2, 3, 5, 7.5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000]
 
-/** What a port has answered since its worker began. */
+/** The responses of a port since its worker started. */
 const trafficTotals = z.strictObject({
-  /** By class of status, `2xx` to `5xx`, and `aborted` where the client went away. */
+  /** Counts by status class, `2xx` to `5xx`, and `aborted` if the client disconnected before the response. */
   responses: z.record(z.string(), count),
-  /** How many took so long, by the buckets of `latencyBoundsMs`. */
+  /** Counts by the buckets of `latencyBoundsMs`. */
   latency: z.array(count),
   latencySumMs: count,
 })
@@ -32,64 +32,65 @@ export type TrafficTotals = z.output<typeof trafficTotals>
 const portReport = z.strictObject({ state: listenerState, connections: count, inFlight: count })
 export type PortReport = z.output<typeof portReport>
 
-/** Redis, as a worker knows it. `none`: there is no REDIS_URL; `connecting`: nobody knows yet. */
+/** The state of Redis in a worker. `none`: REDIS_URL is not set; `connecting`: no result yet. */
 export const cacheStates = ['away', 'connecting', 'connected', 'none'] as const
 export type CacheState = (typeof cacheStates)[number]
 
 const heartbeat = z.strictObject({
   type: z.literal('heartbeat'),
-  /** The number of the message that was appliedRevision last; 0 before the first. */
+  /** The revision of the desired state that was applied last; 0 before the first. */
   appliedRevision: z.int(),
-  /** By label; empty until the worker listens. */
+  /** Reports by port label; empty until the worker listens. */
   ports: z.record(z.string(), portReport),
-  /** By label, too. */
+  /** Totals by port label. */
   traffic: z.record(z.string(), trafficTotals),
-  /** The longest that the event loop kept anyone waiting since the last heartbeat. */
+  /** Maximum event loop delay in milliseconds since the last heartbeat. */
   lagMs: count,
+  /** 99th percentile of the event loop delay. */
   lagP99Ms: count,
-  /** Of the cache of includes; the counts are since the worker began. */
+  /** The cache of includes; counts since the worker started. */
   cache: z.strictObject({ hits: count, misses: count, state: z.enum(cacheStates) }),
-  /** The database's connections; `waiting` are requests for one, `max` how many there can be. */
+  /** The database connections; `waiting` is the number of pending acquires, `max` the size of the pool. */
   pool: z.strictObject({ used: count, free: count, waiting: count, max: count }),
   rssBytes: count,
-  /** As `Date.now()`; missing while the database answers. */
+  /** The start of the current database outage, as `Date.now()`; missing if there is none. */
   databaseDownSinceMs: count.optional(),
 })
 export type Heartbeat = z.output<typeof heartbeat>
 
 const workerMessage = z.discriminatedUnion('type', [
-  /** The worker hears now: what was sent before is lost. */
+  /** The worker can receive messages. Messages sent before this one are lost. */
   z.strictObject({ type: z.literal('hello') }),
   /** Every data port accepts connections. */
   z.strictObject({ type: z.literal('listening') }),
   heartbeat,
-  /** The worker ends, for a reason that a user can mend. */
+  /** The worker exits because of an error that the operator can fix. */
   z.strictObject({ type: z.literal('fatal'), exitCode: z.int(), reason: z.string() }),
 ])
-/** What a worker tells its supervisor. */
+/** A message from a worker to its supervisor. */
 export type WorkerMessage = z.output<typeof workerMessage>
 
 const desiredState = z.strictObject({
   type: z.literal('desired-state'),
-  /** Later ones have greater ones: so a heartbeat says which it has heard of. */
+  /** Increases with every state. Heartbeats acknowledge it as `appliedRevision`. */
   revision: z.int(),
-  /** By label. A worker whose ports are all `closing` ends when the last connection is gone. */
+  /** Ports by label. A worker whose ports are all `closing` exits when its last connection has closed. */
   ports: z.record(z.string(), z.strictObject({ port: z.int(), state: listenerState })),
-  /** Of the https ports, by label. */
+  /** Certificates and keys of the https ports, by label. */
   keyPairs: z.record(z.string(), keyPair),
-  /** Shared by all workers, base64, so that a TLS session that one began can be resumed by any. */
+  /** TLS session ticket keys in base64. All workers share them, so any worker can resume a session. */
   ticketKeys: z.string(),
   logLevel: z.enum(logLevels),
 })
-/** What the supervisor wants of a worker, answered with a heartbeat; repeating it changes nothing. */
+/** The state that a worker applies and acknowledges with a heartbeat. Applying it is idempotent. */
 export type DesiredState = z.output<typeof desiredState>
 
-/** @returns undefined for what no worker of this version would say */
+/** @returns undefined if `message` is not a valid worker message of this version */
 export function parseWorkerMessage(message: unknown): WorkerMessage | undefined {
   return workerMessage.safeParse(message).data
 }
 
-/** @returns undefined for what no supervisor of this version would say */
+/** @returns undefined if `message` is not a valid desired state of this version */
 export function parseDesiredState(message: unknown): DesiredState | undefined {
   return desiredState.safeParse(message).data
 }

@@ -1,5 +1,5 @@
-// What every answer says to browsers, of data and control ports alike: it is what its Content-Type says, and nothing in it
-// is to be run or framed (https://owasp.org/www-project-secure-headers/). A page that people look at says what it needs.
+// The security headers of every response on data and control ports: no content sniffing, no active content, no
+// framing (https://owasp.org/www-project-secure-headers/). HTML pages replace the policy with their own.
 export const securityHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",

@@ -1,4 +1,4 @@
-// Repeats an operation that fails for a reason that can go away by itself.
+// Repeats an operation that fails with a transient error.
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface RetryOptions {
@@ -6,7 +6,7 @@ export interface RetryOptions {
   readonly timeoutMs: number
   /** Milliseconds to wait after the failed attempt with this number. The first attempt is number 1. */
   readonly pauseMs: (attempt: number) => number
-  /** Whether another attempt can succeed where this error ended the last one. */
+  /** Whether another attempt can succeed after this error. */
   readonly isTransient: (error: unknown) => boolean
   /** Called before each pause. An error that it throws ends the retries. */
   readonly beforePause?: (error: unknown, attempt: number) => void | Promise<void>

@@ -1,21 +1,21 @@
-// A file that is there as a whole or not at all, whenever the power fails.
+// Writes a file atomically: after a crash or a power failure it has the old or the new content.
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Replaces `file`, readable by its owner alone, and makes a folder like that if there is none. It waits for the disk:
- * the caller's promise to an operator may stand on it.
+ * Replaces the content of `file` (mode 0600) and creates its folder if needed (mode 0700). Returns after
+ * fsync, so the caller can confirm the change to an operator.
  */
 export function writeAtomically(file: string, text: string): void {
   const folder = dirname(file)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const temporary = `${file}.${process.pid}.new`
-  const written = openSync(temporary, 'w', 0o600)
+  const descriptor = openSync(temporary, 'w', 0o600)
   try {
-    writeFileSync(written, text)
-    fsyncSync(written)
+    writeFileSync(descriptor, text)
+    fsyncSync(descriptor)
   } finally {
-    closeSync(written)
+    closeSync(descriptor)
   }
   renameSync(temporary, file)
   const directory = openSync(folder, 'r')

@@ -1,10 +1,10 @@
-// The resource "group".
+// The definition of the resource `group`.
 import type { Resource } from './resource.ts'
 
 export const groups: Resource = {
   singular: 'group',
   plural: 'groups',
-  description: 'What people can be in together. No two have the same name.',
+  description: 'A named set of users. No two groups have the same name.',
   fields: { name: { maxCodePoints: 255, required: 'always', example: 'Analysts' } },
   unique: ['name'],
   generation: 'group_generation',

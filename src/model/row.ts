@@ -1,6 +1,6 @@
-// A row of a resource's table, and the values of its fields.
+// Rows of a resource's table.
 
-/** A row as the database gives it; `version` is new after every write to the row or its memberships. */
+/** A row of the database. `version` changes with every write to the row or its memberships. */
 export interface Row {
   readonly id: number
   readonly version: number
@@ -18,11 +18,11 @@ function isRow(value: unknown): value is Row {
   )
 }
 
-/** @throws TypeError for what is no row of a resource's table */
+/** Validates a row of a query result. @throws TypeError if id or version is missing */
 export function readRow(value: unknown): Row {
   if (isRow(value)) return value
-  throw new TypeError('the database gave a row without id or version')
+  throw new TypeError('the database returned a row without id or version')
 }
 
-/** The values of a resource's fields; `null` is a field that is missing. */
+/** Field values of a resource; `null` is a missing field. */
 export type Values = Readonly<Record<string, string | null>>

@@ -1,12 +1,11 @@
-// The resource "user".
-
+// The definition of the resource `user`.
 import { groups } from './groups.ts'
 import type { Resource } from './resource.ts'
 
 export const users: Resource = {
   singular: 'user',
   plural: 'users',
-  description: 'A person. No two have the same first and last name.',
+  description: 'A person. No two users have the same first and last name.',
   fields: {
     first_name: { maxCodePoints: 255, required: 'create', example: 'Ada' },
     last_name: { maxCodePoints: 255, required: 'create', example: 'Lovelace' },

@@ -64,11 +64,11 @@ else {
     t.teardown(stop)
     const operator = createOperator(other)
     await operator.until(status => status.redis === 'away')
-    t.is(log().match(/"level":40,.*"the cache is away: reads go to the database"/g)?.length, 1)
+    t.is(log().match(/"level":40,.*"cache unavailable, reading from the database"/g)?.length, 1)
     late.open()
     await operator.until(status => status.redis === 'connected')
-    t.is(log().match(/"level":30,.*"the cache is there"/g)?.length, 1)
-    t.is(log().match(/the cache is away/g)?.length, 1)
+    t.is(log().match(/"level":30,.*"cache connected"/g)?.length, 1)
+    t.is(log().match(/cache unavailable/g)?.length, 1)
   })
 
   test('a page without records asks Redis nothing, and does not count as its failure', async t => {

@@ -112,7 +112,7 @@ test.serial('a start that fails says what to do in one sentence, and leaves noth
     new RegExp(`:${here.port + 1} \\(control port of http\\).*; free that port, or choose others`),
   )
 
-  fails(await here.start({ WORKERS: 'many', LOG_LEVEL: 'loud' }), 78, /2 faults: .*workers.*log\.level/)
+  fails(await here.start({ WORKERS: 'many', LOG_LEVEL: 'loud' }), 78, /2 errors\): .*workers.*log\.level/)
   fails(await here.start({ DATABASE_URL: 'postgres://x/y' }), 78, /DATABASE_URL\): .* starts with mysql:/)
 
   const url = new URL(process.env.TEST_DATABASE_URL ?? '')

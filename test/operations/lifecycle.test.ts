@@ -419,17 +419,14 @@ test.serial('what cannot be started says why in one line and ends with its code'
   const control = await run({ NODE_CONFIG: http(service.port('http') - 1) })
   t.deepEqual(control, {
     code: 71,
-    text: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): another process listens there, perhaps of \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG\n`,
+    text: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free it, or choose other ports in config/ or with NODE_CONFIG\n`,
   })
   const { first: free, release } = await claimPorts()
   t.teardown(release)
   // Behind this one are free ports of the service's claim.
   const data = await run({ NODE_CONFIG: http(operator.controlPort('https')) })
   t.is(data.code, 71, data.text)
-  t.regex(
-    data.text,
-    /^users-api: .*\(data port http\): another process listens there, .*; free that port, .*\n$/,
-  )
+  t.regex(data.text, /^users-api: .*\(data port http\): the port is already in use, .*; free it, .*\n$/)
 
   t.deepEqual(await run({ NODE_CONFIG: http(free), DATABASE_URL: '' }).then(({ code }) => code), 78)
   const empty = new URL(service.database)

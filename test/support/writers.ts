@@ -1,4 +1,4 @@
-// All writes to the records of one resource, for tests that use the database without a service.
+// Creates the write functions of one resource, for tests that use the database without a service.
 import type { Counts } from '../../src/database/counting/counts.ts'
 import type { Database } from '../../src/database/database.ts'
 import { createDelete } from '../../src/database/writing/delete.ts'

@@ -1,55 +1,55 @@
-// The breaker as a state machine: whatever happens when, it keeps what it promises.
+// The circuit breaker, tested with random sequences of attempts, successes and failures.
 import test from 'ava'
 import fc from 'fast-check'
 import { afterFailure, attempt, type Breaker, closedBreaker, isOpen } from '../../../src/cache/breaker.ts'
 
-const settings = { failures: 3, pauseMs: 1000 }
+const settings = { failureThreshold: 3, pauseMs: 1000 }
 
-/** What happens next, and how long after what happened before. */
+/** Events, each with its time since the previous event. */
 const events = fc.array(
   fc.record({
-    kind: fc.constantFrom('ask', 'ask', 'ask', 'succeed', 'fail', 'fail'),
+    kind: fc.constantFrom('attempt', 'attempt', 'attempt', 'succeed', 'fail', 'fail'),
     afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 1500 })),
   }),
   { maxLength: 60 },
 )
 
-test('it opens after so many failures in a row, lets one attempt a pause through, and closes at a success', t => {
+test('breaker: opens at the failure threshold, allows one attempt per pause, closes on success', t => {
   const property = fc.property(events, history => {
     let breaker: Breaker = closedBreaker
     let nowMs = 0
-    let inRow = 0
-    // Since the failure that opened it, or the last attempt, or the last failure: the next attempt is a pause later.
-    let quietSinceMs = 0
+    let failuresInRow = 0
+    // The time of the last failure or attempt. The next attempt is allowed one pause later.
+    let pausedSinceMs = 0
     for (const { kind, afterMs } of history) {
       nowMs += afterMs
-      if (kind === 'ask') {
+      if (kind === 'attempt') {
         const allowed = attempt(breaker, settings, nowMs)
-        const due = inRow < settings.failures || nowMs - quietSinceMs >= settings.pauseMs
+        const due = failuresInRow < settings.failureThreshold || nowMs - pausedSinceMs >= settings.pauseMs
         t.is(allowed !== undefined, due)
         if (allowed !== undefined) breaker = allowed
-        if (due) quietSinceMs = nowMs
+        if (due) pausedSinceMs = nowMs
       } else if (kind === 'fail') {
         breaker = afterFailure(breaker, settings, nowMs)
-        inRow++
-        quietSinceMs = nowMs
+        failuresInRow++
+        pausedSinceMs = nowMs
       } else {
         breaker = closedBreaker
-        inRow = 0
+        failuresInRow = 0
       }
-      t.is(isOpen(breaker, settings), inRow >= settings.failures)
+      t.is(isOpen(breaker, settings), failuresInRow >= settings.failureThreshold)
     }
   })
   fc.assert(property, { numRuns: 2000 })
 })
 
-test('however it was opened, it lets somebody try after a pause', t => {
+test('breaker: allows an attempt one pause after any sequence of attempts and failures', t => {
   const property = fc.property(events, history => {
     let breaker: Breaker = closedBreaker
     let nowMs = 0
     for (const { kind, afterMs } of history) {
       nowMs += afterMs
-      if (kind === 'ask') breaker = attempt(breaker, settings, nowMs) ?? breaker
+      if (kind === 'attempt') breaker = attempt(breaker, settings, nowMs) ?? breaker
       else if (kind === 'fail') breaker = afterFailure(breaker, settings, nowMs)
     }
     t.not(attempt(breaker, settings, nowMs + settings.pauseMs), undefined)

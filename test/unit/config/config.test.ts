@@ -1,4 +1,4 @@
-// The settings: every fault of them at once, and the exit code that says so.
+// The configuration: defaults, error messages, and the exit code for invalid settings.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
@@ -6,7 +6,7 @@ import { ConfigError, loadConfig, parseConfig } from '../../../src/config/config
 
 const supervisor = fileURLToPath(new URL('../../../dist/supervisor.js', import.meta.url))
 
-/** What the supervisor says and how it ends, with these settings. */
+/** Starts the supervisor with these settings and returns its exit code and output. */
 function start(settings: string, env: NodeJS.ProcessEnv = {}) {
   const { DATABASE_URL: _, ...others } = process.env
   const { status, stderr } = spawnSync(process.execPath, [supervisor], {
@@ -17,14 +17,14 @@ function start(settings: string, env: NodeJS.ProcessEnv = {}) {
   return { status, stderr }
 }
 
-test('the defaults are complete, paths are absolute, nothing can be changed', async t => {
+test('configuration: the defaults are complete, paths are absolute, the object is frozen', async t => {
   const config = await loadConfig()
   t.is(config.ports.length, 2)
   t.true(config.stateFile.startsWith('/'))
   t.true(Object.isFrozen(config.ports[0]))
 })
 
-test('every fault is named at once', async t => {
+test('configuration: all errors are reported together', async t => {
   const raw = { ...(await loadConfig()), production: undefined }
   const faultsOf = (change: object, production = false): readonly string[] => {
     const { production: _, ...settings } = raw
@@ -35,7 +35,7 @@ test('every fault is named at once', async t => {
   }
   const faults = faultsOf({ host: 7, workers: 0, limits: { ...raw.limits, filters: -1 }, colour: 'red' })
   t.deepEqual([...faults].sort(), [
-    'colour: is no setting, config/default.json has them all',
+    'colour: is not a setting; config/default.json lists all settings',
     'host: must be a string',
     'limits.filters: must be at least 0',
     'workers (WORKERS): must be "auto" or a positive integer',
@@ -44,7 +44,7 @@ test('every fault is named at once', async t => {
     t.deepEqual(faultsOf({ workers }), ['workers (WORKERS): must be "auto" or a positive integer'])
   t.deepEqual(faultsOf({ ports: [] }), ['ports: must not be empty'])
   t.deepEqual(faultsOf({ ports: [{ label: 'a/b', port: 70_000, protocol: 'ftp' }, 7] }), [
-    'ports.0.label: must be letters, digits, dots, - and _',
+    'ports.0.label: must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',
     'ports.0.port: must be at most 65535',
     'ports.0.protocol: must be http or https',
     'ports.1: must be an object',
@@ -60,22 +60,24 @@ test('every fault is named at once', async t => {
   ]
   t.deepEqual(faultsOf({ host: 7, ports: twice }), [
     'host: must be a string',
-    'ports: the label a is used twice',
-    'ports: 8001 would be both control port of a and data port a',
+    'ports: the label a is used twice; labels must be unique',
+    'ports: 8001 is used for both the control port of a and the data port a',
   ])
   const timeouts = { ...raw.timeouts, headersMs: 2, requestMs: 1 }
   t.regex(faultsOf({ timeouts }).join(), /^timeouts.headersMs/)
   const fleet = { ...raw.fleet, scheduling: 'reuse-port' }
   if (process.version < 'v22.12')
-    t.regex(faultsOf({ fleet }).join(), /fleet.scheduling: reuse-port needs Node 22.12.*round-robin/)
+    t.regex(faultsOf({ fleet }).join(), /fleet.scheduling: reuse-port requires Node.js 22.12.*round-robin/)
   t.deepEqual(faultsOf({ timeouts, fleet: { ...raw.fleet, silentMs: 1 }, workers: 0 }).length, 3)
   const withCertificate = { label: 'a', port: 8000, protocol: 'http', certificate: 'a', key: 'a' }
-  t.deepEqual(faultsOf({ ports: [withCertificate] }), ['ports: a is http, which takes no certificate'])
+  t.deepEqual(faultsOf({ ports: [withCertificate] }), [
+    'ports: a must not have a certificate, because its protocol is http',
+  ])
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
   t.deepEqual(faultsOf({ control: { host: '127.0.0.1', offset: 2 } }), ['control.offset: must be 1 or 8000'])
 })
 
-test('a fault ends the supervisor with 78, and names what is wrong, but no password', t => {
+test('configuration: an error ends the supervisor with exit code 78; the message contains no password', t => {
   const faulty = start('{"workers": "many", "limits": {"filters": 1.5}}', {
     DATABASE_URL: 'postgres://me:secret@x/y',
   })
@@ -89,23 +91,22 @@ test('a fault ends the supervisor with 78, and names what is wrong, but no passw
   t.notRegex(faulty.stderr, /secret/)
   const nameless = start('{}', { DATABASE_URL: 'mysql://me:secret@127.0.0.1:9' })
   t.is(nameless.status, 78)
-  t.regex(nameless.stderr, /: names no database: mysql:\/\/user:password@host:port\/database\n$/)
+  t.regex(nameless.stderr, /: must include the database name: mysql:\/\/user:password@host:port\/database\n$/)
   t.like(start('{'), {
     status: 78,
-    stderr: 'users-api: the configuration has a fault: NODE_CONFIG: is not JSON\n',
+    stderr: 'users-api: invalid configuration: NODE_CONFIG: must be valid JSON\n',
   })
   t.like(start('[]'), {
     status: 78,
-    stderr:
-      'users-api: the configuration has a fault: NODE_CONFIG: must be a JSON object, such as {"workers": 2}\n',
+    stderr: 'users-api: invalid configuration: NODE_CONFIG: must be a JSON object, such as {"workers": 2}\n',
   })
   t.like(start('{}', { NODE_ENV: 'staging' }), {
     status: 78,
     stderr:
-      'users-api: the configuration has a fault: NODE_ENV: staging has no config/staging.json; there are development, production and test\n',
+      'users-api: invalid configuration: NODE_ENV: config/staging.json does not exist; use development, production or test\n',
   })
   t.regex(
     start('{"workers": 0}').stderr,
-    /2 faults: workers .*; database\.url \(DATABASE_URL\): is missing\n/,
+    / \(2 errors\): workers .*; database\.url \(DATABASE_URL\): is missing\n/,
   )
 })

@@ -1,4 +1,4 @@
-// The log, when nobody reads it any more.
+// The log: its JSON lines, buffered output, and a reader that stops or exits.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Writable } from 'node:stream'
@@ -8,8 +8,8 @@ import { createOutput } from '../../../src/core/log-output.ts'
 
 const log = fileURLToPath(new URL('../../../src/core/log.ts', import.meta.url))
 
-// More than the reader takes off the socket unasked: what is unread when it goes makes the next write fail with
-// ECONNRESET, the ones after that with EPIPE.
+// More than the reader buffers. If a reader exits with unread data, the next write fails with ECONNRESET and
+// later ones with EPIPE.
 const unread = 120_000
 
 const script = `
@@ -23,7 +23,7 @@ const script = `
   log.info('x'.repeat(${unread}))
   console.error('ready')`
 
-test('a process whose reader has gone can still log, and end', async t => {
+test('log: a process can log and exit after its reader has exited', async t => {
   const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script])
   t.teardown(() => child.kill('SIGKILL'))
   await once(child.stderr, 'data')
@@ -33,7 +33,7 @@ test('a process whose reader has gone can still log, and end', async t => {
   t.deepEqual(await once(child, 'exit'), [7, null])
 })
 
-test('an event is one line of JSON', async t => {
+test('log: an event is one line of JSON', async t => {
   const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script])
   t.teardown(() => child.kill('SIGKILL'))
   child.stdin.write('go')
@@ -57,7 +57,7 @@ const failing = `
   log.error({ reason: Object.assign(new Error(sql + ' - no'), { code: 'ER_X', sql, sqlMessage: 'no' }) })
   log.error({ reason: 'a word' })`
 
-test('an error is logged whole, save for statements of SQL', async t => {
+test('log: an error has its stack and cause, but no SQL statement', async t => {
   const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', failing])
   t.teardown(() => child.kill('SIGKILL'))
   let text = ''
@@ -73,16 +73,16 @@ test('an error is logged whole, save for statements of SQL', async t => {
   t.notRegex(text, /Secret/)
 })
 
-const often = `
+const buffering = `
   import { createLogAndOutput } from ${JSON.stringify(log)}
-  const { log, soon } = createLogAndOutput('info', 'test')
-  for (let i = 0; i < 100; i++) soon.write(JSON.stringify({ i }) + '\\n')
+  const { log, buffered } = createLogAndOutput('info', 'test')
+  for (let i = 0; i < 100; i++) buffered.write(JSON.stringify({ i }) + '\\n')
   log.error('now')
-  soon.write('{"msg": "last"}\\n')
+  buffered.write('{"msg": "last"}\\n')
   process.stdin.once('data', () => process.exit(0))`
 
-test('what is said often is written before what is said after it, and at the end of the process', async t => {
-  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', often])
+test('log: buffered lines are written before a later event and at process exit', async t => {
+  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', buffering])
   t.teardown(() => child.kill('SIGKILL'))
   let text = ''
   child.stdout.setEncoding('utf8').on('data', chunk => (text += chunk))
@@ -99,29 +99,29 @@ test('what is said often is written before what is said after it, and at the end
   )
 })
 
-test('pieces are of whole lines, and small enough not to be torn; without a reader they are dropped and counted', async t => {
-  const pieces: string[] = []
+test('log: chunks contain whole lines, at most 32 KiB; without a reader, lines are dropped and counted', async t => {
+  const chunks: string[] = []
   let read = (): void => {}
   const stream = new Writable({
     decodeStrings: false,
-    write(piece, _encoding, done) {
-      pieces.push(String(piece))
-      // Nobody reads until it is told to.
+    write(chunk, _encoding, done) {
+      chunks.push(String(chunk))
+      // The chunk counts as read when the test calls this function.
       read = done
     },
   })
-  const counted = new Promise<number>(resolve => {
-    const { soon } = createOutput(stream, resolve)
+  const dropped = new Promise<number>(resolve => {
+    const { buffered } = createOutput(stream, resolve)
     const line = `${'x'.repeat(199)}\n`
-    for (let sent = 0; sent < 30_000; sent++) soon.write(line)
+    for (let sent = 0; sent < 30_000; sent++) buffered.write(line)
   })
   t.true(stream.writableLength < 1_100_000)
   while (stream.writableLength > 0) {
     read()
     await new Promise(setImmediate)
   }
-  const lines = pieces.flatMap(piece => piece.trimEnd().split('\n'))
-  for (const piece of pieces) t.true(piece.endsWith('\n') && piece.length <= 32_768)
-  // The last piece has not been asked to be written yet.
-  t.true(lines.length + (await counted) > 30_000 - 164)
+  const lines = chunks.flatMap(chunk => chunk.trimEnd().split('\n'))
+  for (const chunk of chunks) t.true(chunk.endsWith('\n') && chunk.length <= 32_768)
+  // Up to one chunk of lines is still in the buffer.
+  t.true(lines.length + (await dropped) > 30_000 - 164)
 })

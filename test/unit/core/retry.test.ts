@@ -1,3 +1,4 @@
+// Retries of a failing operation: success, errors that are not transient, timeout.
 import test from 'ava'
 import { retry } from '../../../src/core/retry.ts'
 
@@ -24,13 +25,13 @@ test('retry: an error that is not transient is thrown at once', async t => {
   t.is(error?.message, 'two')
 })
 
-test('retry: after the time-out the last error is thrown', async t => {
+test('retry: after the timeout, the last error is thrown', async t => {
   const options = { ...transient, timeoutMs: -1 }
   const error = await t.throwsAsync(retry(failing([new Error('one')]), options))
   t.is(error?.message, 'one')
 })
 
-test('retry: an error of beforePause ends the retries', async t => {
+test('retry: an error thrown by beforePause ends the retries', async t => {
   const beforePause = () => {
     throw new Error('the process has ended')
   }

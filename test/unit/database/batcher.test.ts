@@ -1,26 +1,26 @@
-// The gatherer: what becomes one call, and who gets which result.
+// The batcher: which items share a batch, and which item gets which result.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
 import { createBatcher } from '../../../src/database/batcher.ts'
 
-test('the items of one turn become one call', async t => {
+test('batcher: the items of one event loop turn share a batch', async t => {
   const calls: (readonly number[])[] = []
-  const gather = createBatcher(
+  const submit = createBatcher(
     async (items: readonly number[]) => {
       calls.push(items)
       return items.map(item => `v${item}`)
     },
     { concurrency: 1, maxSize: 10, eager: true },
   )
-  t.deepEqual(await Promise.all([gather(1), gather(2), gather(2)]), ['v1', 'v2', 'v2'])
+  t.deepEqual(await Promise.all([submit(1), submit(2), submit(2)]), ['v1', 'v2', 'v2'])
   t.deepEqual(calls, [[1, 2, 2]])
 })
 
-test('an item never gets the result of a call that began before it', async t => {
+test('batcher: an item never joins a batch that has already started', async t => {
   let value = 'before'
   let finish = (): void => {}
-  const gather = createBatcher(
+  const submit = createBatcher(
     async (items: readonly number[]) => {
       const seen = value
       await new Promise<void>(resolve => {
@@ -30,10 +30,10 @@ test('an item never gets the result of a call that began before it', async t => 
     },
     { concurrency: 1, maxSize: 10, eager: true },
   )
-  const first = gather(1)
+  const first = submit(1)
   await nextTurn()
   value = 'after'
-  const second = gather(1)
+  const second = submit(1)
   await nextTurn()
   finish()
   t.is(await first, 'before')
@@ -42,32 +42,32 @@ test('an item never gets the result of a call that began before it', async t => 
   t.is(await second, 'after')
 })
 
-test('a failed call fails its own items, and nobody after them', async t => {
+test('batcher: a failed batch rejects its own items but not later ones', async t => {
   let broken = true
-  const gather = createBatcher(
+  const submit = createBatcher(
     async (items: readonly number[]) => {
       if (broken) throw new Error('broken')
       return items
     },
     { concurrency: 1, maxSize: 10, eager: true },
   )
-  const answers = await Promise.allSettled([gather(1), gather(2)])
+  const results = await Promise.allSettled([submit(1), submit(2)])
   t.deepEqual(
-    answers.map(({ status }) => status),
+    results.map(({ status }) => status),
     ['rejected', 'rejected'],
   )
   broken = false
-  t.is(await gather(1), 1)
+  t.is(await submit(1), 1)
 })
 
 for (const eager of [true, false])
-  test(`another lane opens for ${eager ? 'however few' : 'no fewer than are under way'}`, async t => {
+  test(`batcher: eager ${eager}: a further batch starts with ${eager ? 'any number of items' : 'at least as many items as are in progress'}`, async t => {
     const calls: number[] = []
     let finish = (): void => {}
     const finished = new Promise<void>(resolve => {
       finish = resolve
     })
-    const gather = createBatcher(
+    const submit = createBatcher(
       async (items: readonly number[]) => {
         calls.push(items.length)
         await finished
@@ -75,19 +75,19 @@ for (const eager of [true, false])
       },
       { concurrency: 2, maxSize: 10, eager },
     )
-    const all = [gather(1), gather(2)]
+    const all = [submit(1), submit(2)]
     await nextTurn()
-    all.push(gather(3))
+    all.push(submit(3))
     await nextTurn()
     t.deepEqual(calls, eager ? [2, 1] : [2])
-    all.push(gather(4))
+    all.push(submit(4))
     await nextTurn()
     t.deepEqual(calls, eager ? [2, 1] : [2, 2])
     finish()
     await Promise.all(all)
   })
 
-test('any items, over any turns: each gets its own result, in calls within the limits', async t => {
+test('batcher: each item gets its own result, within maxSize and concurrency', async t => {
   const turns = fc.array(fc.array(fc.nat(9), { maxLength: 8 }), { maxLength: 6 })
   const limits = fc.record({
     concurrency: fc.integer({ min: 1, max: 3 }),
@@ -95,23 +95,23 @@ test('any items, over any turns: each gets its own result, in calls within the l
     eager: fc.boolean(),
   })
   const property = fc.asyncProperty(turns, limits, async (plan, { concurrency, maxSize, eager }) => {
-    let underWay = 0
-    const gather = createBatcher(
+    let inProgress = 0
+    const submit = createBatcher(
       async (items: readonly number[]) => {
-        t.true(++underWay <= concurrency)
+        t.true(++inProgress <= concurrency)
         t.true(items.length <= maxSize)
         await nextTurn()
-        underWay--
+        inProgress--
         return items.map(item => item * 10)
       },
       { concurrency, maxSize, eager },
     )
-    const answers: Promise<boolean>[] = []
+    const results: Promise<boolean>[] = []
     for (const items of plan) {
-      for (const item of items) answers.push(gather(item).then(value => t.is(value, item * 10)))
+      for (const item of items) results.push(submit(item).then(value => t.is(value, item * 10)))
       await nextTurn()
     }
-    await Promise.all(answers)
+    await Promise.all(results)
   })
   await fc.assert(property, { numRuns: 200 })
 })
