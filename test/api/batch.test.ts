@@ -1,15 +1,10 @@
 // Batches of users: one entry per input, in order, each with its own outcome.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk, expectUnharmed } from '../support/expect.ts'
-import { createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
 
-const service = await startService()
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { service, api, close } = await openApi()
+test.after.always(close)
 
 let made = 0
 const person = () => ({ first_name: 'Ada', last_name: `Nobody ${++made}` })

@@ -1,11 +1,10 @@
 // The collection of users: filters, operators, sorting, paging, links and includes, over one fixed set of people.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
-import { type Answer, createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
+import type { Answer } from '../support/http.ts'
 
-const service = await startService()
-const api = createClient(service.url)
+const { api, close } = await openApi()
 // The letter is how the tests below call a person; `_` stands for a missing name.
 const people: [letter: string, first: string, last: string, groups: string[]][] = [
   ['a', 'Ada', 'Lovelace', ['Math', 'Poetry']],
@@ -30,11 +29,7 @@ for (const [letter, first, last, groups] of people) {
   for (const group of groups) await api.post(`/v1/users/${id}/groups`, { id: groupIds.get(group) })
   ids.set(letter, id)
 }
-
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+test.after.always(close)
 
 const letters = new Map([...ids].map(([letter, id]) => [id, letter]))
 const everybody = 'abcdefghij'

@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
-import { type Body, createClient } from '../support/http.ts'
+import { openApi } from '../support/api-suite.ts'
+import type { Body } from '../support/http.ts'
 import { runNode } from '../support/run-to-end.ts'
-import { startService } from '../support/service.ts'
 
 interface Community {
   groups: string[]
@@ -14,18 +14,13 @@ interface Community {
 const file = process.env.COMMUNITY_FILE ?? fileURLToPath(new URL('../data/community.json', import.meta.url))
 const community: Community = JSON.parse(await readFile(file, 'utf8'))
 
-const service = await startService({ workers: 2 })
-const api = createClient(service.url)
+const { service, api, close } = await openApi({ workers: 2 })
 const load = () => runNode('dist/load.js', [file, '--url', service.url])
 const loaded = await load()
 const users = await everyUser('')
 const { groups = [] } = (await api.get('/v1/groups?records_per_page=1000')).body
 const memberships = community.users.reduce((sum, user) => sum + user.groups.length, 0)
-
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+test.after.always(close)
 
 const nameOf = ({ first_name, last_name }: { first_name?: string; last_name?: string }) =>
   `${first_name}|${last_name}`

@@ -1,18 +1,14 @@
 // Races: whatever is sent at once, the database decides, every answer is one of the contract's, and none is a 500.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
-import { type Answer, createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
+import type { Answer } from '../support/http.ts'
 
 const membershipsPerUser = 10
-const service = await startService({ workers: 2, config: { limits: { membershipsPerUser } } })
+const { api, openClient, close } = await openApi({ workers: 2, config: { limits: { membershipsPerUser } } })
 // Several clients: their connections end at both workers.
-const clients = Array.from({ length: 8 }, () => createClient(service.url))
-const api = createClient(service.url)
-test.after.always(async t => {
-  for (const client of [api, ...clients]) client.close()
-  t.is(await service.stop(), 0)
-})
+const clients = Array.from({ length: 8 }, () => openClient())
+test.after.always(close)
 
 /** Runs `count` requests at once, spread over the clients. */
 const race = <T>(count: number, send: (client: typeof api, index: number) => Promise<T>): Promise<T[]> =>

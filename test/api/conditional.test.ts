@@ -1,17 +1,13 @@
 // ETags, 304 and 412: nobody is sent what they have already, nobody overwrites what they have not seen.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
-import { type Answer, createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
+import type { Answer } from '../support/http.ts'
 
-const service = await startService({ workers: 2 })
+const { api, openClient, close } = await openApi({ workers: 2 })
 // Several clients: their connections end at both workers.
-const clients = Array.from({ length: 8 }, () => createClient(service.url))
-const api = createClient(service.url)
-test.after.always(async t => {
-  for (const client of [api, ...clients]) client.close()
-  t.is(await service.stop(), 0)
-})
+const clients = Array.from({ length: 8 }, () => openClient())
+test.after.always(close)
 
 let made = 0
 const person = () => ({ first_name: 'Con', last_name: `Ditional ${++made}` })

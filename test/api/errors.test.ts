@@ -1,19 +1,14 @@
 // Errors: bodies and media types that are refused, in which order faults are found, and injections that are names.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk, expectUnharmed } from '../support/expect.ts'
-import { type Answer, createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
+import type { Answer } from '../support/http.ts'
 
-const service = await startService()
-const api = createClient(service.url)
+const { service, api, close } = await openApi()
 const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
 const group = await api.create('/v1/groups', { name: 'Math' })
 await api.post(`/v1/users/${user}/groups`, { id: group })
-
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+test.after.always(close)
 
 const unknown = Number.MAX_SAFE_INTEGER
 const countAll = async () => 1e6 * (await api.count('/v1/users')) + (await api.count('/v1/groups'))

@@ -1,15 +1,10 @@
 // Groups: the same manners as users, with one required and unique name.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
-import { createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
 
-const service = await startService()
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { api, close } = await openApi()
+test.after.always(close)
 
 let made = 0
 const unique = () => `Group ${++made}`

@@ -1,21 +1,15 @@
 // The manners of HTTP: routes, methods, HEAD, Request-Id, limits of size, Expect, and the same service over TLS.
 import { gzipSync } from 'node:zlib'
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk, expectUnharmed } from '../support/expect.ts'
-import { type Answer, createClient, sendRaw } from '../support/http.ts'
-import { startService } from '../support/service.ts'
+import { type Answer, sendRaw } from '../support/http.ts'
 
-const service = await startService()
-const api = createClient(service.url)
-const secure = createClient(service.httpsUrl)
+const { service, api, openClient, close } = await openApi()
+const secure = openClient(service.httpsUrl)
 const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
 const group = await api.create('/v1/groups', { name: 'Math' })
-
-test.after.always(async t => {
-  api.close()
-  secure.close()
-  t.is(await service.stop(), 0)
-})
+test.after.always(close)
 
 const countUsers = () => api.count('/v1/users')
 const bodyBytes = 1_048_576

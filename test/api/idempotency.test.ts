@@ -1,26 +1,25 @@
 // Idempotency-Key: however often a POST is sent, through whichever worker, it is done once and has one answer.
 import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { type Answer, createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
 import { startService } from '../support/service.ts'
 
 const keepSeconds = 3600
-const service = await startService({
+const { service, api, openClient, close } = await openApi({
   workers: 2,
   // Nothing is removed in the background before the tests have ended.
   config: { idempotency: { keepSeconds, removeEveryMs: 3_600_000 } },
 })
 // Several clients: their connections end at both workers.
-const clients = Array.from({ length: 8 }, () => createClient(service.url))
-const api = createClient(service.url)
+const clients = Array.from({ length: 8 }, () => openClient())
 const database = await mysql.createConnection(service.database)
 const observer = await mysql.createConnection(service.database)
 test.after.always(async t => {
-  for (const client of [api, ...clients]) client.close()
   await Promise.all([database.end(), observer.end()])
-  t.is(await service.stop(), 0)
+  await close(t)
 })
 
 let made = 0

@@ -1,9 +1,9 @@
 // Every limit is in the config, is inclusive, and says so when it is passed.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
-import { createClient, sendRaw } from '../support/http.ts'
+import { sendRaw } from '../support/http.ts'
 import { connect } from '../support/raw.ts'
-import { startService } from '../support/service.ts'
 
 const limits = {
   bodyBytes: 300,
@@ -16,12 +16,8 @@ const limits = {
   headers: 20,
   receivingBytes: 300,
 }
-const service = await startService({ config: { limits } })
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { service, api, close } = await openApi({ config: { limits } })
+test.after.always(close)
 
 let made = 0
 const person = () => ({ first_name: 'Ada', last_name: `Nobody ${++made}` })

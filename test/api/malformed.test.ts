@@ -1,16 +1,12 @@
 // Requests that no client would send: each has its clear answer, nothing is stored and no worker dies.
 import net from 'node:net'
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectUnharmed } from '../support/expect.ts'
-import { createClient, sendRaw } from '../support/http.ts'
-import { startService } from '../support/service.ts'
+import { sendRaw } from '../support/http.ts'
 
-const service = await startService({ config: { timeouts: { headersMs: 1000, requestMs: 1500 } } })
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { service, api, close } = await openApi({ config: { timeouts: { headersMs: 1000, requestMs: 1500 } } })
+test.after.always(close)
 
 const countUsers = () => api.count('/v1/users')
 const json = 'Host: x\r\nConnection: close\r\nContent-Type: application/json\r\n'

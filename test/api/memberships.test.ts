@@ -1,16 +1,11 @@
 // Memberships: adding a user to groups, one or many at once, listing and removing.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
-import { createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
 
 const membershipsPerUser = 5
-const service = await startService({ config: { limits: { membershipsPerUser, batchEntries: 10 } } })
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { api, close } = await openApi({ config: { limits: { membershipsPerUser, batchEntries: 10 } } })
+test.after.always(close)
 
 let made = 0
 const createUser = () => api.create('/v1/users', { first_name: 'Ada', last_name: `Nobody ${++made}` })

@@ -1,17 +1,11 @@
 // Parameters that are refused: unknown names, bad values, repetitions and limits, with a word on what is allowed.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
-import { createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
 
-const service = await startService()
-const api = createClient(service.url)
+const { api, close } = await openApi()
 const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
-
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+test.after.always(close)
 
 const everyParameter = [
   'first_name',

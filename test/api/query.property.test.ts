@@ -2,13 +2,11 @@
 import assert from 'node:assert/strict'
 import test from 'ava'
 import fc from 'fast-check'
-import { createClient } from '../support/http.ts'
+import { openApi } from '../support/api-suite.ts'
 import { names } from '../support/names.ts'
 import { equalitiesOver, expectedIds, type Person, parametersOf, queriesOver } from '../support/queries.ts'
-import { startService } from '../support/service.ts'
 
-const service = await startService()
-const api = createClient(service.url)
+const { service, api, close } = await openApi()
 /** About sixty people with some names missing, each in some of the groups, the same ones in every run. */
 async function populate(): Promise<{ people: Person[]; groups: Person['groups'] }> {
   const shape = fc.record({ first: names, last: names, memberships: fc.nat(127), gaps: fc.nat(9) })
@@ -33,11 +31,7 @@ async function populate(): Promise<{ people: Person[]; groups: Person['groups'] 
   return { people, groups }
 }
 const { people, groups } = await populate()
-
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+test.after.always(close)
 
 const queries = queriesOver(people, groups)
 

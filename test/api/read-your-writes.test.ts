@@ -1,14 +1,13 @@
 // Readers and writers at once, on one worker and on two: no read shows less than was acknowledged before it began.
 import assert from 'node:assert/strict'
 import test, { type ExecutionContext } from 'ava'
-import { type Client, createClient } from '../support/http.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type ApiSuite, openApi } from '../support/api-suite.ts'
+import type { Client } from '../support/http.ts'
 
-const one = await startService({ workers: 1 })
-const two = await startService({ workers: 2 })
-test.after.always(async t => {
-  t.deepEqual(await Promise.all([one.stop(), two.stop()]), [0, 0])
-})
+const one = await openApi({ workers: 1 })
+const two = await openApi({ workers: 2 })
+test.after.always(one.close)
+test.after.always(two.close)
 
 const pick = <T>(list: T[], index: number): T => {
   const item = list[index % list.length]
@@ -37,9 +36,9 @@ function createHistory(initial: string) {
 }
 
 /** One writer a user, one for the groups' names, and readers, all at once. */
-async function crowd(t: ExecutionContext, service: Service): Promise<void> {
-  // Several connections: with more than one worker they end at different ones.
-  const clients = Array.from({ length: 6 }, () => createClient(service.url))
+async function crowd(t: ExecutionContext, { openClient }: ApiSuite): Promise<void> {
+  // Several connections, so that with two workers both receive requests.
+  const clients = Array.from({ length: 6 }, () => openClient())
   const setup = pick(clients, 0)
   const groups: number[] = []
   for (let index = 0; index < 6; index++)
@@ -104,7 +103,6 @@ async function crowd(t: ExecutionContext, service: Service): Promise<void> {
     writing = false
   })
   await Promise.all(readers)
-  for (const client of clients) client.close()
   t.pass()
 }
 

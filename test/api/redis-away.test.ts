@@ -1,5 +1,6 @@
 // Redis goes away, hangs and comes back: answers stay the same, in bounded time, and nothing is ever stale.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
 import { createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
@@ -10,13 +11,11 @@ const redis = process.env.TEST_REDIS_URL
 if (redis === undefined) test('without a Redis it cannot go away', t => t.pass())
 else {
   const proxy = await openTcpProxy(redis)
-  const service = await startService({ env: { REDIS_URL: `redis://127.0.0.1:${proxy.port}` } })
-  const api = createClient(service.url)
-
+  const env = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` }
+  const { service, api, close } = await openApi({ env })
   test.after.always(async t => {
-    api.close()
     proxy.close()
-    t.is(await service.stop(), 0)
+    await close(t)
   })
 
   test('includes are right and in time while Redis comes and goes', async t => {

@@ -2,15 +2,12 @@
 import assert from 'node:assert/strict'
 import test from 'ava'
 import fc from 'fast-check'
-import { type Answer, createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
+import { openApi } from '../support/api-suite.ts'
+import type { Answer } from '../support/http.ts'
 
-const service = await startService({ workers: 2 })
-const clients = Array.from({ length: 4 }, () => createClient(service.url))
-test.after.always(async t => {
-  for (const client of clients) client.close()
-  t.is(await service.stop(), 0)
-})
+const { openClient, close } = await openApi({ workers: 2 })
+const clients = Array.from({ length: 4 }, () => openClient())
+test.after.always(close)
 
 const clientOf = (index: number) => {
   const client = clients[index % clients.length]

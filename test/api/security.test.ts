@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import tls from 'node:tls'
 import test from 'ava'
 import mysql from 'mysql2/promise'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { createClient, sendRaw } from '../support/http.ts'
 import { check } from '../support/operator.ts'
@@ -33,18 +34,16 @@ const migrated = await createDatabase()
 const serving = await createServingUser(migrated)
 // Its Redis is out of reach at times, so that there is something to complain about.
 const proxy = await openTcpProxy(process.env.TEST_REDIS_URL ?? migrated)
-const service = await startService({
+const { service, api, close } = await openApi({
   database: serving,
   workers: 2,
   config: { log: { level: 'trace', requests: true }, stateFile: join(folder, 'var', 'state.json') },
   env: { REDIS_URL: `redis://:${redisSecret}@127.0.0.1:${proxy.port}` },
 })
-const api = createClient(service.url)
 
 test.after.always(async t => {
-  api.close()
   proxy.close()
-  t.is(await service.stop(), 0)
+  await close(t)
   await rm(folder, { recursive: true })
 })
 

@@ -1,15 +1,11 @@
 // Requests whose end two readers could see at different places: refused, and whatever follows them is never served.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectUnharmed } from '../support/expect.ts'
-import { createClient, sendRaw } from '../support/http.ts'
-import { startService } from '../support/service.ts'
+import { sendRaw } from '../support/http.ts'
 
-const service = await startService()
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { service, api, close } = await openApi()
+test.after.always(close)
 
 const countUsers = () => api.count('/v1/users')
 const json = 'Host: a\r\nContent-Type: application/json\r\n'

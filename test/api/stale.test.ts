@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict'
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
+import { type ApiSuite, openApi } from '../support/api-suite.ts'
 import { type Body, type Client, createClient } from '../support/http.ts'
-import { type Service, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 
-const one = await startService({ workers: 1 })
-const two = await startService({ workers: 2 })
-test.after.always(async t => {
-  t.deepEqual(await Promise.all([one.stop(), two.stop()]), [0, 0])
-})
+const one = await openApi({ workers: 1 })
+const two = await openApi({ workers: 2 })
+test.after.always(one.close)
+test.after.always(two.close)
 
 const operation = fc.record({
   kind: fc.constantFrom(
@@ -40,14 +40,12 @@ const pick = <T>(list: T[], index: number): T => {
 }
 const plain = (groups: Body[] = []) => groups.map(({ id, name }) => ({ id, name }))
 
-/** Several connections each: with more than one worker they end at different ones. */
-const connect = (service: Service) => Array.from({ length: 6 }, () => createClient(service.url))
-
 /** Writes and reads one after the other; every read must show every write before it. */
-async function sequence(t: ExecutionContext, service: Service): Promise<void> {
+async function sequence(t: ExecutionContext, { openClient }: ApiSuite): Promise<void> {
   const seed = Date.now() % 2 ** 31
   t.log(`seed ${seed}`)
-  const clients = connect(service)
+  // Several connections, so that with two workers both receive requests.
+  const clients = Array.from({ length: 6 }, () => openClient())
   const [first] = clients
   let named = 0
   const groupNames = new Map<number, string>()
@@ -137,7 +135,6 @@ async function sequence(t: ExecutionContext, service: Service): Promise<void> {
       pick([...memberships.keys()], next.user + next.readThrough),
     )
   }
-  for (const client of clients) client.close()
   t.pass()
 }
 

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import mysql from 'mysql2/promise'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
-import { createClient } from '../support/http.ts'
-import { createDatabase, startService } from '../support/service.ts'
+import { createDatabase } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 const database = await createDatabase()
@@ -12,16 +12,14 @@ const proxy = await openTcpProxy(database)
 const behindProxy = new URL(database)
 behindProxy.searchParams.delete('socketPath')
 behindProxy.host = `127.0.0.1:${proxy.port}`
-const service = await startService({
+const { service, api, close } = await openApi({
   database: behindProxy.href,
   config: { database: { acquireTimeoutMs: 1000 } },
 })
-const api = createClient(service.url)
 const direct = await mysql.createConnection(database)
 test.after.always(async t => {
-  api.close()
   await direct.end()
-  t.is(await service.stop(), 0)
+  await close(t)
   proxy.close()
 })
 

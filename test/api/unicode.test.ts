@@ -1,15 +1,10 @@
 // Names in Unicode: what may be one, that each is stored as sent, and that no two different ones are taken for equal.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
-import { createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
 
-const service = await startService()
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { api, close } = await openApi()
+test.after.always(close)
 
 /** Pairwise different names that one collation or another takes for equal. */
 const lookAlikes = [

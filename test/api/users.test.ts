@@ -1,15 +1,10 @@
 // Users, one at a time: create, read, replace, change and remove.
 import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
-import { createClient } from '../support/http.ts'
-import { startService } from '../support/service.ts'
 
-const service = await startService()
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { api, close } = await openApi()
+test.after.always(close)
 
 let made = 0
 /** A last name that no other test of this file uses. */

@@ -2,16 +2,12 @@
 import assert from 'node:assert/strict'
 import test from 'ava'
 import fc from 'fast-check'
-import { type Body, createClient } from '../support/http.ts'
+import { openApi } from '../support/api-suite.ts'
+import type { Body } from '../support/http.ts'
 import { names } from '../support/names.ts'
-import { startService } from '../support/service.ts'
 
-const service = await startService()
-const api = createClient(service.url)
-test.after.always(async t => {
-  api.close()
-  t.is(await service.stop(), 0)
-})
+const { api, close } = await openApi()
+test.after.always(close)
 
 const pairOf = (first_name: string, last_name: string) => JSON.stringify([first_name, last_name])
 
