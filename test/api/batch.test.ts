@@ -1,16 +1,16 @@
-// Batches of users: one entry per input, in order, each with its own outcome.
+// Batches of users: the response has one entry for each input, in the same order, with its own status.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
-import { expectError, expectOk, expectUnharmed } from '../support/expect.ts'
+import { expectError, expectNoSideEffects, expectOk } from '../support/expect.ts'
 
 const { service, api, close } = await openApi()
 test.after.always(close)
 
-let made = 0
-const person = () => ({ first_name: 'Ada', last_name: `Nobody ${++made}` })
+let sequence = 0
+const person = () => ({ first_name: 'Ada', last_name: `Lovelace ${++sequence}` })
 const countUsers = () => api.count('/v1/users')
 
-test.serial('every input has its entry, in order, and created ones can be read', async t => {
+test.serial('batch: each input has its entry, in order, and created users can be read', async t => {
   const people = [person(), person(), person()]
   const before = await countUsers()
   const answer = await api.post('/v1/users', { users: people })
@@ -35,27 +35,32 @@ test.serial('every input has its entry, in order, and created ones can be read',
 
 const entries: [title: string, entry: unknown, fields: object, ...codes: string[]][] = [
   ['last_name missing', { first_name: 'a' }, { first_name: 'a' }, 'missing_field'],
-  ['null is missing', { first_name: 'a', last_name: null }, { first_name: 'a' }, 'missing_field'],
-  ['both missing', {}, {}, 'missing_field'],
-  ['one invalid', { first_name: 5, last_name: 'b' }, { last_name: 'b' }, 'invalid_field'],
-  ['empty', { first_name: '', last_name: 'b' }, { last_name: 'b' }, 'invalid_field'],
-  ['control character', { first_name: 'a', last_name: 'b\u0007' }, { first_name: 'a' }, 'invalid_field'],
+  ['null counts as missing', { first_name: 'a', last_name: null }, { first_name: 'a' }, 'missing_field'],
+  ['both fields missing', {}, {}, 'missing_field'],
+  ['first_name is a number', { first_name: 5, last_name: 'b' }, { last_name: 'b' }, 'invalid_field'],
+  ['first_name is empty', { first_name: '', last_name: 'b' }, { last_name: 'b' }, 'invalid_field'],
+  ['a control character', { first_name: 'a', last_name: 'b\u0007' }, { first_name: 'a' }, 'invalid_field'],
   [
-    'too long',
+    'last_name has 256 characters',
     { first_name: 'a', last_name: 'b'.repeat(256) },
     { first_name: 'a' },
     'invalid_field',
     'limit_exceeded',
   ],
-  ['id', { id: 1, first_name: 'a', last_name: 'b' }, { first_name: 'a', last_name: 'b' }, 'invalid_field'],
   [
-    'groups',
+    'id set',
+    { id: 1, first_name: 'a', last_name: 'b' },
+    { first_name: 'a', last_name: 'b' },
+    'invalid_field',
+  ],
+  [
+    'groups set',
     { first_name: 'a', last_name: 'b', groups: [] },
     { first_name: 'a', last_name: 'b' },
     'invalid_field',
   ],
   [
-    'unknown field',
+    'an unknown field',
     { first_name: 'a', last_name: 'b', age: 1 },
     { first_name: 'a', last_name: 'b' },
     'unknown_field',
@@ -63,7 +68,7 @@ const entries: [title: string, entry: unknown, fields: object, ...codes: string[
   ['a nested batch', { users: [{ first_name: 'a', last_name: 'b' }] }, {}, 'unknown_field', 'missing_field'],
   ...[null, 5, 'x', true, [], [{ first_name: 'a', last_name: 'b' }]].map(
     (entry): [string, unknown, object, ...string[]] => [
-      `no object: ${JSON.stringify(entry)}`,
+      `not an object: ${JSON.stringify(entry)}`,
       entry,
       {},
       'invalid_body',
@@ -72,7 +77,7 @@ const entries: [title: string, entry: unknown, fields: object, ...codes: string[
     ],
   ),
 ]
-test.serial('a bad entry fails in place: 400, message, code, its valid fields, no id', async t => {
+test.serial('batch: an invalid entry has a message, a code and its valid fields, but no id', async t => {
   const good = [person(), person()]
   const before = await countUsers()
   const [first, last] = good
@@ -94,11 +99,12 @@ test.serial('a bad entry fails in place: 400, message, code, its valid fields, n
   t.is(await countUsers(), before + 2)
 })
 
-test.serial('10 faults of each entry are listed, more are counted', async t => {
-  const wrong = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 0]))
+test.serial('batch: each entry lists at most 10 faults and counts the rest', async t => {
+  const unknownFields = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 0]))
   const entries = [
-    { ...person(), ...wrong(10) },
-    ...Array.from({ length: 999 }, () => ({ ...person(), ...wrong(90) })),
+    { ...person(), ...unknownFields(10) },
+    ...Array.from({ length: 999 }, () => ({ ...person(), ...unknownFields(90) })),
   ]
   const answer = await api.post('/v1/users', { users: entries })
   expectOk(t, answer)
@@ -111,11 +117,11 @@ test.serial('10 faults of each entry are listed, more are counted', async t => {
   }
   const group = await api.create('/v1/groups', { name: 'Many' })
   const id = await api.create('/v1/users', person())
-  const members = await api.post(`/v1/users/${id}/groups`, { groups: [{ id: group, ...wrong(90) }] })
+  const members = await api.post(`/v1/users/${id}/groups`, { groups: [{ id: group, ...unknownFields(90) }] })
   t.is(members.body.groups?.[0]?.meta.errors?.length, 10)
 })
 
-test.serial('a batch of which every entry fails is still 200', async t => {
+test.serial('batch: the status is 200 even if every entry fails', async t => {
   const before = await countUsers()
   const answer = await api.post('/v1/users', { users: [{}, null, { first_name: 'a' }] })
   expectOk(t, answer)
@@ -124,7 +130,7 @@ test.serial('a batch of which every entry fails is still 200', async t => {
   t.is(await countUsers(), before)
 })
 
-test.serial('of a duplicate within the batch the first wins; one that exists fails', async t => {
+test.serial('batch: only the first of several equal entries is created, and existing users fail', async t => {
   const [existing, twice, once] = [person(), person(), person()]
   await api.create('/v1/users', existing)
   const answer = await api.post('/v1/users', { users: [twice, existing, twice, once, twice, existing] })
@@ -143,7 +149,7 @@ test.serial('of a duplicate within the batch the first wins; one that exists fai
   t.is(meta.failed, 4)
 })
 
-test.serial('an invalid entry takes no name: a valid one after it wins', async t => {
+test.serial('batch: an invalid entry does not reserve its names for later entries', async t => {
   const wanted = person()
   const answer = await api.post('/v1/users', { users: [{ ...wanted, age: 1 }, wanted] })
   t.deepEqual(
@@ -152,14 +158,14 @@ test.serial('an invalid entry takes no name: a valid one after it wins', async t
   )
 })
 
-test.serial('names that differ only in case, accents or trailing spaces are no duplicates', async t => {
+test.serial('batch: names that differ in case, accents or trailing spaces are not duplicates', async t => {
   const { first_name, last_name } = person()
   const names = [last_name, last_name.toUpperCase(), last_name.replace('o', 'ó'), `${last_name} `]
   const answer = await api.post('/v1/users', { users: names.map(name => ({ first_name, last_name: name })) })
   t.is(answer.body.meta.created, names.length, answer.text)
 })
 
-test.serial('meta is ignored, at the top and in entries', async t => {
+test.serial('batch: meta is ignored at the top level and in entries', async t => {
   const users = [
     { ...person(), meta: { status: 400 } },
     { ...person(), meta: 'junk' },
@@ -169,7 +175,7 @@ test.serial('meta is ignored, at the top and in entries', async t => {
   t.is(answer.body.meta.created, 2)
 })
 
-test.serial('what is no batch is refused as a whole, and nothing is stored', async t => {
+test.serial('batch: a malformed batch is rejected as a whole and stores nothing', async t => {
   const entry = person()
   const rows: [body: object, ...codes: string[]][] = [
     [{ users: [] }, 'invalid_batch'],
@@ -183,12 +189,12 @@ test.serial('what is no batch is refused as a whole, and nothing is stored', asy
     [{ users: [entry], x: null }, 'invalid_batch', 'unknown_field'],
     [{ users: Array.from({ length: 1001 }, person) }, 'limit_exceeded'],
   ]
-  await expectUnharmed(t, service, countUsers, async () => {
+  await expectNoSideEffects(t, service, countUsers, async () => {
     for (const [body, ...codes] of rows) expectError(t, await api.post('/v1/users', body), 400, ...codes)
   })
 })
 
-test.serial('the limit of 1000 entries is inclusive', async t => {
+test.serial('batch: 1000 entries are accepted', async t => {
   const before = await countUsers()
   const answer = await api.post('/v1/users', { users: Array.from({ length: 1000 }, person) })
   expectOk(t, answer)
@@ -197,7 +203,7 @@ test.serial('the limit of 1000 entries is inclusive', async t => {
   t.is(await countUsers(), before + 1000)
 })
 
-test.serial('only POST knows batches', async t => {
+test.serial('batch: PUT and PATCH reject batches', async t => {
   const id = await api.create('/v1/users', person())
   for (const method of ['put', 'patch'] as const)
     expectError(

@@ -1,4 +1,4 @@
-// What a user's body may hold, and every fault that is found in one.
+// Validation of user request bodies: which fields and values are accepted, and which faults are reported.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
@@ -6,50 +6,50 @@ import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 const { api, close } = await openApi()
 test.after.always(close)
 
-let made = 0
-/** A last name that no other test of this file uses. */
-const unique = () => `Nobody ${++made}`
+let sequence = 0
+/** Returns a last name that no other test of this file uses. */
+const unique = () => `Lovelace ${++sequence}`
 const createUser = (last_name = unique()) => api.create('/v1/users', { first_name: 'Ada', last_name })
 
 const faultyBodies: [title: string, body: object, faults: Record<string, string>][] = [
   ['last_name missing', { first_name: 'a' }, { last_name: 'missing_field' }],
   ['first_name missing', { last_name: 'a' }, { first_name: 'missing_field' }],
   ['both missing', {}, { first_name: 'missing_field', last_name: 'missing_field' }],
-  ['null is missing', { first_name: null, last_name: 'a' }, { first_name: 'missing_field' }],
-  ['a number', { first_name: 1, last_name: 'a' }, { first_name: 'invalid_field' }],
-  ['a boolean', { first_name: false, last_name: 'a' }, { first_name: 'invalid_field' }],
-  ['an array', { first_name: ['a'], last_name: 'a' }, { first_name: 'invalid_field' }],
-  ['an object', { first_name: { a: 1 }, last_name: 'a' }, { first_name: 'invalid_field' }],
-  ['empty', { first_name: '', last_name: 'a' }, { first_name: 'invalid_field' }],
-  ['only white space', { first_name: ' \u3000', last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['null counts as missing', { first_name: null, last_name: 'a' }, { first_name: 'missing_field' }],
+  ['a number as name', { first_name: 1, last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['a boolean as name', { first_name: false, last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['an array as name', { first_name: ['a'], last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['an object as name', { first_name: { a: 1 }, last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['an empty name', { first_name: '', last_name: 'a' }, { first_name: 'invalid_field' }],
+  ['a name of white space only', { first_name: ' \u3000', last_name: 'a' }, { first_name: 'invalid_field' }],
   ['a control character', { first_name: 'a\tb', last_name: 'a' }, { first_name: 'invalid_field' }],
-  ['id', { id: 1, first_name: 'a', last_name: 'b' }, { id: 'invalid_field' }],
-  ['groups', { first_name: 'a', last_name: 'b', groups: [] }, { groups: 'invalid_field' }],
+  ['id set', { id: 1, first_name: 'a', last_name: 'b' }, { id: 'invalid_field' }],
+  ['groups set', { first_name: 'a', last_name: 'b', groups: [] }, { groups: 'invalid_field' }],
   ['an unknown field', { first_name: 'a', last_name: 'b', age: 1 }, { age: 'unknown_field' }],
   [
-    'a field in another case',
+    'a field name in another case',
     { first_name: 'a', Last_name: 'b' },
     { last_name: 'missing_field', Last_name: 'unknown_field' },
   ],
   [
-    'names of Object.prototype',
+    'field names of Object.prototype',
     { first_name: 'a', last_name: 'b', toString: 1, constructor: 2 },
     { toString: 'unknown_field', constructor: 'unknown_field' },
   ],
   [
-    'all faults at once',
+    'several faults at once',
     { id: 7, first_name: '', nick: 'x' },
     { id: 'invalid_field', first_name: 'invalid_field', last_name: 'missing_field', nick: 'unknown_field' },
   ],
 ]
 for (const [title, body, faults] of faultyBodies)
-  test(`POST refuses: ${title}`, async t => {
+  test(`bodies: POST rejects ${title}`, async t => {
     const answer = await api.post('/v1/users', body)
     expectError(t, answer, 400, ...Object.values(faults))
     expectFaults(t, answer, faults)
   })
 
-test('POST refuses names of 256 code points', async t => {
+test('bodies: POST rejects names of 256 code points', async t => {
   const answer = await api.post('/v1/users', { first_name: 'a'.repeat(256), last_name: unique() })
   expectError(t, answer, 400, 'invalid_field', 'limit_exceeded')
   t.deepEqual(
@@ -58,33 +58,34 @@ test('POST refuses names of 256 code points', async t => {
   )
 })
 
-/** A body with so many fields that are none. */
-const wrong = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 0]))
+/** Returns a body with `count` unknown fields. */
+const unknownFields = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 0]))
 
-test('100 faults are listed, more are counted', async t => {
+test('bodies: at most 100 faults are listed, the rest are counted', async t => {
   const id = await createUser()
-  const { meta } = (await api.patch(`/v1/users/${id}`, wrong(100))).body
+  const { meta } = (await api.patch(`/v1/users/${id}`, unknownFields(100))).body
   t.is(meta.errors?.length, 100)
   t.notRegex(meta.message ?? '', / more$/)
-  const answer = await api.patch(`/v1/users/${id}`, wrong(60_000))
+  const answer = await api.patch(`/v1/users/${id}`, unknownFields(60_000))
   expectError(t, answer, 400, 'unknown_field')
   t.deepEqual(answer.body.meta.errors, meta.errors)
   t.is(answer.body.meta.message, `${meta.message}; and 59900 more`)
-  const groups = await api.post(`/v1/users/${id}/groups`, wrong(60_000))
+  const groups = await api.post(`/v1/users/${id}/groups`, unknownFields(60_000))
   t.is(groups.body.meta.errors?.length, 100)
-  const parameters = await api.get(`/v1/users?${Object.keys(wrong(1000)).join('&')}`)
+  const parameters = await api.get(`/v1/users?${Object.keys(unknownFields(1000)).join('&')}`)
   t.is(parameters.body.meta.errors?.length, 100)
 })
 
-test('what is no field is named by 100 code points, and none of them in halves', async t => {
+test('bodies: unknown field names are cut to 100 whole code points', async t => {
   const id = await createUser()
-  const rows: [name: string, as: string][] = [
+  const rows: [name: string, shown: string][] = [
     ['😀'.repeat(100), '😀'.repeat(100)],
     ['😀'.repeat(101), `${'😀'.repeat(100)}…`],
     [`a${'😀'.repeat(50_000)}`, `a${'😀'.repeat(99)}…`],
     ['a'.repeat(100_000), `${'a'.repeat(100)}…`],
   ]
-  for (const [name, as] of rows)
+  for (const [name, shown] of rows)
     for (const [path, body] of [
       ['/v1/users', { [name]: 0, first_name: 'a', last_name: 'b' }],
       ['/v1/users', { [name]: 0, users: [{}] }],
@@ -93,14 +94,14 @@ test('what is no field is named by 100 code points, and none of them in halves',
       const { meta } = (await api.post(path, body)).body
       t.deepEqual(
         meta.errors?.map(({ field }) => field),
-        [as],
+        [shown],
       )
-      t.true(meta.message?.includes(as))
+      t.true(meta.message?.includes(shown))
       t.true((meta.message?.length ?? 0) < 400)
     }
 })
 
-test('a body that is no object is invalid_body, whatever the method', async t => {
+test('bodies: POST, PUT and PATCH reject JSON that is not an object with invalid_body', async t => {
   const id = await createUser()
   for (const text of ['[]', '"a"', '1', 'true', 'null', '[{"first_name":"a","last_name":"b"}]']) {
     expectError(t, await api.post('/v1/users', text), 400, 'invalid_body')
@@ -109,19 +110,19 @@ test('a body that is no object is invalid_body, whatever the method', async t =>
   }
 })
 
-test('__proto__ is an unknown field like any other', async t => {
+test('bodies: __proto__ is an unknown field', async t => {
   const text = `{"first_name":"a","last_name":"${unique()}","__proto__":{"first_name":"b"}}`
   expectError(t, await api.post('/v1/users', text), 400, 'unknown_field')
 })
 
-test('of duplicate keys the last wins', async t => {
+test('bodies: the last of several equal keys is used', async t => {
   const last = unique()
   const answer = await api.post('/v1/users', `{"first_name":"a","first_name":"b","last_name":"${last}"}`)
   expectOk(t, answer)
   t.is(answer.body.first_name, 'b')
 })
 
-test('groups in a body: the fault names the membership endpoint', async t => {
+test('bodies: the fault of groups names the membership endpoint', async t => {
   const id = await createUser()
   const body = { first_name: 'Ada', last_name: unique(), groups: [{ id: 1 }] }
   const answers = [
@@ -136,7 +137,7 @@ test('groups in a body: the fault names the membership endpoint', async t => {
   }
 })
 
-test('meta is ignored: what was read can be sent back', async t => {
+test('bodies: meta is ignored, so a user can be sent back as it was read', async t => {
   const id = await createUser()
   const { body } = await api.get(`/v1/users/${id}`)
   for (const answer of [await api.put(`/v1/users/${id}`, body), await api.patch(`/v1/users/${id}`, body)]) {
@@ -147,7 +148,7 @@ test('meta is ignored: what was read can be sent back', async t => {
     expectOk(t, await api.post('/v1/users', { first_name: 'Ada', last_name: unique(), meta }))
 })
 
-test('PUT and PATCH refuse faulty fields, and store nothing of them', async t => {
+test('bodies: PUT and PATCH reject invalid fields and store nothing', async t => {
   const id = await createUser()
   const before = (await api.get(`/v1/users/${id}`)).body
   const rows: [body: object, faults: Record<string, string>][] = [

@@ -1,11 +1,12 @@
-// The collection of users: filters, operators, sorting, paging, links and includes, over one fixed set of people.
+// The collection of users: filters, operators, sorting, paging, links and includes, tested with one fixed set
+// of users.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 
 const { api, close } = await openApi()
-// The letter is how the tests below call a person; `_` stands for a missing name.
+// The tests refer to each user by its letter; `_` stands for a missing name.
 const people: [letter: string, first: string, last: string, groups: string[]][] = [
   ['a', 'Ada', 'Lovelace', ['Math', 'Poetry']],
   ['b', 'Grace', 'Hopper', ['Navy']],
@@ -32,25 +33,25 @@ for (const [letter, first, last, groups] of people) {
 test.after.always(close)
 
 const letters = new Map([...ids].map(([letter, id]) => [id, letter]))
-const everybody = 'abcdefghij'
+const allLetters = 'abcdefghij'
 const lettersOf = (answer: Answer) => answer.body.users?.map(({ id }) => letters.get(Number(id))).join('')
 const id = (letter: string) => ids.get(letter)
 
-/** Each query and whom it gives, in order. */
+/** Each query and the letters of the users that it returns, in order. */
 const rows: [query: string, expected: string][] = [
-  ['', everybody],
+  ['', allLetters],
   ['first_name=Ada', 'ac'],
   ['first_name=ada', 'i'],
   ['last_name=Hopper', 'bd'],
   ['last_name=Hopper+', ''],
   ['last_name=Zoe', ''],
   ['last_name=Zo%C3%AB', 'i'],
-  // The complement: a missing field matches.
+  // `!` returns the complement, which includes users without the field.
   ['first_name=!Ada', 'bdefghij'],
   ['last_name=!Hopper', 'acefghij'],
   ['first_name=', ''],
-  ['first_name=!', everybody],
-  // Escapes: only before a leading ! or \, and none after a negating !.
+  ['first_name=!', allLetters],
+  // A backslash escapes only a leading ! or \, and nothing after a negating `!`.
   ['first_name=\\!Ada', 'f'],
   ['first_name=\\\\Ada', 'g'],
   ['first_name=\\Ada', 'g'],
@@ -58,19 +59,19 @@ const rows: [query: string, expected: string][] = [
   ['first_name=!!Ada', 'abcdeghij'],
   ['first_name=!\\Ada', 'abcdefhij'],
   ['first_name=!\\!Ada', 'abcdefgij'],
-  // Form encoding: + and %20 are a space.
+  // Form encoding: `+` and `%20` are both a space.
   ['last_name=a%2Bb+c', 'f'],
   ['last_name=a%2Bb%20c', 'f'],
   ['last_name=a+b+c', ''],
   ['last_name=100%25', 'g'],
   ['last_name=Smith%26Co=1', 'j'],
   ['last_name=Smith%26Co%3D1', 'j'],
-  // All filters must hold, a repeated one too.
+  // Filters combine with AND, even if a parameter is repeated.
   ['first_name=Ada&last_name=Lovelace', 'a'],
   ['first_name=Ada&first_name=Grace', ''],
   ['first_name=!Ada&first_name=!Grace', 'defghij'],
   ['first_name=Ada&last_name=!Lovelace', 'c'],
-  // Operators; their values are literal.
+  // Values of operators are literal: `!` and `\` have no special meaning.
   ['first_name[prefix]=Ada', 'acj'],
   ['first_name[prefix]=!', 'f'],
   ['first_name[prefix]=\\', 'gh'],
@@ -93,13 +94,13 @@ const rows: [query: string, expected: string][] = [
   [`id[gt]=${id('b')}&id[lt]=${id('e')}`, 'cd'],
   [`id[in]=${id('e')},${id('b')},${Number.MAX_SAFE_INTEGER}`, 'be'],
   [`id=${Number.MAX_SAFE_INTEGER}`, ''],
-  // Related: the complement is whoever is in no such group.
+  // Filters on related records: the complement consists of the users in no matching group.
   ['groups[*].name=Math', 'ace'],
   ['groups[*].name=!Math', 'bdfghij'],
   ['groups[*].name=\\!Math', 'eg'],
   ['groups[*].name=!!Math', 'abcdfhij'],
   ['groups[*].name=Empty', ''],
-  ['groups[*].name=!Empty', everybody],
+  ['groups[*].name=!Empty', allLetters],
   ['groups[*].name=math', ''],
   ['groups[*].name=Navy&groups[*].name=Poetry', 'j'],
   ['groups[*].name=Navy&groups[*].name=!Poetry', 'be'],
@@ -108,17 +109,18 @@ const rows: [query: string, expected: string][] = [
   [`groups[*].id=!${groupIds.get('Navy')}`, 'acdfghi'],
   [`groups[*].id=${Number.MAX_SAFE_INTEGER}`, ''],
   ['groups[*].name=Math&first_name=Ada&last_name[exists]=true', 'a'],
-  // Every encoding of [*] is the same.
+  // All encodings of `[*]` are equivalent.
   ['groups%5B*%5D.name=Math', 'ace'],
   ['groups%5b%2a%5d%2ename=Math', 'ace'],
   ['%67roups[%2A].%6Eame=!Math', 'bdfghij'],
   ['first_name%5Bprefix%5D=Ada', 'acj'],
-  // By code point; missing first when ascending, last when descending; ties by ascending id either way.
+  // Sorting is by code point. Missing values come first in ascending order and last in descending order.
+  // Ties are always broken by ascending id.
   ['sort=first_name', 'defacjbhgi'],
   ['sort=-first_name', 'ighbjacfde'],
   ['sort=last_name', 'cegbdajifh'],
   ['sort=first_name,-last_name', 'defacjbhgi'],
-  ['sort=id', everybody],
+  ['sort=id', allLetters],
   ['sort=-id', 'jihgfedcba'],
   ['sort=first_name,-id', 'edfcajbhgi'],
   ['sort=-id&first_name=Ada', 'ca'],
@@ -130,25 +132,25 @@ const rows: [query: string, expected: string][] = [
   ['start_index=10', ''],
   ['start_index=8', 'ij'],
   ['start_index=9007199254740991', ''],
-  ['records_per_page=1000', everybody],
+  ['records_per_page=1000', allLetters],
   ['first_name=Ada&start_index=1&records_per_page=1', 'c'],
-  ['include=', everybody],
+  ['include=', allLetters],
   ['include=groups&start_index=4&records_per_page=1', 'e'],
 ]
 for (const [query, expected] of rows)
-  test(`GET /v1/users?${query}`, async t => {
+  test(`collections: GET /v1/users?${query} returns ${expected || 'no users'}`, async t => {
     const answer = await api.get(`/v1/users?${query}`)
     expectOk(t, answer)
     t.is(lettersOf(answer), expected)
   })
 
-test('every record carries its fields and meta; the collection says what it counts', async t => {
+test('collections: every record has its fields and meta, and the collection has its counts', async t => {
   const answer = await api.get('/v1/users?first_name=Ada&records_per_page=1')
   expectOk(t, answer)
   t.deepEqual(Object.keys(answer.body).sort(), ['meta', 'users'])
-  const [{ meta: own, ...ada } = { meta: { status: 0 } }] = answer.body.users ?? []
+  const [{ meta: recordMeta, ...ada } = { meta: { status: 0 } }] = answer.body.users ?? []
   t.deepEqual(ada, { id: id('a'), first_name: 'Ada', last_name: 'Lovelace' })
-  t.is(own.status, 200)
+  t.is(recordMeta.status, 200)
   const { meta } = answer.body
   t.is(meta.total_records, 2)
   t.is(meta.start_index, 0)
@@ -156,7 +158,7 @@ test('every record carries its fields and meta; the collection says what it coun
   t.truthy(meta.message)
 })
 
-test('total_records counts what the filters let through, whatever the page', async t => {
+test('collections: total_records counts all matching records on every page', async t => {
   for (const page of ['', '&records_per_page=2', '&start_index=2&records_per_page=2', '&start_index=99'])
     for (const [query, total] of [
       ['', 10],
@@ -171,19 +173,19 @@ test('total_records counts what the filters let through, whatever the page', asy
       )
 })
 
-test('start_index is 0 and records_per_page 100 unless given', async t => {
+test('collections: start_index defaults to 0 and records_per_page to 100', async t => {
   const { meta } = (await api.get('/v1/users')).body
   t.is(meta.start_index, 0)
   t.is(meta.records_per_page, 100)
 })
 
-test('missing fields are left out, never null', async t => {
+test('collections: missing fields are omitted, not null', async t => {
   const [user] = (await api.get(`/v1/users?id=${id('e')}`)).body.users ?? []
   t.deepEqual(Object.keys(user ?? {}).sort(), ['id', 'meta'])
   t.notRegex((await api.get('/v1/users?include=groups')).text, /null/)
 })
 
-test('include=groups gives all groups of each, by id and without meta, whatever the filter', async t => {
+test('collections: include=groups embeds all groups of each user, sorted by id, without meta', async t => {
   const answer = await api.get('/v1/users?include=groups&groups[*].name=Poetry')
   expectOk(t, answer)
   t.is(lettersOf(answer), 'ahj')
@@ -208,7 +210,7 @@ test('include=groups gives all groups of each, by id and without meta, whatever 
     t.false((await api.get(path)).text.includes('"groups"'), path)
 })
 
-test('links lead through all pages, there and back, with filters and sort kept', async t => {
+test('collections: links lead through all pages in both directions and keep filters and sort', async t => {
   const query = 'sort=-first_name&last_name=!x%2Cy&records_per_page=2&include=groups'
   const pages: (string | undefined)[] = []
   let path = `/v1/users?${query}`
@@ -225,15 +227,15 @@ test('links lead through all pages, there and back, with filters and sort kept',
   }
   t.deepEqual(pages, ['ig', 'bj', 'ac', 'fd', 'e'])
   for (const expected of pages.slice(0, -1).reverse()) {
-    const prev = new URL(answer.body.meta.links?.prev ?? '', api.url)
-    answer = await api.get(prev.href.slice(api.url.length))
+    const previous = new URL(answer.body.meta.links?.prev ?? '', api.url)
+    answer = await api.get(previous.href.slice(api.url.length))
     t.is(lettersOf(answer), expected)
   }
   t.is(answer.body.meta.links?.prev, undefined)
 })
 
-test('a collection of one page has no links; a page that ends exactly has no next', async t => {
-  for (const query of ['', 'records_per_page=10', 'start_index=5&records_per_page=5', 'first_name=nobody'])
+test('collections: a single page has no links, and the last page has no next link', async t => {
+  for (const query of ['', 'records_per_page=10', 'start_index=5&records_per_page=5', 'first_name=none'])
     t.is((await api.get(`/v1/users?${query}`)).body.meta.links?.next, undefined, query)
   t.is((await api.get('/v1/users')).body.meta.links?.prev, undefined)
   t.truthy((await api.get('/v1/users?records_per_page=9')).body.meta.links?.next)
@@ -242,7 +244,7 @@ test('a collection of one page has no links; a page that ends exactly has no nex
   t.is(lettersOf(back)?.[0], 'a')
 })
 
-test('the way back from past the end', async t => {
+test('collections: a page past the end is empty and has no next link', async t => {
   const answer = await api.get('/v1/users?start_index=50&records_per_page=3')
   expectOk(t, answer)
   t.deepEqual(answer.body.users, [])

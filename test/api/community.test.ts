@@ -1,4 +1,5 @@
-// A whole community, brought in by `npm run load` and asked for in every way; COMMUNITY_FILE names another than ours.
+// A large data set that `npm run load` imports, compared with the responses of the API. COMMUNITY_FILE can
+// name another data set than test/data/community.json.
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
@@ -17,7 +18,7 @@ const community: Community = JSON.parse(await readFile(file, 'utf8'))
 const { service, api, close } = await openApi({ workers: 2 })
 const load = () => runNode('dist/load.js', [file, '--url', service.url])
 const loaded = await load()
-const users = await everyUser('')
+const users = await readUsers('')
 const { groups = [] } = (await api.get('/v1/groups?records_per_page=1000')).body
 const memberships = community.users.reduce((sum, user) => sum + user.groups.length, 0)
 test.after.always(close)
@@ -25,20 +26,20 @@ test.after.always(close)
 const nameOf = ({ first_name, last_name }: { first_name?: string; last_name?: string }) =>
   `${first_name}|${last_name}`
 
-/** All users of a query, page by page. */
-async function everyUser(query: string): Promise<Body[]> {
-  const found: Body[] = []
+/** Reads all users that match `query`, page by page. */
+async function readUsers(query: string): Promise<Body[]> {
+  const result: Body[] = []
   let path: string | undefined = `/v1/users?records_per_page=50&${query}`
   while (path !== undefined) {
     const { body } = await api.get(path)
-    found.push(...(body.users ?? []))
+    result.push(...(body.users ?? []))
     const next: string | undefined = body.meta.links?.next
     path = next && new URL(next, api.url).href.slice(api.url.length)
   }
-  return found
+  return result
 }
 
-test('everybody and every group is there, in the order of the file', t => {
+test('community: all users and groups of the file are created, in the order of the file', t => {
   t.is(loaded.code, 0, loaded.stderr)
   t.deepEqual(users.map(nameOf), community.users.map(nameOf))
   t.deepEqual(
@@ -50,13 +51,13 @@ test('everybody and every group is there, in the order of the file', t => {
   t.regex(loaded.stdout, new RegExp(`^  memberships +${memberships} created, 0 unchanged, 0 failed$`, 'm'))
 })
 
-test('the members and the non-members of every group', async t => {
+test('community: filters return the members and the non-members of every group', async t => {
   for (const name of community.groups) {
     const parameter = (value: string) => String(new URLSearchParams({ 'groups[*].name': value }))
     const members = community.users.filter(user => user.groups.includes(name))
     const others = community.users.filter(user => !user.groups.includes(name))
-    t.deepEqual((await everyUser(parameter(name))).map(nameOf), members.map(nameOf), name)
-    t.deepEqual((await everyUser(parameter(`!${name}`))).map(nameOf), others.map(nameOf), `not ${name}`)
+    t.deepEqual((await readUsers(parameter(name))).map(nameOf), members.map(nameOf), name)
+    t.deepEqual((await readUsers(parameter(`!${name}`))).map(nameOf), others.map(nameOf), `not ${name}`)
     t.is(await api.count(`/v1/users?${parameter(name)}`), members.length)
     t.is(await api.count(`/v1/users?${parameter(`!${name}`)}`), others.length)
     const id = groups.find(group => group.name === name)?.id
@@ -64,10 +65,10 @@ test('the members and the non-members of every group', async t => {
   }
 })
 
-test('include=groups of everyone, in pages and one by one', async t => {
+test('community: include=groups returns the groups of every user, in pages and one by one', async t => {
   const order = (names: string[]) =>
     names.toSorted((a, b) => community.groups.indexOf(a) - community.groups.indexOf(b))
-  const all = await everyUser('include=groups')
+  const all = await readUsers('include=groups')
   for (const [index, { first_name, last_name, groups }] of community.users.entries()) {
     const expected = [nameOf({ first_name, last_name }), order(groups)]
     const user = all[index]
@@ -82,7 +83,7 @@ test('include=groups of everyone, in pages and one by one', async t => {
   }
 })
 
-test('everyone is found by name, and by name alone', async t => {
+test('community: a filter on both names returns exactly one user', async t => {
   for (const [index, { first_name, last_name }] of community.users.entries()) {
     const escaped = [first_name, last_name].map(name => name.replace(/^[!\\]/, '\\$&'))
     const query = new URLSearchParams({ first_name: escaped[0] ?? '', last_name: escaped[1] ?? '' })
@@ -94,7 +95,7 @@ test('everyone is found by name, and by name alone', async t => {
   }
 })
 
-test('loading it again changes nothing', async t => {
+test('community: loading the same file again changes nothing', async t => {
   const again = await load()
   t.is(again.code, 0, again.stderr)
   t.regex(again.stdout, new RegExp(`people +0 created, ${users.length} unchanged, 0 failed`))

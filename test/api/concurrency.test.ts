@@ -1,4 +1,5 @@
-// Races: whatever is sent at once, the database decides, every answer is one of the contract's, and none is a 500.
+// Races between requests: the database decides the outcome, and every response is a documented one, never a
+// 500.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
@@ -6,37 +7,37 @@ import type { Answer } from '../support/http.ts'
 
 const membershipsPerUser = 10
 const { api, openClient, close } = await openApi({ workers: 2, config: { limits: { membershipsPerUser } } })
-// Several clients: their connections end at both workers.
+// Several connections, so that both workers receive requests.
 const clients = Array.from({ length: 8 }, () => openClient())
 test.after.always(close)
 
-/** Runs `count` requests at once, spread over the clients. */
+/** Sends `count` requests at once, distributed over the clients. */
 const race = <T>(count: number, send: (client: typeof api, index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(
     Array.from({ length: count }, (_, index) => send(clients[index % clients.length] ?? api, index)),
   )
 
-/** How often each status and code came. */
+/** Counts the responses by status and code. */
 function tally(answers: Answer[]): Record<string, number> {
-  const found: Record<string, number> = {}
+  const counts: Record<string, number> = {}
   for (const { status, body } of answers) {
     const key = [status, body.meta.code].filter(Boolean).join(' ')
-    found[key] = (found[key] ?? 0) + 1
+    counts[key] = (counts[key] ?? 0) + 1
   }
-  return found
+  return counts
 }
 
-let made = 0
-const person = () => ({ first_name: 'Race', last_name: `Runner ${++made}` })
+let sequence = 0
+const person = () => ({ first_name: 'Race', last_name: `Runner ${++sequence}` })
 const createGroups = async (count: number): Promise<number[]> => {
-  const names = Array.from({ length: count }, () => ({ name: `Race group ${++made}` }))
+  const names = Array.from({ length: count }, () => ({ name: `Race group ${++sequence}` }))
   const { groups = [] } = (await api.post('/v1/groups', { groups: names })).body
   return groups.map(({ id }) => Number(id))
 }
 const groupsOf = async (user: number) =>
   ((await api.get(`/v1/users/${user}?include=groups`)).body.groups ?? []).map(({ id }) => id)
 
-test.serial('of 50 racing creates of one pair exactly one wins', async t => {
+test.serial('concurrency: exactly one of 50 concurrent creates of the same user succeeds', async t => {
   for (let round = 0; round < 5; round++) {
     const pair = person()
     t.deepEqual(tally(await race(50, client => client.post('/v1/users', pair))), {
@@ -44,7 +45,7 @@ test.serial('of 50 racing creates of one pair exactly one wins', async t => {
       '409 user_exists': 49,
     })
     t.is(await api.count(`/v1/users?last_name=${encodeURIComponent(pair.last_name)}`), 1)
-    const name = `Race group ${++made}`
+    const name = `Race group ${++sequence}`
     t.deepEqual(tally(await race(20, client => client.post('/v1/groups', { name }))), {
       200: 1,
       '409 group_exists': 19,
@@ -52,7 +53,7 @@ test.serial('of 50 racing creates of one pair exactly one wins', async t => {
   }
 })
 
-test.serial('of racing changes to one pair exactly one wins', async t => {
+test.serial('concurrency: exactly one of 20 concurrent updates to the same names succeeds', async t => {
   const users: number[] = []
   for (let index = 0; index < 20; index++) users.push(await api.create('/v1/users', person()))
   const pair = person()
@@ -62,34 +63,37 @@ test.serial('of racing changes to one pair exactly one wins', async t => {
   t.deepEqual(tally(answers), { 200: 1, '409 user_exists': 19 })
 })
 
-test.serial('racing batches of the same people in different orders create each once', async t => {
-  const people = Array.from({ length: 60 }, person)
-  for (let round = 0; round < 3; round++) {
-    for (const one of people) one.last_name += "'"
-    const answers = await race(8, (client, index) => {
-      const turned = [...people.slice(index * 7), ...people.slice(0, index * 7)]
-      return client.post('/v1/users', { users: index % 2 === 0 ? turned : turned.toReversed() })
-    })
-    for (const answer of answers) {
-      expectOk(t, answer)
-      const codes = answer.body.users?.map(({ meta }) => meta.code ?? meta.status) ?? []
-      t.true(
-        codes.every(code => code === 200 || code === 'user_exists'),
-        String(codes),
+test.serial(
+  'concurrency: concurrent batches of the same users in different orders create each user once',
+  async t => {
+    const people = Array.from({ length: 60 }, person)
+    for (let round = 0; round < 3; round++) {
+      for (const one of people) one.last_name += "'"
+      const answers = await race(8, (client, index) => {
+        const rotated = [...people.slice(index * 7), ...people.slice(0, index * 7)]
+        return client.post('/v1/users', { users: index % 2 === 0 ? rotated : rotated.toReversed() })
+      })
+      for (const answer of answers) {
+        expectOk(t, answer)
+        const codes = answer.body.users?.map(({ meta }) => meta.code ?? meta.status) ?? []
+        t.true(
+          codes.every(code => code === 200 || code === 'user_exists'),
+          String(codes),
+        )
+      }
+      const created = answers.flatMap(({ body }) => (body.users ?? []).filter(({ id }) => id !== undefined))
+      t.is(created.length, people.length)
+      t.is(new Set(created.map(({ id }) => id)).size, people.length)
+      t.deepEqual(created.map(user => user.last_name).sort(), people.map(one => one.last_name).sort())
+      t.is(
+        answers.reduce((sum, { body }) => sum + (body.meta.created ?? 0), 0),
+        people.length,
       )
     }
-    const created = answers.flatMap(({ body }) => (body.users ?? []).filter(({ id }) => id !== undefined))
-    t.is(created.length, people.length)
-    t.is(new Set(created.map(({ id }) => id)).size, people.length)
-    t.deepEqual(created.map(user => user.last_name).sort(), people.map(one => one.last_name).sort())
-    t.is(
-      answers.reduce((sum, { body }) => sum + (body.meta.created ?? 0), 0),
-      people.length,
-    )
-  }
-})
+  },
+)
 
-test.serial('racing adds of one membership all succeed, and make one', async t => {
+test.serial('concurrency: concurrent creates of one membership all succeed and create it once', async t => {
   const [user, [group]] = [await api.create('/v1/users', person()), await createGroups(1)]
   t.deepEqual(tally(await race(30, client => client.post(`/v1/users/${user}/groups`, { id: group }))), {
     200: 30,
@@ -97,7 +101,7 @@ test.serial('racing adds of one membership all succeed, and make one', async t =
   t.deepEqual(await groupsOf(user), [group])
 })
 
-test.serial('racing adds stop at the limit of memberships', async t => {
+test.serial('concurrency: concurrent creates never exceed the limit of memberships', async t => {
   const groups = await createGroups(30)
   const single = await api.create('/v1/users', person())
   const answers = await race(30, (client, index) =>
@@ -120,11 +124,11 @@ test.serial('racing adds stop at the limit of memberships', async t => {
   t.is((await groupsOf(batched)).length, membershipsPerUser)
 })
 
-test.serial('of racing removals exactly one removes', async t => {
+test.serial('concurrency: exactly one of 20 concurrent deletes succeeds', async t => {
   const [user, [group]] = [await api.create('/v1/users', person()), await createGroups(1)]
   await api.post(`/v1/users/${user}/groups`, { id: group })
-  const left = await race(20, client => client.delete(`/v1/users/${user}/groups/${group}`))
-  t.deepEqual(tally(left), { 200: 1, '404 membership_not_found': 19 })
+  const removals = await race(20, client => client.delete(`/v1/users/${user}/groups/${group}`))
+  t.deepEqual(tally(removals), { 200: 1, '404 membership_not_found': 19 })
   t.deepEqual(tally(await race(20, client => client.delete(`/v1/users/${user}`))), {
     200: 1,
     '404 user_not_found': 19,
@@ -135,31 +139,34 @@ test.serial('of racing removals exactly one removes', async t => {
   })
 })
 
-test.serial('a user or a group that is deleted while it is joined leaves no membership', async t => {
-  for (let round = 0; round < 15; round++) {
-    const [user, [gone, kept]] = [await api.create('/v1/users', person()), await createGroups(2)]
-    const doomed = await api.create('/v1/users', person())
-    const answers = await race(18, (client, index) => {
-      const kinds = [
-        () => client.post(`/v1/users/${user}/groups`, { id: gone }),
-        () => client.post(`/v1/users/${doomed}/groups`, { groups: [{ id: gone }, { id: kept }] }),
-        () => client.get(`/v1/users/${doomed}?include=groups`),
-        () => client.post(`/v1/users/${doomed}/groups`, { id: kept }),
-        () => client.patch(`/v1/users/${doomed}`, { last_name: `Runner ${++made}` }),
-      ]
-      if (index === 7) return client.delete(`/v1/groups/${gone}`)
-      if (index === 10) return client.delete(`/v1/users/${doomed}`)
-      return kinds[index % kinds.length]?.() ?? client.get('/v1/users')
-    })
-    for (const { status, text } of answers) t.true(status === 200 || status === 404, text)
-    t.deepEqual(await groupsOf(user), [])
-    t.is((await api.get(`/v1/users/${doomed}`)).status, 404)
-    t.is(await api.count(`/v1/users?groups[*].id=${gone}`), 0)
-    t.is(await api.count(`/v1/users?groups[*].id=${kept}`), 0)
-  }
-})
+test.serial(
+  'concurrency: deleting a user or a group during membership creation leaves no membership',
+  async t => {
+    for (let round = 0; round < 15; round++) {
+      const [user, [deleted, kept]] = [await api.create('/v1/users', person()), await createGroups(2)]
+      const deletedUser = await api.create('/v1/users', person())
+      const answers = await race(18, (client, index) => {
+        const kinds = [
+          () => client.post(`/v1/users/${user}/groups`, { id: deleted }),
+          () => client.post(`/v1/users/${deletedUser}/groups`, { groups: [{ id: deleted }, { id: kept }] }),
+          () => client.get(`/v1/users/${deletedUser}?include=groups`),
+          () => client.post(`/v1/users/${deletedUser}/groups`, { id: kept }),
+          () => client.patch(`/v1/users/${deletedUser}`, { last_name: `Runner ${++sequence}` }),
+        ]
+        if (index === 7) return client.delete(`/v1/groups/${deleted}`)
+        if (index === 10) return client.delete(`/v1/users/${deletedUser}`)
+        return kinds[index % kinds.length]?.() ?? client.get('/v1/users')
+      })
+      for (const { status, text } of answers) t.true(status === 200 || status === 404, text)
+      t.deepEqual(await groupsOf(user), [])
+      t.is((await api.get(`/v1/users/${deletedUser}`)).status, 404)
+      t.is(await api.count(`/v1/users?groups[*].id=${deleted}`), 0)
+      t.is(await api.count(`/v1/users?groups[*].id=${kept}`), 0)
+    }
+  },
+)
 
-test.serial('total_records and the page come from one snapshot', async t => {
+test.serial('concurrency: total_records and the page come from one snapshot', async t => {
   const last_name = 'Snapshot'
   const ids: number[] = []
   for (let index = 0; index < 20; index++)

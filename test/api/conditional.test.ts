@@ -1,23 +1,24 @@
-// ETags, 304 and 412: nobody is sent what they have already, nobody overwrites what they have not seen.
+// ETags and conditional requests: 304 for unchanged resources and 412 for writes based on an outdated
+// version.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 
 const { api, openClient, close } = await openApi({ workers: 2 })
-// Several clients: their connections end at both workers.
+// Several connections, so that both workers receive requests.
 const clients = Array.from({ length: 8 }, () => openClient())
 test.after.always(close)
 
-let made = 0
-const person = () => ({ first_name: 'Con', last_name: `Ditional ${++made}` })
+let sequence = 0
+const person = () => ({ first_name: 'Con', last_name: `Conditional ${++sequence}` })
 const etagOf = ({ headers }: Answer): string => String(headers.etag)
 const etagAt = async (path: string) => etagOf(await api.get(path))
 
-/** A user in a group. */
-async function couple() {
+/** Creates a user that is a member of a group. */
+async function createMember() {
   const user = await api.create('/v1/users', person())
-  const group = await api.create('/v1/groups', { name: `Con ${++made}` })
+  const group = await api.create('/v1/groups', { name: `Con ${++sequence}` })
   await api.post(`/v1/users/${user}/groups`, { id: group })
   return { user, group }
 }
@@ -31,19 +32,22 @@ const readsOf = ({ user, group }: { user: number; group: number }) => [
   `/v1/groups?id=${group}`,
 ]
 
-test.serial('every read has a strong ETag, the same until something changes', async t => {
-  for (const path of readsOf(await couple())) {
-    const answer = await api.get(path)
-    t.regex(etagOf(answer), /^"[!#-~]+"$/, path)
-    t.is(answer.headers['cache-control'], 'no-cache')
-    for (const client of clients) t.is(etagOf(await client.get(path)), etagOf(answer), path)
-    const head = await api.send('HEAD', path)
-    t.is(etagOf(head), etagOf(answer), path)
-  }
-})
+test.serial(
+  'conditional: every read has a strong ETag that stays the same until the resource changes',
+  async t => {
+    for (const path of readsOf(await createMember())) {
+      const answer = await api.get(path)
+      t.regex(etagOf(answer), /^"[!#-~]+"$/, path)
+      t.is(answer.headers['cache-control'], 'no-cache')
+      for (const client of clients) t.is(etagOf(await client.get(path)), etagOf(answer), path)
+      const head = await api.send('HEAD', path)
+      t.is(etagOf(head), etagOf(answer), path)
+    }
+  },
+)
 
-test.serial('who has the current version is answered 304, without a body', async t => {
-  for (const path of readsOf(await couple())) {
+test.serial('conditional: a read of the current version returns 304 without a body', async t => {
+  for (const path of readsOf(await createMember())) {
     const etag = await etagAt(path)
     for (const header of [etag, `W/${etag}`, `"other", ${etag}`, '*'])
       for (const method of ['GET', 'HEAD']) {
@@ -62,52 +66,54 @@ test.serial('who has the current version is answered 304, without a body', async
   }
 })
 
-test.serial('no two answers of a path share an ETag, unless they are the same to the byte', async t => {
-  const both = await couple()
-  const { user, group } = both
-  const texts = new Map<string, string>()
-  const look = async () => {
-    for (const path of readsOf(both)) {
-      const answer = await api.get(path)
-      const key = `${path} ${etagOf(answer)}`
-      t.is(answer.text, texts.get(key) ?? answer.text, key)
-      texts.set(key, answer.text)
+test.serial(
+  'conditional: responses of a path share an ETag only if they are identical to the byte',
+  async t => {
+    const ids = await createMember()
+    const { user, group } = ids
+    const texts = new Map<string, string>()
+    const compareReads = async () => {
+      for (const path of readsOf(ids)) {
+        const answer = await api.get(path)
+        const key = `${path} ${etagOf(answer)}`
+        t.is(answer.text, texts.get(key) ?? answer.text, key)
+        texts.set(key, answer.text)
+      }
     }
-  }
-  const changes = [
-    () => api.patch(`/v1/users/${user}`, person()),
-    () => api.put(`/v1/users/${user}`, {}),
-    () => api.put(`/v1/groups/${group}`, { name: `Con ${++made}` }),
-    () => api.delete(`/v1/users/${user}/groups/${group}`),
-    () => api.post(`/v1/users/${user}/groups`, { groups: [{ id: group }] }),
-    () => api.delete(`/v1/groups/${group}`),
-  ]
-  for (const change of changes) {
-    await look()
-    expectOk(t, await change())
-    if (change !== changes.at(-1)) await look()
-  }
-})
+    const changes = [
+      () => api.patch(`/v1/users/${user}`, person()),
+      () => api.put(`/v1/users/${user}`, {}),
+      () => api.put(`/v1/groups/${group}`, { name: `Con ${++sequence}` }),
+      () => api.delete(`/v1/users/${user}/groups/${group}`),
+      () => api.post(`/v1/users/${user}/groups`, { groups: [{ id: group }] }),
+      () => api.delete(`/v1/groups/${group}`),
+    ]
+    for (const change of changes) {
+      await compareReads()
+      expectOk(t, await change())
+      if (change !== changes.at(-1)) await compareReads()
+    }
+  },
+)
 
-test.serial('a write gives the new ETag, which lets the next one through', async t => {
+test.serial('conditional: a write returns the new ETag, which the next write can use', async t => {
   const pair = person()
   const created = await api.post('/v1/users', pair)
   const path = `/v1/users/${created.body.id}`
   t.is(etagOf(created), await etagAt(path))
-  const patched = await api.patch(path, { first_name: 'Connie' }, { 'if-match': etagOf(created) })
+  const patched = await api.patch(path, { first_name: 'Changed' }, { 'if-match': etagOf(created) })
   expectOk(t, patched)
   t.not(etagOf(patched), etagOf(created))
-  const nothing = await api.patch(path, {}, { 'if-match': etagOf(patched) })
-  t.is(etagOf(nothing), etagOf(patched))
-  const put = await api.put(path, pair, { 'if-match': etagOf(nothing) })
+  const unchanged = await api.patch(path, {}, { 'if-match': etagOf(patched) })
+  t.is(etagOf(unchanged), etagOf(patched))
+  const put = await api.put(path, pair, { 'if-match': etagOf(unchanged) })
   expectOk(t, put)
   t.is(etagOf(put), await etagAt(path))
   expectOk(t, await api.delete(path, { 'if-match': etagOf(put) }))
 })
 
-test.serial('a write that has seen another version is answered 412, and changes nothing', async t => {
-  const both = await couple()
-  const { user, group } = both
+test.serial('conditional: a write based on another version returns 412 and changes nothing', async t => {
+  const { user, group } = await createMember()
   const [path, complete, memberships] = [
     `/v1/users/${user}`,
     `/v1/users/${user}?include=groups`,
@@ -116,16 +122,16 @@ test.serial('a write that has seen another version is answered 412, and changes 
   const stale = await Promise.all([path, complete, memberships].map(etagAt))
   expectOk(t, await api.patch(path, person()))
   const { text } = await api.get(complete)
-  const none = (await etagAt(path)).replaceAll('"', '')
-  for (const refused of [...stale, `W/${await etagAt(path)}`, stale.join(', '), '"x"', `"${none}x"`, ''])
+  const opaque = (await etagAt(path)).replaceAll('"', '')
+  for (const outdated of [...stale, `W/${await etagAt(path)}`, stale.join(', '), '"x"', `"${opaque}x"`, ''])
     for (const send of [
-      () => api.put(path, person(), { 'if-match': refused }),
-      () => api.patch(path, person(), { 'if-match': refused }),
-      () => api.patch(path, {}, { 'if-match': refused }),
-      () => api.delete(path, { 'if-match': refused }),
-      () => api.post(memberships, { id: group }, { 'if-match': refused }),
-      () => api.post(memberships, { groups: [{ id: group }] }, { 'if-match': refused }),
-      () => api.delete(`${memberships}/${group}`, { 'if-match': refused }),
+      () => api.put(path, person(), { 'if-match': outdated }),
+      () => api.patch(path, person(), { 'if-match': outdated }),
+      () => api.patch(path, {}, { 'if-match': outdated }),
+      () => api.delete(path, { 'if-match': outdated }),
+      () => api.post(memberships, { id: group }, { 'if-match': outdated }),
+      () => api.post(memberships, { groups: [{ id: group }] }, { 'if-match': outdated }),
+      () => api.delete(`${memberships}/${group}`, { 'if-match': outdated }),
     ])
       expectError(t, await send(), 412, 'precondition_failed')
   expectError(t, await api.put(path, {}, { 'if-none-match': '*' }), 412, 'precondition_failed')
@@ -140,9 +146,9 @@ test.serial('a write that has seen another version is answered 412, and changes 
 })
 
 test.serial(
-  'an ETag that was read with include, or of the memberships, is good for a write as well',
+  'conditional: ETags of reads with include and of membership lists are valid for writes',
   async t => {
-    const { user, group } = await couple()
+    const { user, group } = await createMember()
     const path = `/v1/users/${user}`
     for (const read of [path, `${path}?include=groups`, `${path}/groups`]) {
       expectOk(t, await api.patch(path, person(), { 'if-match': `"x", ${await etagAt(read)}` }))
@@ -151,14 +157,14 @@ test.serial(
     }
     const groupPath = `/v1/groups/${group}`
     const before = await etagAt(groupPath)
-    expectOk(t, await api.put(groupPath, { name: `Con ${++made}` }, { 'if-match': before }))
+    expectOk(t, await api.put(groupPath, { name: `Con ${++sequence}` }, { 'if-match': before }))
     expectError(t, await api.delete(groupPath, { 'if-match': before }), 412, 'precondition_failed')
     expectOk(t, await api.delete(groupPath, { 'if-match': '*' }))
   },
 )
 
 test.serial(
-  'what is wrong with the request or not there at all comes first, then the condition, then a conflict',
+  'conditional: invalid requests and missing resources come first, then the condition, then conflicts',
   async t => {
     const taken = person()
     await api.create('/v1/users', taken)
@@ -180,7 +186,7 @@ test.serial(
   },
 )
 
-test.serial('a collection is there, but no ETag is its own', async t => {
+test.serial('conditional: POST to a collection matches * but no ETag', async t => {
   const before = await api.count('/v1/users')
   for (const headers of [
     { 'if-match': '"x"' },
@@ -193,15 +199,17 @@ test.serial('a collection is there, but no ETag is its own', async t => {
     expectOk(t, await api.post('/v1/users', person(), headers))
 })
 
-test.serial('of 60 changes that have seen the same version exactly one is made', async t => {
+test.serial('conditional: exactly one of 60 concurrent changes to the same version succeeds', async t => {
   for (const target of ['/v1/users', '/v1/groups']) {
-    const of = (name: string) => (target === '/v1/users' ? { first_name: name } : { name })
-    const fields = target === '/v1/users' ? person() : { name: `Con ${++made}` }
+    const fieldsOf = (name: string) => (target === '/v1/users' ? { first_name: name } : { name })
+    const fields = target === '/v1/users' ? person() : { name: `Con ${++sequence}` }
     const path = `${target}/${await api.create(target, fields)}`
     const etag = await etagAt(path)
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, index) =>
-        (clients[index % clients.length] ?? api).patch(path, of(`racer ${index}`), { 'if-match': etag }),
+        (clients[index % clients.length] ?? api).patch(path, fieldsOf(`racer ${index}`), {
+          'if-match': etag,
+        }),
       ),
     )
     const [winner, ...others] = answers.filter(({ status }) => status === 200)
@@ -212,7 +220,7 @@ test.serial('of 60 changes that have seen the same version exactly one is made',
   }
 })
 
-test.serial('who reads, adds one and writes with If-Match loses no count', async t => {
+test.serial('conditional: read-increment-write cycles with If-Match lose no update', async t => {
   const path = `/v1/users/${await api.create('/v1/users', { first_name: '0', last_name: 'Counter' })}`
   const increment = async (client: typeof api): Promise<void> => {
     const seen = await client.get(path)

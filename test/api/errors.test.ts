@@ -1,7 +1,7 @@
-// Errors: bodies and media types that are refused, in which order faults are found, and injections that are names.
+// Errors: rejected bodies and media types, the order in which faults are checked, and injection attempts.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
-import { expectError, expectOk, expectUnharmed } from '../support/expect.ts'
+import { expectError, expectNoSideEffects, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 
 const { service, api, close } = await openApi()
@@ -32,13 +32,13 @@ const notJson: (string | Buffer)[] = [
     '<a/>',
     '{"first_name":"\\x41"}',
   ],
-  // Bytes that are not UTF-8: a stray byte, an overlong form, a surrogate, half a character, another encoding.
+  // Invalid UTF-8: a stray byte, an overlong form, a surrogate, a truncated character, other encodings.
   ...['ff', 'c0af', 'eda080', 'f09f98'].map(hex => Buffer.from(`7b2261223a22${hex}227d`, 'hex')),
   Buffer.from('{"first_name":"a","last_name":"b"}', 'utf16le'),
   Buffer.from('{"first_name":"Zoë","last_name":"b"}', 'latin1'),
 ]
-test.serial('what is no JSON is malformed_json, and stores nothing', async t => {
-  await expectUnharmed(t, service, countAll, async () => {
+test.serial('errors: invalid JSON is malformed_json and stores nothing', async t => {
+  await expectNoSideEffects(t, service, countAll, async () => {
     for (const body of notJson) {
       const headers = { ...json, 'content-length': Buffer.byteLength(body) }
       for (const [method, path] of [
@@ -54,7 +54,7 @@ test.serial('what is no JSON is malformed_json, and stores nothing', async t => 
   })
 })
 
-test.serial('deep nesting is a fault like any other', async t => {
+test.serial('errors: deeply nested JSON is a client error', async t => {
   const depth = 400_000
   const deep = '['.repeat(depth) + ']'.repeat(depth)
   expectError(t, await api.post('/v1/users', deep), 400, 'invalid_body', 'malformed_json')
@@ -62,7 +62,7 @@ test.serial('deep nesting is a fault like any other', async t => {
   expectError(t, await api.post('/v1/users', nested), 400, 'invalid_field', 'malformed_json')
 })
 
-test.serial('media types other than JSON are 415', async t => {
+test.serial('errors: media types other than JSON are 415', async t => {
   const body = '{"first_name":"Media","last_name":"Type"}'
   const types = [
     'text/plain',
@@ -72,7 +72,7 @@ test.serial('media types other than JSON are 415', async t => {
     'application/xml',
     'json',
   ]
-  await expectUnharmed(t, service, countAll, async () => {
+  await expectNoSideEffects(t, service, countAll, async () => {
     for (const type of types) {
       const headers = { 'content-type': type, 'content-length': body.length }
       expectError(t, await api.send('POST', '/v1/users', headers, body), 415, 'unsupported_media_type')
@@ -98,7 +98,7 @@ test.serial('media types other than JSON are 415', async t => {
   }
 })
 
-test.serial('only JSON is offered: another Accept is 406', async t => {
+test.serial('errors: an Accept header that excludes JSON is 406', async t => {
   for (const accept of [
     'text/html',
     'application/xml',
@@ -124,21 +124,24 @@ test.serial('only JSON is offered: another Accept is 406', async t => {
   }
 })
 
-test.serial('what an answer says of its type is accepted, the page of the document among them', async t => {
-  for (const path of [
-    `/v1/users/${user}`,
-    '/v1/users',
-    '/v1/openapi.json',
-    '/v1/docs',
-    '/v1/docs/page.css',
-  ]) {
-    const accept = String((await api.get(path)).headers['content-type'])
-    t.is((await api.get(path, { accept })).status, 200, `${accept} of ${path}`)
-  }
-})
+test.serial(
+  'errors: the content type of a response is accepted in Accept, including the documentation pages',
+  async t => {
+    for (const path of [
+      `/v1/users/${user}`,
+      '/v1/users',
+      '/v1/openapi.json',
+      '/v1/docs',
+      '/v1/docs/page.css',
+    ]) {
+      const accept = String((await api.get(path)).headers['content-type'])
+      t.is((await api.get(path, { accept })).status, 200, `${accept} of ${path}`)
+    }
+  },
+)
 
 test.serial(
-  'faults are looked for in order: route, method, parameters, media type and size, body, existence',
+  'errors: checks run in order: route, method, parameters, media type and size, body, existence',
   async t => {
     const text = { 'content-type': 'text/plain' }
     const tooLong = `{"x":"${'x'.repeat(2 ** 20)}"`
@@ -185,7 +188,7 @@ const injections = [
     "';SLEEP(9)#",
   ],
 ]
-test.serial('SQL injections are just names', async t => {
+test.serial('errors: SQL injection attempts are stored as plain names', async t => {
   const [users, groups] = [await api.count('/v1/users'), await api.count('/v1/groups')]
   const made = await api.post('/v1/users', {
     users: injections.map(name => ({ first_name: name, last_name: name })),
@@ -208,15 +211,18 @@ test.serial('SQL injections are just names', async t => {
   t.is(await api.count('/v1/groups'), groups + injections.length)
 })
 
-test.serial('SQL injections in names of parameters, values, ids and sort keys are refused', async t => {
-  await expectUnharmed(t, service, countAll, async () => {
-    for (const text of injections) {
-      const value = encodeURIComponent(text)
-      for (const query of [`${value}=1`, `first_name[${value}]=1`, `groups[*].${value}=1`])
-        expectError(t, await api.get(`/v1/users?${query}`), 400, 'unknown_parameter')
-      for (const query of [`sort=${value}`, `id=${value}`, `records_per_page=${value}`, `include=${value}`])
-        expectError(t, await api.get(`/v1/users?${query}`), 400, 'invalid_parameter')
-      expectError(t, await api.get(`/v1/users/1${value}`), 404, 'user_not_found', 'route_not_found')
-    }
-  })
-})
+test.serial(
+  'errors: SQL injection attempts in parameter names, values, ids and sort keys are rejected',
+  async t => {
+    await expectNoSideEffects(t, service, countAll, async () => {
+      for (const text of injections) {
+        const value = encodeURIComponent(text)
+        for (const query of [`${value}=1`, `first_name[${value}]=1`, `groups[*].${value}=1`])
+          expectError(t, await api.get(`/v1/users?${query}`), 400, 'unknown_parameter')
+        for (const query of [`sort=${value}`, `id=${value}`, `records_per_page=${value}`, `include=${value}`])
+          expectError(t, await api.get(`/v1/users?${query}`), 400, 'invalid_parameter')
+        expectError(t, await api.get(`/v1/users/1${value}`), 404, 'user_not_found', 'route_not_found')
+      }
+    })
+  },
+)

@@ -1,4 +1,4 @@
-// Groups: the same manners as users, with one required and unique name.
+// Groups: they behave like users, but have a single field, a required and unique name.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
@@ -6,10 +6,10 @@ import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 const { api, close } = await openApi()
 test.after.always(close)
 
-let made = 0
-const unique = () => `Group ${++made}`
+let sequence = 0
+const unique = () => `Group ${++sequence}`
 
-test('POST gives the created group, its Location, and GET gives the same', async t => {
+test('groups: POST returns the created group and its Location, and GET returns the same group', async t => {
   const fields = { name: unique() }
   const created = await api.post('/v1/groups', fields)
   expectOk(t, created)
@@ -23,7 +23,7 @@ test('POST gives the created group, its Location, and GET gives the same', async
   t.deepEqual({ ...read.body, meta }, created.body)
 })
 
-test('PUT and PATCH change the name, with id and meta sent back or not', async t => {
+test('groups: PUT and PATCH change the name, with or without id and meta in the body', async t => {
   const id = await api.create('/v1/groups', { name: unique() })
   for (const method of ['put', 'patch'] as const)
     for (const extra of [{}, { id }, { id, meta: { status: 200 } }]) {
@@ -37,7 +37,7 @@ test('PUT and PATCH change the name, with id and meta sent back or not', async t
     }
 })
 
-test('PATCH {} changes nothing', async t => {
+test('groups: PATCH {} changes nothing', async t => {
   const name = unique()
   const id = await api.create('/v1/groups', { name })
   const answer = await api.patch(`/v1/groups/${id}`, {})
@@ -63,7 +63,7 @@ const faults: [method: 'post' | 'put' | 'patch', body: object, faults: Record<st
   ['patch', { name: false, colour: 1 }, { name: 'invalid_field', colour: 'unknown_field' }],
   ['patch', { id: 9e15 }, { id: 'id_mismatch' }],
 ]
-test('faulty bodies are refused, and store nothing', async t => {
+test('groups: invalid bodies are rejected and store nothing', async t => {
   const name = unique()
   const id = await api.create('/v1/groups', { name })
   for (const [method, body, expected] of faults) {
@@ -78,7 +78,7 @@ test('faulty bodies are refused, and store nothing', async t => {
     expectError(t, await api.post('/v1/groups', text), 400, 'invalid_body')
 })
 
-test('a name is unique, however it comes', async t => {
+test('groups: POST, PUT and PATCH reject a name that exists', async t => {
   const [name, other] = [unique(), unique()]
   const id = await api.create('/v1/groups', { name })
   const second = await api.create('/v1/groups', { name: other })
@@ -91,7 +91,7 @@ test('a name is unique, however it comes', async t => {
   expectOk(t, await api.patch(`/v1/groups/${second}`, { name }))
 })
 
-test('DELETE takes the memberships along and leaves the users', async t => {
+test('groups: DELETE removes the memberships and keeps the users', async t => {
   const group = await api.create('/v1/groups', { name: unique() })
   const kept = await api.create('/v1/groups', { name: unique() })
   const user = await api.create('/v1/users', { first_name: 'Ada', last_name: unique() })
@@ -109,10 +109,10 @@ test('DELETE takes the memberships along and leaves the users', async t => {
   )
 })
 
-test('unknown ids are group_not_found, and PUT does not create one', async t => {
-  const gone = await api.create('/v1/groups', { name: unique() })
-  await api.delete(`/v1/groups/${gone}`)
-  for (const id of [gone, Number.MAX_SAFE_INTEGER]) {
+test('groups: unknown ids are group_not_found, and PUT does not create a group', async t => {
+  const deleted = await api.create('/v1/groups', { name: unique() })
+  await api.delete(`/v1/groups/${deleted}`)
+  for (const id of [deleted, Number.MAX_SAFE_INTEGER]) {
     const path = `/v1/groups/${id}`
     expectError(t, await api.put(path, { name: unique() }), 404, 'group_not_found')
     expectError(t, await api.patch(path, {}), 404, 'group_not_found')
@@ -123,37 +123,40 @@ test('unknown ids are group_not_found, and PUT does not create one', async t => 
     expectError(t, await api.get(`/v1/groups/${id}`), 404, 'group_not_found', 'route_not_found')
 })
 
-test('include=users is not offered, and there is no list of members', async t => {
+test('groups: include=users and /users are not supported', async t => {
   const id = await api.create('/v1/groups', { name: unique() })
   for (const path of ['/v1/groups?include=users', `/v1/groups/${id}?include=users`])
     expectError(t, await api.get(path), 400, 'invalid_parameter', 'unknown_parameter')
   expectError(t, await api.get(`/v1/groups/${id}/users`), 404, 'route_not_found')
 })
 
-test.serial('a batch creates in order; the first of a duplicate wins', async t => {
-  const [a, b, taken] = [unique(), unique(), unique()]
-  await api.create('/v1/groups', { name: taken })
-  const answer = await api.post('/v1/groups', {
-    groups: [{ name: a }, { name: taken }, 5, { name: b }, { name: a }],
-  })
-  expectOk(t, answer)
-  const { groups = [], meta } = answer.body
-  t.deepEqual(
-    groups.map(group => [group.name, group.meta.status, group.meta.code, 'id' in group]),
-    [
-      [a, 200, undefined, true],
-      [taken, 400, 'group_exists', false],
-      [undefined, 400, groups[2]?.meta.code, false],
-      [b, 200, undefined, true],
-      [a, 400, 'group_exists', false],
-    ],
-  )
-  t.is(meta.created, 2)
-  t.is(meta.failed, 3)
-  t.is(await api.count(`/v1/groups?name[in]=${encodeURIComponent(`${a},${b}`)}`), 2)
-})
+test.serial(
+  'groups: a batch creates entries in order, and only the first of several equal names',
+  async t => {
+    const [a, b, taken] = [unique(), unique(), unique()]
+    await api.create('/v1/groups', { name: taken })
+    const answer = await api.post('/v1/groups', {
+      groups: [{ name: a }, { name: taken }, 5, { name: b }, { name: a }],
+    })
+    expectOk(t, answer)
+    const { groups = [], meta } = answer.body
+    t.deepEqual(
+      groups.map(group => [group.name, group.meta.status, group.meta.code, 'id' in group]),
+      [
+        [a, 200, undefined, true],
+        [taken, 400, 'group_exists', false],
+        [undefined, 400, groups[2]?.meta.code, false],
+        [b, 200, undefined, true],
+        [a, 400, 'group_exists', false],
+      ],
+    )
+    t.is(meta.created, 2)
+    t.is(meta.failed, 3)
+    t.is(await api.count(`/v1/groups?name[in]=${encodeURIComponent(`${a},${b}`)}`), 2)
+  },
+)
 
-test.serial('the collection filters, sorts and pages as users do', async t => {
+test.serial('groups: the collection supports the same filters, sorting and paging as users', async t => {
   for (const { id } of (await api.get('/v1/groups')).body.groups ?? []) await api.delete(`/v1/groups/${id}`)
   for (const name of ['beta', 'Alpha', 'alpha', '!beta']) await api.create('/v1/groups', { name })
   const [first = 0, second = 0] = ((await api.get('/v1/groups')).body.groups ?? []).map(({ id }) =>

@@ -1,8 +1,9 @@
-// The manners of HTTP: routes, methods, HEAD, Request-Id, limits of size, Expect, and the same service over TLS.
+// HTTP semantics: routes, methods, HEAD, Request-Id, size limits, Expect, pipelining, and the same API over
+// TLS.
 import { gzipSync } from 'node:zlib'
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
-import { expectError, expectOk, expectUnharmed } from '../support/expect.ts'
+import { expectError, expectNoSideEffects, expectOk } from '../support/expect.ts'
 import { type Answer, sendRaw } from '../support/http.ts'
 
 const { service, api, openClient, close } = await openApi()
@@ -15,7 +16,7 @@ const countUsers = () => api.count('/v1/users')
 const bodyBytes = 1_048_576
 const urlBytes = 8192
 
-test('what is no route is route_not_found, whatever the method', async t => {
+test('http: an unknown path is route_not_found for every method', async t => {
   const paths = [
     ...[
       '/v1',
@@ -36,7 +37,7 @@ test('what is no route is route_not_found, whatever the method', async t => {
     t.regex((await api.get(path)).body.meta.message ?? '', /; what there is: \/v1\/docs$/, path)
 })
 
-test('an unversioned path is 404, and its message names /v1', async t => {
+test('http: a path without a version is 404, and the message names /v1', async t => {
   for (const path of [
     '/',
     '/users',
@@ -66,7 +67,7 @@ const allowOf = (answer: Answer) =>
     .filter(method => method !== 'OPTIONS')
     .sort()
 
-test('a method that a route does not have is 405 with Allow', async t => {
+test('http: a method that the route does not support is 405 with Allow', async t => {
   for (const [path, allowed] of routes)
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE', 'LINK']) {
       if (allowed.includes(method)) continue
@@ -77,7 +78,7 @@ test('a method that a route does not have is 405 with Allow', async t => {
   t.is((await api.send('HEAD', `/v1/users/${user}/groups/${group}`)).status, 405)
 })
 
-test('OPTIONS answers 204 with Allow', async t => {
+test('http: OPTIONS returns 204 with Allow', async t => {
   for (const [path, allowed] of routes) {
     const answer = await api.send('OPTIONS', path)
     t.is(answer.status, 204)
@@ -87,7 +88,7 @@ test('OPTIONS answers 204 with Allow', async t => {
   }
 })
 
-test('a path whose id can be none is 404, whatever the method', async t => {
+test('http: a path with an invalid id is 404 for every method', async t => {
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'LINK']) {
     for (const id of ['abc', '007', '0', '-1', '1.0', '9007199254740992']) {
       expectError(t, await api.send(method, `/v1/users/${id}`), 404, 'user_not_found')
@@ -101,7 +102,7 @@ test('a path whose id can be none is 404, whatever the method', async t => {
   }
 })
 
-test.serial('HEAD mirrors GET, without the body', async t => {
+test.serial('http: HEAD returns the headers of GET without the body', async t => {
   const paths = [
     '/v1/users',
     '/v1/users?first_name=Ada&include=groups',
@@ -117,7 +118,7 @@ test.serial('HEAD mirrors GET, without the body', async t => {
   }
 })
 
-test('a sane Request-Id is kept, another is replaced, and each request without one has its own', async t => {
+test('http: a valid Request-Id is kept, an invalid or missing one is replaced by a unique one', async t => {
   for (const path of [`/v1/users/${user}`, '/v1/users/0', '/nothing'])
     for (const id of ['abc-123', 'A.b_9', '0b1f8a70-6b5c-4a38-9b52-5b0a9f7b2c11'])
       t.is((await api.get(path, { 'Request-Id': id })).headers['request-id'], id)
@@ -130,15 +131,15 @@ test('a sane Request-Id is kept, another is replaced, and each request without o
   t.is(new Set(answers.map(({ headers }) => headers['request-id'])).size, 20)
 })
 
-/** A valid body of exactly so many bytes: JSON allows white space after it. */
+/** Returns a valid body of exactly `bytes` bytes: JSON allows trailing white space. */
 const bodyOf = (bytes: number, last_name: string) =>
   JSON.stringify({ first_name: 'Large', last_name }).padEnd(bytes, ' ')
 
-test.serial('a body of 1 MiB is read, a byte more is 413', async t => {
+test.serial('http: a body of 1 MiB is accepted, a larger one is 413', async t => {
   expectOk(t, await api.post('/v1/users', bodyOf(bodyBytes, 'sized')))
   const headers = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }
   expectOk(t, await api.send('POST', '/v1/users', headers, bodyOf(bodyBytes, 'chunked')))
-  await expectUnharmed(t, service, countUsers, async () => {
+  await expectNoSideEffects(t, service, countUsers, async () => {
     const tooLong = bodyOf(bodyBytes + 1, 'too long')
     expectError(t, await api.post('/v1/users', tooLong), 413, 'content_too_large')
     expectError(t, await api.put(`/v1/users/${user}`, tooLong), 413, 'content_too_large')
@@ -160,7 +161,7 @@ test.serial('a body of 1 MiB is read, a byte more is 413', async t => {
   })
 })
 
-test.serial('an announced body that is too large is refused before it is sent', async t => {
+test.serial('http: a Content-Length over the limit is 413 before the body is sent', async t => {
   const head = `POST /v1/users HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${1e12}\r\n`
   const answers = [
     await sendRaw(service.url, `${head}Connection: close\r\n\r\n`),
@@ -172,7 +173,7 @@ test.serial('an announced body that is too large is refused before it is sent', 
   }
 })
 
-/** A harmless query whose whole request target has exactly so many bytes. */
+/** Returns a valid request target of exactly `bytes` bytes. */
 function targetOf(bytes: number): string {
   let target = '/v1/users?sort=id'
   while (bytes - target.length > 1000) target += `&last_name=!${'%61'.repeat(200)}`
@@ -181,14 +182,14 @@ function targetOf(bytes: number): string {
   return target + 'a'.repeat(bytes - target.length)
 }
 
-test('a URL of 8 KiB is read, a byte more is 414', async t => {
+test('http: a URL of 8 KiB is accepted, a longer one is 414', async t => {
   t.is(targetOf(urlBytes).length, urlBytes)
   expectOk(t, await api.get(targetOf(urlBytes)))
   for (const bytes of [urlBytes + 1, 12_000, 20_000, 60_000])
     expectError(t, await api.get(`/v1/users?first_name=${'a'.repeat(bytes - 21)}`), 414, 'uri_too_long')
 })
 
-test('headers of 16 KiB are read beside any URL, more are 431', async t => {
+test('http: headers of nearly 16 KiB are accepted with any URL, larger ones are 431', async t => {
   const pad = (bytes: number) => ({ 'x-pad': 'a'.repeat(bytes) })
   expectOk(t, await api.get(`/v1/users/${user}`, pad(15 * 1024)))
   expectOk(t, await api.get(targetOf(urlBytes), pad(15 * 1024)))
@@ -198,30 +199,30 @@ test('headers of 16 KiB are read beside any URL, more are 431', async t => {
   }
 })
 
-test('Expect: 100-continue is met, any other is 417', async t => {
-  const body = JSON.stringify({ first_name: 'Great', last_name: 'Expectations' })
+test('http: Expect: 100-continue is met, other expectations are 417', async t => {
+  const body = JSON.stringify({ first_name: 'Expect', last_name: 'Continue' })
   const request = (expectation: string) =>
     `POST /v1/users HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${body.length}\r\nRequest-Id: mine\r\nExpect: ${expectation}\r\n\r\n${body}`
   const met = await sendRaw(service.url, request('100-continue'))
   t.regex(met.text, /^HTTP\/1\.1 100 /)
   t.is(met.answer?.status, 200, met.text)
-  const { answer, text } = await sendRaw(service.url, request('a-miracle'))
+  const { answer, text } = await sendRaw(service.url, request('something-else'))
   expectError(t, answer, 417, 'expectation_failed')
   t.regex(text, /\r\nRequest-Id: mine\r\n/)
 })
 
-test('an expectation of HTTP/1.0 is no expectation', async t => {
-  const id = await api.create('/v1/users', { first_name: 'Old', last_name: 'Expectations' })
-  for (const expectation of ['100-continue', 'a-miracle']) {
+test('http: Expect is ignored in HTTP/1.0', async t => {
+  const id = await api.create('/v1/users', { first_name: 'Expect', last_name: 'Ignored' })
+  for (const expectation of ['100-continue', 'something-else']) {
     const head = `PATCH /v1/users/${id} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
     const { text } = await sendRaw(service.url, `${head}Expect: ${expectation}\r\n\r\n{}`)
     t.regex(text, /^HTTP\/1\.1 200 /)
   }
 })
 
-test('who deletes and reads behind it, in one breath, finds nothing', async t => {
-  const id = await api.create('/v1/users', { first_name: 'Here', last_name: 'Today' })
+test('http: a GET pipelined after a DELETE is 404', async t => {
+  const id = await api.create('/v1/users', { first_name: 'Pipelined', last_name: 'Delete' })
   const request = (method: string, more = '') =>
     `${method} /v1/users/${id} HTTP/1.1\r\nHost: x\r\n${more}\r\n`
   const { text } = await sendRaw(
@@ -231,7 +232,7 @@ test('who deletes and reads behind it, in one breath, finds nothing', async t =>
   t.deepEqual(text.match(/(?<=HTTP\/1.1 )\d+/g), ['200', '200', '404'])
 })
 
-test('pipelined requests are answered in order', async t => {
+test('http: pipelined requests are answered in order', async t => {
   const request = (path: string, last: boolean) =>
     `GET ${path} HTTP/1.1\r\nHost: x\r\n${last ? 'Connection: close\r\n' : ''}\r\n`
   const { text } = await sendRaw(
@@ -241,14 +242,14 @@ test('pipelined requests are answered in order', async t => {
   t.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 404'])
 })
 
-test('HTTP/1.0 is answered, and an offer to upgrade ignored', async t => {
+test('http: HTTP/1.0 is supported, and Upgrade is ignored', async t => {
   const old = await sendRaw(service.url, `GET /v1/users/${user} HTTP/1.0\r\nHost: x\r\n\r\n`)
   t.is(old.answer?.status, 200, old.text)
   const upgrade = `GET /v1/users/${user} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n`
   t.is((await sendRaw(service.url, upgrade)).answer?.status, 200)
 })
 
-test('the https port serves the same over TLS', async t => {
+test('http: the https port serves the same API over TLS', async t => {
   const [plain, encrypted] = [await api.get(`/v1/users/${user}`), await secure.get(`/v1/users/${user}`)]
   expectOk(t, encrypted)
   t.is(encrypted.text, plain.text)

@@ -1,4 +1,5 @@
-// Idempotency-Key: however often a POST is sent, through whichever worker, it is done once and has one answer.
+// Idempotency-Key: a POST that is repeated with the same key, through any worker or node, is processed once
+// and always returns the first response.
 import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
@@ -10,10 +11,10 @@ import { startService } from '../support/service.ts'
 const keepSeconds = 3600
 const { service, api, openClient, close } = await openApi({
   workers: 2,
-  // Nothing is removed in the background before the tests have ended.
+  // Keeps the periodic removal of old keys from running during the tests.
   config: { idempotency: { keepSeconds, removeEveryMs: 3_600_000 } },
 })
-// Several clients: their connections end at both workers.
+// Several connections, so that both workers receive requests.
 const clients = Array.from({ length: 8 }, () => openClient())
 const database = await mysql.createConnection(service.database)
 const observer = await mysql.createConnection(service.database)
@@ -22,14 +23,14 @@ test.after.always(async t => {
   await close(t)
 })
 
-let made = 0
-const person = () => ({ first_name: 'Ida', last_name: `Potent ${++made}` })
-const newKey = () => `key-${++made}`
+let sequence = 0
+const person = () => ({ first_name: 'Ida', last_name: `Idempotent ${++sequence}` })
+const newKey = () => `key-${++sequence}`
 const withKey = (key: string) => ({ 'idempotency-key': key })
 const count = ({ last_name }: { last_name: string }) =>
   api.count(`/v1/users?last_name=${encodeURIComponent(last_name)}`)
 
-/** The answer is `first` again, to the byte, and says so. */
+/** Asserts that `answer` is marked as a replay and equals `first` to the byte. */
 function expectReplay(t: ExecutionContext, answer: Answer, first: Answer): void {
   t.is(answer.headers['idempotent-replayed'], 'true', answer.text)
   t.is(answer.text, first.text)
@@ -38,6 +39,7 @@ function expectReplay(t: ExecutionContext, answer: Answer, first: Answer): void 
     t.is(answer.headers[name], first.headers[name])
 }
 
+/** Sends a POST once and repeats it through every client. Returns the first response. */
 async function expectOnce(t: ExecutionContext, path: string, body: unknown): Promise<Answer> {
   const key = newKey()
   const first = await api.post(path, body, withKey(key))
@@ -46,47 +48,52 @@ async function expectOnce(t: ExecutionContext, path: string, body: unknown): Pro
   return first
 }
 
-test.serial('a repeated POST is answered as at first, whatever has become of it since', async t => {
-  const [one, two, three] = [person(), person(), person()]
-  const created = await expectOnce(t, '/v1/users', one)
-  expectOk(t, created)
-  t.is(await count(one), 1)
-  const path = String(created.headers.location)
-  t.is(created.headers.etag, (await api.get(path)).headers.etag)
+test.serial(
+  'idempotency: a repeated POST returns the first response even if the resource has changed since',
+  async t => {
+    const [one, two, three] = [person(), person(), person()]
+    const created = await expectOnce(t, '/v1/users', one)
+    expectOk(t, created)
+    t.is(await count(one), 1)
+    const path = String(created.headers.location)
+    t.is(created.headers.etag, (await api.get(path)).headers.etag)
 
-  const batch = await expectOnce(t, '/v1/users', { users: [two, {}, one, three] })
-  t.like(batch.body.meta, { status: 200, created: 2, failed: 2 })
-  const group = await expectOnce(t, '/v1/groups', { name: newKey() })
-  const member = await expectOnce(t, `${path}/groups`, { id: group.body.id })
-  t.is(member.body.id, group.body.id)
-  const members = await expectOnce(t, `${path}/groups`, { groups: [{ id: group.body.id }, { id: 9999999 }] })
-  t.like(members.body.meta, { created: 0, failed: 1 })
+    const batch = await expectOnce(t, '/v1/users', { users: [two, {}, one, three] })
+    t.like(batch.body.meta, { status: 200, created: 2, failed: 2 })
+    const group = await expectOnce(t, '/v1/groups', { name: newKey() })
+    const member = await expectOnce(t, `${path}/groups`, { id: group.body.id })
+    t.is(member.body.id, group.body.id)
+    const members = await expectOnce(t, `${path}/groups`, {
+      groups: [{ id: group.body.id }, { id: 9999999 }],
+    })
+    t.like(members.body.meta, { created: 0, failed: 1 })
 
-  const key = newKey()
-  const four = person()
-  const first = await api.post('/v1/users', four, withKey(key))
-  expectOk(t, await api.delete(String(first.headers.location)))
-  expectReplay(t, await api.post('/v1/users', four, withKey(key)), first)
-  t.is(await count(four), 0)
-})
+    const key = newKey()
+    const four = person()
+    const first = await api.post('/v1/users', four, withKey(key))
+    expectOk(t, await api.delete(String(first.headers.location)))
+    expectReplay(t, await api.post('/v1/users', four, withKey(key)), first)
+    t.is(await count(four), 0)
+  },
+)
 
-test.serial('what the database refuses is kept as well', async t => {
+test.serial('idempotency: conflicts and missing resources are replayed', async t => {
   const pair = person()
   const id = await api.create('/v1/users', pair)
   const key = newKey()
-  const refused = await api.post('/v1/users', pair, withKey(key))
-  expectError(t, refused, 409, 'user_exists')
-  t.is(refused.headers['cache-control'], 'no-store')
+  const conflict = await api.post('/v1/users', pair, withKey(key))
+  expectError(t, conflict, 409, 'user_exists')
+  t.is(conflict.headers['cache-control'], 'no-store')
   expectOk(t, await api.delete(`/v1/users/${id}`))
   const again = await api.post('/v1/users', pair, { ...withKey(key), 'request-id': 'again' })
-  expectReplay(t, again, refused)
+  expectReplay(t, again, conflict)
   t.is(again.headers['request-id'], 'again')
-  t.is(again.body.meta.request_id, String(refused.headers['request-id']))
+  t.is(again.body.meta.request_id, String(conflict.headers['request-id']))
   t.is(await count(pair), 0)
   expectError(t, await expectOnce(t, `/v1/users/${id}/groups`, { id: 1 }), 404, 'user_not_found')
 })
 
-test.serial('what is wrong with a request itself is not kept', async t => {
+test.serial('idempotency: invalid requests and failed preconditions are not saved', async t => {
   const key = newKey()
   for (const body of [{}, { users: [] }, 'no JSON'])
     t.is((await api.post('/v1/users', body, withKey(key))).status, 400)
@@ -97,7 +104,7 @@ test.serial('what is wrong with a request itself is not kept', async t => {
   t.is(created.headers['idempotent-replayed'], undefined)
 })
 
-test.serial('a key stands for one request only', async t => {
+test.serial('idempotency: a key that is reused for another request is 422', async t => {
   const key = newKey()
   const [pair, other] = [person(), person()]
   const first = await api.post('/v1/users', pair, withKey(key))
@@ -116,35 +123,41 @@ test.serial('a key stands for one request only', async t => {
     expectError(t, await api.post('/v1/users', pair, withKey(different)), 409, 'user_exists')
 })
 
-test.serial('a key is 1 to 255 visible ASCII characters; other methods have none', async t => {
-  const pair = person()
-  for (const bad of ['', 'a b', 'a\tb', 'x'.repeat(256), 'schlüssel', 'two, keys'])
-    expectError(t, await api.post('/v1/users', pair, withKey(bad)), 400, 'malformed_request')
-  const twice = { 'idempotency-key': ['a', 'a'] }
-  expectError(t, await api.post('/v1/users', pair, twice), 400, 'malformed_request')
-  t.is(await count(pair), 0)
-  for (const good of ['x', '!~', 'x'.repeat(255), crypto.randomUUID()])
-    await expectOk(t, await api.post('/v1/users', person(), withKey(good)))
-  const id = await api.create('/v1/users', pair)
-  for (const round of ['once', 'twice'])
-    expectOk(t, await api.patch(`/v1/users/${id}`, { first_name: round }, withKey('x')))
-})
-
-test.serial('an answer too long to be kept is refused, and nothing is stored', async t => {
-  const pair = person()
-  // Each of the unknown fields makes a message much longer than itself.
-  const unknown = Object.fromEntries(
-    Array.from({ length: 10 }, (_, index) => [`${index}`.padStart(90, 'f'), 0]),
-  )
-  const faulty = Array.from({ length: 999 }, () => ({ ...unknown, ...person() }))
-  const key = withKey(newKey())
-  expectError(t, await api.post('/v1/users', { users: [pair, ...faulty] }, key), 400, 'limit_exceeded')
-  t.is(await count(pair), 0)
-  expectOk(t, await api.post('/v1/users', pair, key))
-})
+test.serial(
+  'idempotency: a key has 1 to 255 visible ASCII characters, and methods other than POST ignore it',
+  async t => {
+    const pair = person()
+    for (const bad of ['', 'a b', 'a\tb', 'x'.repeat(256), 'schlüssel', 'two, keys'])
+      expectError(t, await api.post('/v1/users', pair, withKey(bad)), 400, 'malformed_request')
+    const twice = { 'idempotency-key': ['a', 'a'] }
+    expectError(t, await api.post('/v1/users', pair, twice), 400, 'malformed_request')
+    t.is(await count(pair), 0)
+    for (const good of ['x', '!~', 'x'.repeat(255), crypto.randomUUID()])
+      await expectOk(t, await api.post('/v1/users', person(), withKey(good)))
+    const id = await api.create('/v1/users', pair)
+    for (const round of ['once', 'twice'])
+      expectOk(t, await api.patch(`/v1/users/${id}`, { first_name: round }, withKey('x')))
+  },
+)
 
 test.serial(
-  'of 40 requests with one key at once one is done; the others are told so, or to wait',
+  'idempotency: a request whose response is too long to save is rejected and stores nothing',
+  async t => {
+    const pair = person()
+    // Each unknown field adds a message that is much longer than the field.
+    const unknown = Object.fromEntries(
+      Array.from({ length: 10 }, (_, index) => [`${index}`.padStart(90, 'f'), 0]),
+    )
+    const faulty = Array.from({ length: 999 }, () => ({ ...unknown, ...person() }))
+    const key = withKey(newKey())
+    expectError(t, await api.post('/v1/users', { users: [pair, ...faulty] }, key), 400, 'limit_exceeded')
+    t.is(await count(pair), 0)
+    expectOk(t, await api.post('/v1/users', pair, key))
+  },
+)
+
+test.serial(
+  'idempotency: of 40 concurrent requests with one key one is processed, the others are replays or 409',
   async t => {
     for (const many of [false, true]) {
       const pair = person()
@@ -159,7 +172,7 @@ test.serial(
         ({ status, headers }) => status === 200 && headers['idempotent-replayed'] === undefined,
       )
       t.deepEqual(more, [])
-      if (first === undefined) return t.fail('nobody came first')
+      if (first === undefined) return t.fail('no request was processed')
       for (const answer of answers)
         if (answer.status === 409) {
           expectError(t, answer, 409, 'request_in_progress')
@@ -171,7 +184,7 @@ test.serial(
   },
 )
 
-/** Another transaction that has not yet decided whether it creates the pair: whoever creates it has to wait. */
+/** Inserts the user in an open transaction, so that creating the same user waits for its lock. */
 async function reserve(pair: ReturnType<typeof person>): Promise<void> {
   await database.beginTransaction()
   await database.query('INSERT INTO users SET ?, version = 1', pair)
@@ -179,18 +192,18 @@ async function reserve(pair: ReturnType<typeof person>): Promise<void> {
 
 const lockSql = 'SELECT body FROM idempotency_keys WHERE idempotency_key = ? FOR UPDATE NOWAIT'
 
-/** Resolves when a transaction has taken the key. */
-async function taken(key: string): Promise<void> {
-  const free = await observer.query(lockSql, [key]).catch(() => undefined)
-  if (free !== undefined) await taken(key)
+/** Resolves when a transaction has locked the key. */
+async function untilLocked(key: string): Promise<void> {
+  const unlocked = await observer.query(lockSql, [key]).catch(() => undefined)
+  if (unlocked !== undefined) await untilLocked(key)
 }
 
-test.serial('a request that is in progress is answered 409 at once, not when the other one ends', async t => {
+test.serial('idempotency: a repeat of a request in progress is 409 immediately', async t => {
   const pair = person()
   const key = newKey()
   await reserve(pair)
   const first = api.post('/v1/users', pair, withKey(key))
-  await taken(key)
+  await untilLocked(key)
   for (const client of clients)
     expectError(t, await client.post('/v1/users', pair, withKey(key)), 409, 'request_in_progress')
   await database.rollback()
@@ -198,7 +211,7 @@ test.serial('a request that is in progress is answered 409 at once, not when the
   t.is(await count(pair), 1)
 })
 
-test.serial('who reads a kept answer waits for nobody, and hinders nobody', async t => {
+test.serial('idempotency: replays do not wait for a lock on the key', async t => {
   const pair = person()
   const key = newKey()
   const first = await api.post('/v1/users', pair, withKey(key))
@@ -208,13 +221,13 @@ test.serial('who reads a kept answer waits for nobody, and hinders nobody', asyn
   await database.rollback()
 })
 
-test.serial('workers killed in the middle leave nothing, and a later request does it', async t => {
+test.serial('idempotency: killed workers leave nothing stored, and a later request is processed', async t => {
   const pair = person()
   const body = { users: [person(), pair, person()] }
   const key = newKey()
   await reserve(pair)
   const lost = api.post('/v1/users', body, withKey(key)).catch((error: Error) => error)
-  await taken(key)
+  await untilLocked(key)
   const killed = await service.workers()
   for (const pid of killed) process.kill(pid, 'SIGKILL')
   t.true((await lost) instanceof Error)
@@ -225,7 +238,7 @@ test.serial('workers killed in the middle leave nothing, and a later request doe
   await database.rollback()
   const send = () => api.post('/v1/users', body, withKey(key))
   let answer = await send()
-  // Until the database has seen that the connection is gone.
+  // The key stays locked until the database notices that the worker's connection is closed.
   while (answer.body.meta.code === 'request_in_progress') answer = await send()
   t.is(answer.headers['idempotent-replayed'], undefined)
   t.like(answer.body.meta, { created: 3, failed: 0 })
@@ -233,10 +246,11 @@ test.serial('workers killed in the middle leave nothing, and a later request doe
   for (const one of body.users) t.is(await count(one), 1)
 })
 
+/** Makes all saved keys `seconds` older. */
 const age = (seconds: number) =>
   database.query('UPDATE idempotency_keys SET created_at = created_at - INTERVAL ? SECOND', [seconds])
 
-test.serial('a key whose time is over is free again', async t => {
+test.serial('idempotency: an expired key can be used for another request', async t => {
   const key = withKey(newKey())
   const [pair, other] = [person(), person()]
   const first = await api.post('/v1/users', pair, key)
@@ -248,12 +262,12 @@ test.serial('a key whose time is over is free again', async t => {
   expectReplay(t, await api.post('/v1/users', other, key), second)
 })
 
-const keptKeys = async (): Promise<number> => {
-  const [rows] = await database.query<mysql.RowDataPacket[]>('SELECT COUNT(*) AS kept FROM idempotency_keys')
-  return Number(rows[0]?.kept)
+const countKeys = async (): Promise<number> => {
+  const [rows] = await database.query<mysql.RowDataPacket[]>('SELECT COUNT(*) AS total FROM idempotency_keys')
+  return Number(rows[0]?.total)
 }
 
-test.serial('every node knows the answers of the others, and old ones are removed', async t => {
+test.serial('idempotency: nodes share saved responses and remove expired ones', async t => {
   await age(keepSeconds + 100)
   const rows = Array.from({ length: 1000 }, (_, index) => [`old-${index}`, '', '2001-01-01', 200, '{}'])
   const columns = 'idempotency_key, fingerprint, created_at, status, body'
@@ -263,13 +277,13 @@ test.serial('every node knows the answers of the others, and old ones are remove
   const config = { idempotency: { keepSeconds, removeEveryMs: 50 } }
   const node = await startService({ database: service.database, workers: 2, config })
   const client = createClient(node.url)
-  // Both of its workers remove them, in portions.
-  while ((await keptKeys()) > 1);
+  // Both workers of the node remove the keys in batches.
+  while ((await countKeys()) > 1);
   expectReplay(t, await client.post('/v1/users', pair, key), first)
   expectError(t, await client.post('/v1/users', person(), key), 422, 'idempotency_key_reused')
   const other = await client.post('/v1/users', person(), withKey(newKey()))
   client.close()
   t.is(await node.stop(), 0)
-  t.is(await keptKeys(), 2)
+  t.is(await countKeys(), 2)
   expectOk(t, other)
 })

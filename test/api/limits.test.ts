@@ -1,4 +1,5 @@
-// Every limit is in the config, is inclusive, and says so when it is passed.
+// Every limit can be configured and is inclusive. A request that exceeds a limit is rejected with the
+// documented error.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
@@ -19,16 +20,16 @@ const limits = {
 const { service, api, close } = await openApi({ config: { limits } })
 test.after.always(close)
 
-let made = 0
-const person = () => ({ first_name: 'Ada', last_name: `Nobody ${++made}` })
+let sequence = 0
+const person = () => ({ first_name: 'Ada', last_name: `Lovelace ${++sequence}` })
 
-test.serial('bodyBytes', async t => {
+test.serial('limits: bodyBytes: a longer body is 413', async t => {
   const bodyOf = (bytes: number) => JSON.stringify(person()).padEnd(bytes, ' ')
   expectOk(t, await api.post('/v1/users', bodyOf(300)))
   expectError(t, await api.post('/v1/users', bodyOf(301)), 413, 'content_too_large')
 })
 
-test.serial('batchEntries', async t => {
+test.serial('limits: batchEntries: a batch with more entries is limit_exceeded', async t => {
   expectOk(t, await api.post('/v1/users', { users: [person(), person()] }))
   expectError(
     t,
@@ -39,7 +40,7 @@ test.serial('batchEntries', async t => {
   expectError(t, await api.post('/v1/groups', { groups: [1, 2, 3] }), 400, 'limit_exceeded')
 })
 
-test.serial('receivingBytes', async t => {
+test.serial('limits: receivingBytes: a request whose body data exceeds the limit is 503', async t => {
   const head = 'POST /v1/users HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
   const open = async () => {
     const client = await connect(service.port('http'))
@@ -47,31 +48,31 @@ test.serial('receivingBytes', async t => {
     await client.until(/^HTTP\/1.1 100 /)
     return client
   }
-  const [slow, greedy] = [await open(), await open()]
+  const [first, second] = [await open(), await open()]
   const text = JSON.stringify(person()).padEnd(300, ' ')
-  slow.write(text.slice(0, 200))
-  // What is announced keeps nobody out.
+  first.write(text.slice(0, 200))
+  // Only received bytes count, not the announced Content-Length.
   expectOk(t, await api.post('/v1/users', person()))
-  greedy.write(text.slice(0, 150))
-  await greedy.closed
-  t.regex(greedy.text(), /HTTP\/1.1 503 .*Retry-After: \d+\r\n.*Connection: close\r\n.*"unavailable"/s)
-  slow.write(text.slice(200))
-  await slow.until(/HTTP\/1.1 200 /)
-  slow.socket.destroy()
+  second.write(text.slice(0, 150))
+  await second.closed
+  t.regex(second.text(), /HTTP\/1.1 503 .*Retry-After: \d+\r\n.*Connection: close\r\n.*"unavailable"/s)
+  first.write(text.slice(200))
+  await first.until(/HTTP\/1.1 200 /)
+  first.socket.destroy()
   expectOk(t, await api.post('/v1/users', person()))
 })
 
-test.serial('recordsPerPage', async t => {
+test.serial('limits: recordsPerPage: a larger page is limit_exceeded', async t => {
   expectOk(t, await api.get('/v1/users?records_per_page=5'))
   expectError(t, await api.get('/v1/users?records_per_page=6'), 400, 'limit_exceeded')
 })
 
-test.serial('filters', async t => {
+test.serial('limits: filters: a query with more filters is limit_exceeded', async t => {
   expectOk(t, await api.get('/v1/users?first_name=a&sort=id&start_index=0&include=groups'))
   expectError(t, await api.get('/v1/users?first_name=a&groups[*].id=1'), 400, 'limit_exceeded')
 })
 
-test.serial('membershipsPerUser', async t => {
+test.serial('limits: membershipsPerUser: a further membership is limit_exceeded', async t => {
   const user = await api.create('/v1/users', person())
   const groups = [
     await api.create('/v1/groups', { name: 'one' }),
@@ -82,18 +83,18 @@ test.serial('membershipsPerUser', async t => {
   t.is((await api.get(`/v1/users/${user}/groups`)).body.meta.records_per_page, 1)
 })
 
-test.serial('urlBytes', async t => {
+test.serial('limits: urlBytes: a longer URL is 414', async t => {
   const target = '/v1/users?first_name='
   expectOk(t, await api.get(target.padEnd(100, 'a')))
   expectError(t, await api.get(target.padEnd(101, 'a')), 414, 'uri_too_long')
 })
 
-test.serial('headerBytes', async t => {
+test.serial('limits: headerBytes: larger headers are 431', async t => {
   expectOk(t, await api.get('/v1/users', { 'x-pad': 'a'.repeat(800) }))
   expectError(t, await api.get('/v1/users', { 'x-pad': 'a'.repeat(1024) }), 431, 'headers_too_large')
 })
 
-test.serial('headers', async t => {
+test.serial('limits: headers: more headers are 431', async t => {
   const head = 'GET /v1/users HTTP/1.1\r\nHost: a\r\nConnection: close\r\n'
   const withHeaders = async (count: number) =>
     (await sendRaw(service.url, `${head}${'x:\r\n'.repeat(count - 2)}\r\n`)).answer

@@ -1,8 +1,9 @@
-// Requests that no client would send: each has its clear answer, nothing is stored and no worker dies.
+// Malformed and incomplete HTTP requests: each gets a documented error, nothing is stored and no worker
+// exits.
 import net from 'node:net'
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
-import { expectError, expectUnharmed } from '../support/expect.ts'
+import { expectError, expectNoSideEffects } from '../support/expect.ts'
 import { sendRaw } from '../support/http.ts'
 
 const { service, api, close } = await openApi({ config: { timeouts: { headersMs: 1000, requestMs: 1500 } } })
@@ -12,15 +13,15 @@ const countUsers = () => api.count('/v1/users')
 const json = 'Host: x\r\nConnection: close\r\nContent-Type: application/json\r\n'
 const body = '{"first_name":"a","last_name":"b"}'
 
-const refused: [title: string, request: string | Buffer][] = [
-  ['garbage', 'GARBAGE\r\n\r\n'],
-  ['binary', Buffer.from('00010203ff0d0a0d0a', 'hex')],
-  ['a TLS greeting', Buffer.from('16030100a5010000a10303', 'hex')],
+const malformed: [title: string, request: string | Buffer][] = [
+  ['arbitrary text', 'GARBAGE\r\n\r\n'],
+  ['binary data', Buffer.from('00010203ff0d0a0d0a', 'hex')],
+  ['a TLS ClientHello', Buffer.from('16030100a5010000a10303', 'hex')],
   ['an unknown method', 'FOO /v1/users HTTP/1.1\r\nHost: x\r\n\r\n'],
-  ['an unknown version', 'GET /v1/users HTTP/9.9\r\nHost: x\r\n\r\n'],
+  ['HTTP/9.9', 'GET /v1/users HTTP/9.9\r\nHost: x\r\n\r\n'],
   ['no Host', 'GET /v1/users HTTP/1.1\r\nConnection: close\r\n\r\n'],
-  ['another version', 'GET /v1/users HTTP/2.0\r\nHost: x\r\nConnection: close\r\n\r\n'],
-  ['a version before versions', 'GET /v1/users\r\n\r\n'],
+  ['HTTP/2.0', 'GET /v1/users HTTP/2.0\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ['HTTP/0.9', 'GET /v1/users\r\n\r\n'],
   ...[
     'a b/c@',
     'a b',
@@ -42,36 +43,45 @@ const refused: [title: string, request: string | Buffer][] = [
   ]),
   ['a space in a header name', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nBad Name: x\r\n\r\n'],
   ['NUL in a header', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Bad: a\u0000b\r\n\r\n'],
-  ['a header without colon', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nnothing\r\n\r\n'],
+  ['a header without a colon', 'GET /v1/users HTTP/1.1\r\nHost: x\r\nnothing\r\n\r\n'],
   ['Content-Length: abc', `POST /v1/users HTTP/1.1\r\n${json}Content-Length: abc\r\n\r\n${body}`],
   ['Content-Length: -1', `POST /v1/users HTTP/1.1\r\n${json}Content-Length: -1\r\n\r\n${body}`],
-  ['two lengths', `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 3\r\nContent-Length: 34\r\n\r\n${body}`],
   [
-    'length and chunks',
+    'two different Content-Length headers',
+    `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 3\r\nContent-Length: 34\r\n\r\n${body}`,
+  ],
+  [
+    'Content-Length and Transfer-Encoding',
     `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 34\r\nTransfer-Encoding: chunked\r\n\r\n22\r\n${body}\r\n0\r\n\r\n`,
   ],
   [
-    'a bad chunk',
+    'an invalid chunk size',
     `POST /v1/users HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\nzz\r\n${body}\r\n0\r\n\r\n`,
   ],
   [
-    'a chunk that is too long',
+    'a chunk longer than its size',
     `POST /v1/users HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\n3\r\n${body}\r\n0\r\n\r\n`,
   ],
-  ['a stray byte in the path', 'GET /v1/users/%FF HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
-  ['an overlong form in the path', 'GET /v1/users/%C0%AF HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
-  ['a surrogate in the path', 'GET /v1/%ED%A0%80 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ['a stray UTF-8 byte in the path', 'GET /v1/users/%FF HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  [
+    'an overlong UTF-8 form in the path',
+    'GET /v1/users/%C0%AF HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+  ],
+  [
+    'a UTF-8 encoded surrogate in the path',
+    'GET /v1/%ED%A0%80 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+  ],
 ]
-for (const [title, request] of refused)
-  test.serial(`what is no HTTP is malformed_request: ${title}`, async t => {
-    await expectUnharmed(t, service, countUsers, async () => {
+for (const [title, request] of malformed)
+  test.serial(`malformed: ${title} is malformed_request`, async t => {
+    await expectNoSideEffects(t, service, countUsers, async () => {
       const { answer, text } = await sendRaw(service.url, request)
       expectError(t, answer, 400, 'malformed_request')
       t.is(text.match(/HTTP\/1\.1 /g)?.length, 1, text)
     })
   })
 
-test.serial('every spelling of a Host is one, an empty one too', async t => {
+test.serial('malformed: every valid form of Host is accepted, including an empty one', async t => {
   for (const host of [
     '',
     'x',
@@ -88,9 +98,9 @@ test.serial('every spelling of a Host is one, an empty one too', async t => {
   }
 })
 
-test.serial('half a request and a closed half: a clear word, if it is still heard', async t => {
+test.serial('malformed: an incomplete request followed by a half-close is malformed_request', async t => {
   const whole = `POST /v1/users HTTP/1.1\r\n${json}Content-Length: ${body.length}\r\n\r\n${body}`
-  await expectUnharmed(t, service, countUsers, async () => {
+  await expectNoSideEffects(t, service, countUsers, async () => {
     for (const length of [
       3,
       10,
@@ -106,23 +116,23 @@ test.serial('half a request and a closed half: a clear word, if it is still hear
   })
 })
 
-test.serial('half a request and silence is request_timeout', async t => {
+test.serial('malformed: an incomplete request without further data is request_timeout', async t => {
   const head = `POST /v1/users HTTP/1.1\r\n${json}`
-  const halves = [
+  const incomplete = [
     'GET /v1/us',
     'GET /v1/users HTTP/1.1\r\nHost: x\r\n',
     `${head}Content-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
     `${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"fir\r\n`,
   ]
-  await expectUnharmed(t, service, countUsers, async () => {
-    const answers = await Promise.all(halves.map(half => sendRaw(service.url, half)))
+  await expectNoSideEffects(t, service, countUsers, async () => {
+    const answers = await Promise.all(incomplete.map(part => sendRaw(service.url, part)))
     for (const { answer } of answers) expectError(t, answer, 408, 'request_timeout')
   })
 })
 
-test.serial('clients that vanish in the middle harm nobody', async t => {
+test.serial('malformed: connections that are reset during a request have no side effects', async t => {
   const whole = `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 100\r\n\r\n${body}`
-  await expectUnharmed(t, service, countUsers, async () => {
+  await expectNoSideEffects(t, service, countUsers, async () => {
     for (const part of ['', whole.slice(0, 5), whole.slice(0, 60), whole])
       for (const port of [service.port('http'), service.port('https')])
         await new Promise<void>(resolve => {
@@ -134,9 +144,9 @@ test.serial('clients that vanish in the middle harm nobody', async t => {
   })
 })
 
-test.serial('plain HTTP and garbage on the TLS port are hung up on', async t => {
+test.serial('malformed: data other than TLS on the https port closes the connection or is 400', async t => {
   const port = `http://127.0.0.1:${service.port('https')}`
-  await expectUnharmed(t, service, countUsers, async () => {
+  await expectNoSideEffects(t, service, countUsers, async () => {
     for (const request of ['GET /v1/users HTTP/1.1\r\nHost: x\r\n\r\n', Buffer.alloc(3000, 255)]) {
       const { answer } = await sendRaw(port, request, 'end').catch(() => ({ answer: undefined }))
       t.true(answer === undefined || answer.status === 400)
@@ -144,7 +154,7 @@ test.serial('plain HTTP and garbage on the TLS port are hung up on', async t => 
   })
 })
 
-test.serial('bytes that are not UTF-8 in a query are invalid_parameter', async t => {
+test.serial('malformed: invalid UTF-8 in a query is invalid_parameter', async t => {
   for (const bytes of ['%FF', '%C0%AF', '%ED%A0%80', '%F0%9F%98', 'a%E9', '%F5%80%80%80'])
     for (const query of [
       `first_name=${bytes}`,
@@ -161,7 +171,7 @@ test.serial('bytes that are not UTF-8 in a query are invalid_parameter', async t
   expectError(t, (await sendRaw(service.url, raw)).answer, 400, 'invalid_parameter', 'malformed_request')
 })
 
-test.serial('odd but readable requests are never a server error', async t => {
+test.serial('malformed: unusual but parseable requests never cause a server error', async t => {
   const targets = [
     '/v1/users?%zz',
     '/v1/users?a=%',
@@ -180,7 +190,7 @@ test.serial('odd but readable requests are never a server error', async t => {
     '/v1%2Fusers',
     '*',
   ]
-  await expectUnharmed(t, service, countUsers, async () => {
+  await expectNoSideEffects(t, service, countUsers, async () => {
     for (const target of [...targets, ...odd, 'http://x/v1/users'])
       for (const method of ['GET', 'OPTIONS']) {
         const request = `${method} ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`

@@ -1,4 +1,4 @@
-// Memberships: adding a user to groups, one or many at once, listing and removing.
+// Memberships: adding a user to one or more groups, listing and removing.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
@@ -7,11 +7,11 @@ const membershipsPerUser = 5
 const { api, close } = await openApi({ config: { limits: { membershipsPerUser, batchEntries: 10 } } })
 test.after.always(close)
 
-let made = 0
-const createUser = () => api.create('/v1/users', { first_name: 'Ada', last_name: `Nobody ${++made}` })
-const createGroup = () => api.create('/v1/groups', { name: `Group ${++made}` })
+let sequence = 0
+const createUser = () => api.create('/v1/users', { first_name: 'Ada', last_name: `Lovelace ${++sequence}` })
+const createGroup = () => api.create('/v1/groups', { name: `Group ${++sequence}` })
 const createGroups = async (count: number) => {
-  const names = Array.from({ length: count }, () => ({ name: `Group ${++made}` }))
+  const names = Array.from({ length: count }, () => ({ name: `Group ${++sequence}` }))
   const { groups = [] } = (await api.post('/v1/groups', { groups: names })).body
   return groups.map(({ id, name }) => ({ id: Number(id), name }))
 }
@@ -21,7 +21,7 @@ const groupsOf = async (user: number) => {
 }
 const unknown = Number.MAX_SAFE_INTEGER
 
-test('POST {id} gives the group, and again is success', async t => {
+test('memberships: POST returns the group and succeeds again if the user is already a member', async t => {
   const [user, group] = [await createUser(), await createGroup()]
   const { name } = (await api.get(`/v1/groups/${group}`)).body
   for (let round = 0; round < 2; round++) {
@@ -33,7 +33,7 @@ test('POST {id} gives the group, and again is success', async t => {
   t.deepEqual(await groupsOf(user), [group])
 })
 
-test('a group as it was read can be sent: name and meta are ignored', async t => {
+test('memberships: name and meta are ignored, so a group can be sent as it was read', async t => {
   const [user, group] = [await createUser(), await createGroup()]
   const { body } = await api.get(`/v1/groups/${group}`)
   expectOk(t, await api.post(`/v1/users/${user}/groups`, body))
@@ -46,7 +46,7 @@ test('a group as it was read can be sent: name and meta are ignored', async t =>
   t.is(batch.body.groups?.[0]?.name, body.name)
 })
 
-test('a batch answers each entry in order; created counts the new memberships', async t => {
+test('memberships: a batch returns one entry for each input, and created counts the new memberships', async t => {
   const [user, [a, b, c]] = [await createUser(), await createGroups(3)]
   await api.post(`/v1/users/${user}/groups`, { id: b?.id })
   const entries = [
@@ -83,7 +83,7 @@ test('a batch answers each entry in order; created counts the new memberships', 
   t.deepEqual(await groupsOf(user), [a?.id, b?.id, c?.id])
 })
 
-test('a batch is refused as a whole where it is no batch', async t => {
+test('memberships: a malformed batch is rejected as a whole', async t => {
   const [user, group] = [await createUser(), await createGroup()]
   const entry = { id: group }
   const rows: [body: object, ...codes: string[]][] = [
@@ -101,7 +101,7 @@ test('a batch is refused as a whole where it is no batch', async t => {
   expectOk(t, await api.post(`/v1/users/${user}/groups`, { groups: Array(10).fill(entry) }))
 })
 
-test('faulty bodies of one membership', async t => {
+test('memberships: invalid bodies are rejected and store nothing', async t => {
   const [user, group] = [await createUser(), await createGroup()]
   const rows: [body: object, faults: Record<string, string>][] = [
     [{}, { id: 'missing_field' }],
@@ -123,7 +123,7 @@ test('faulty bodies of one membership', async t => {
   t.deepEqual(await groupsOf(user), [])
 })
 
-test('unknown users and groups are told apart', async t => {
+test('memberships: errors distinguish unknown users from unknown groups', async t => {
   const [user, group] = [await createUser(), await createGroup()]
   expectError(t, await api.post(`/v1/users/${user}/groups`, { id: unknown }), 404, 'group_not_found')
   expectError(t, await api.post(`/v1/users/${unknown}/groups`, { id: group }), 404, 'user_not_found')
@@ -140,7 +140,7 @@ test('unknown users and groups are told apart', async t => {
   expectError(t, await api.delete(`/v1/users/${user}/groups/${unknown}`), 404, 'membership_not_found')
 })
 
-test('DELETE ends the membership, once; the group and the other members stay', async t => {
+test('memberships: DELETE removes one membership and keeps the group and its other members', async t => {
   const [user, friend, [a, b]] = [await createUser(), await createUser(), await createGroups(2)]
   for (const id of [user, friend]) await api.post(`/v1/users/${id}/groups`, { groups: [a, b] })
   const answer = await api.delete(`/v1/users/${user}/groups/${a?.id}`)
@@ -153,7 +153,7 @@ test('DELETE ends the membership, once; the group and the other members stay', a
   expectError(t, await api.delete(`/v1/users/${user}/groups/${a?.id}`), 404, 'membership_not_found')
 })
 
-test('the memberships of a user go with the user', async t => {
+test('memberships: deleting a user removes its memberships', async t => {
   const [user, group] = [await createUser(), await createGroup()]
   await api.post(`/v1/users/${user}/groups`, { id: group })
   expectOk(t, await api.delete(`/v1/users/${user}`))
@@ -161,7 +161,7 @@ test('the memberships of a user go with the user', async t => {
   expectOk(t, await api.get(`/v1/groups/${group}`))
 })
 
-test('GET lists all groups by id, or one page of them', async t => {
+test('memberships: GET lists all groups sorted by id, or one page of them', async t => {
   const [user, groups] = [await createUser(), await createGroups(4)]
   await api.post(`/v1/users/${user}/groups`, { groups: groups.toReversed() })
   const path = `/v1/users/${user}/groups`
@@ -194,7 +194,7 @@ test('GET lists all groups by id, or one page of them', async t => {
     expectError(t, await api.get(`${path}?${query}`), 400, 'unknown_parameter')
 })
 
-test('a user has at most so many memberships, and the limit is inclusive', async t => {
+test('memberships: the limit of memberships per user is inclusive', async t => {
   const [user, groups] = [await createUser(), await createGroups(membershipsPerUser + 2)]
   const [first, ...rest] = groups
   await api.post(`/v1/users/${user}/groups`, { id: first?.id })
@@ -211,7 +211,7 @@ test('a user has at most so many memberships, and the limit is inclusive', async
   t.is((await groupsOf(user)).length, membershipsPerUser)
 })
 
-test('one membership cannot be read or written by itself', async t => {
+test('memberships: a single membership supports only DELETE', async t => {
   const [user, group] = [await createUser(), await createGroup()]
   const path = `/v1/users/${user}/groups/${group}`
   for (const answer of [await api.get(path), await api.put(path, {}), await api.patch(path, {})]) {

@@ -1,4 +1,5 @@
-// Parameters that are refused: unknown names, bad values, repetitions and limits, with a word on what is allowed.
+// Rejected query parameters: unknown names, invalid values, repetitions and exceeded limits. Messages name
+// what is allowed.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
@@ -7,7 +8,7 @@ const { api, close } = await openApi()
 const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
 test.after.always(close)
 
-const everyParameter = [
+const allParameters = [
   'first_name',
   'last_name',
   'groups',
@@ -16,9 +17,9 @@ const everyParameter = [
   'start_index',
   'records_per_page',
 ]
-const refused: [query: string, code: string, ...lists: string[]][] = [
-  ['nickname=x', 'unknown_parameter', ...everyParameter],
-  ['First_name=x', 'unknown_parameter', ...everyParameter],
+const rejected: [query: string, code: string, ...mentioned: string[]][] = [
+  ['nickname=x', 'unknown_parameter', ...allParameters],
+  ['First_name=x', 'unknown_parameter', ...allParameters],
   ['first_name[like]=x', 'unknown_parameter'],
   ['first_name[gt]=x', 'unknown_parameter'],
   ['first_name[]=x', 'unknown_parameter'],
@@ -72,14 +73,14 @@ const refused: [query: string, code: string, ...lists: string[]][] = [
   ['first_name[prefix]=', 'invalid_parameter'],
   ['first_name[in]=', 'invalid_parameter'],
 ]
-for (const [query, code, ...lists] of refused)
-  test(`GET /v1/users?${query} is refused`, async t => {
+for (const [query, code, ...mentioned] of rejected)
+  test(`parameters: GET /v1/users?${query} is ${code}`, async t => {
     const answer = await api.get(`/v1/users?${query}`)
     expectError(t, answer, 400, code)
-    for (const allowed of lists) t.true(answer.text.includes(allowed), `${allowed} in ${answer.text}`)
+    for (const text of mentioned) t.true(answer.text.includes(text), `${text} in ${answer.text}`)
   })
 
-test('several faults of parameters are reported at once', async t => {
+test('parameters: several faults are reported at once', async t => {
   const answer = await api.get('/v1/users?id=abc&nickname=x&records_per_page=1001')
   expectError(t, answer, 400, 'invalid_parameter', 'unknown_parameter', 'limit_exceeded')
   expectFaults(t, answer, {
@@ -89,9 +90,9 @@ test('several faults of parameters are reported at once', async t => {
   })
 })
 
-test('20 filters are allowed, 21 are not', async t => {
+test('parameters: 20 filters are accepted, 21 are limit_exceeded', async t => {
   const filters = (count: number) =>
-    Array.from({ length: count }, (_, index) => `last_name=!nobody${index}`).join('&')
+    Array.from({ length: count }, (_, index) => `last_name=!unused${index}`).join('&')
   const paging = '&sort=id&start_index=0&records_per_page=100&include=groups'
   const answer = await api.get(`/v1/users?${filters(20)}${paging}`)
   expectOk(t, answer)
@@ -101,7 +102,7 @@ test('20 filters are allowed, 21 are not', async t => {
   expectFaults(t, over, { 'groups[*].name': 'limit_exceeded' })
 })
 
-test('a single resource knows no parameters of collections', async t => {
+test('parameters: a single resource rejects the parameters of collections', async t => {
   for (const query of [
     'sort=id',
     'start_index=0',
@@ -115,7 +116,7 @@ test('a single resource knows no parameters of collections', async t => {
   expectError(t, await api.get(`/v1/users/${user}?include=groups&include=groups`), 400, 'invalid_parameter')
 })
 
-test('OPTIONS allows what any method of the path knows, by its name, and nothing else', async t => {
+test('parameters: OPTIONS accepts exactly the parameter names of the methods of the path', async t => {
   const options = (path: string) => api.send('OPTIONS', path)
   for (const path of [
     '/v1/users?groups%5B*%5D.name[prefix]=x&sort=y&include=groups&start_index=z&first_name=a&first_name=b',
@@ -138,7 +139,7 @@ test('OPTIONS allows what any method of the path knows, by its name, and nothing
   t.regex(answer.text, /allowed are include\b/)
 })
 
-test('an unknown parameter is refused on every method, before the body and before existence', async t => {
+test('parameters: every method rejects unknown parameters before it checks the body and the resource', async t => {
   const group = await api.create('/v1/groups', { name: 'Math' })
   const unknown = Number.MAX_SAFE_INTEGER
   const answers = [

@@ -1,13 +1,19 @@
-// Generated queries against the real database and a model of it: filters, the law of =!, sorting, paging, encodings.
+// Generated queries, compared with a model: filters, negation, sorting, paging and encodings.
 import assert from 'node:assert/strict'
 import test from 'ava'
 import fc from 'fast-check'
 import { openApi } from '../support/api-suite.ts'
 import { names } from '../support/names.ts'
-import { equalitiesOver, expectedIds, type Person, parametersOf, queriesOver } from '../support/queries.ts'
+import {
+  arbitraryEquality,
+  arbitraryQuery,
+  expectedIds,
+  type Person,
+  parametersOf,
+} from '../support/queries.ts'
 
 const { service, api, close } = await openApi()
-/** About sixty people with some names missing, each in some of the groups, the same ones in every run. */
+/** Creates about 60 users, some without a name, and their memberships. The data are the same in every run. */
 async function populate(): Promise<{ people: Person[]; groups: Person['groups'] }> {
   const shape = fc.record({ first: names, last: names, memberships: fc.nat(127), gaps: fc.nat(9) })
   const groupNames = ['Math', 'math', '!Math', '\\Math', 'Ma%', 'M\u{1f600}', 'M\uffff', 'Empty']
@@ -33,7 +39,7 @@ async function populate(): Promise<{ people: Person[]; groups: Person['groups'] 
 const { people, groups } = await populate()
 test.after.always(close)
 
-const queries = queriesOver(people, groups)
+const queries = arbitraryQuery(people, groups)
 
 const pathOf = (parameters: [string, string][]) => `/v1/users?${new URLSearchParams(parameters)}`
 async function pageAt(path: string) {
@@ -42,7 +48,7 @@ async function pageAt(path: string) {
   return { ids: (body.users ?? []).map(({ id }) => Number(id)), meta: body.meta }
 }
 
-test('any filters and sort give what the model gives', async t => {
+test('query: any filters and sort return the records of the model', async t => {
   const property = fc.asyncProperty(queries, async query => {
     const { ids } = await pageAt(pathOf(parametersOf(query)))
     assert.deepEqual(ids, expectedIds(people, query))
@@ -51,20 +57,20 @@ test('any filters and sort give what the model gives', async t => {
   t.pass()
 })
 
-test('=! is the exact complement of =', async t => {
-  const everybody = people.map(({ id }) => id)
+test('query: =! returns the exact complement of =', async t => {
+  const allIds = people.map(({ id }) => id)
   const property = fc.asyncProperty(
-    equalitiesOver(people, groups),
-    async ({ parameter, equal, unequal, holds }) => {
-      const those = await pageAt(pathOf([[parameter, equal]]))
+    arbitraryEquality(people, groups),
+    async ({ parameter, equal, unequal, matches }) => {
+      const equals = await pageAt(pathOf([[parameter, equal]]))
       const others = await pageAt(pathOf([[parameter, unequal]]))
       assert.deepEqual(
-        [...those.ids, ...others.ids].sort((a, b) => a - b),
-        everybody,
+        [...equals.ids, ...others.ids].sort((a, b) => a - b),
+        allIds,
       )
       assert.deepEqual(
-        those.ids,
-        people.filter(holds).map(({ id }) => id),
+        equals.ids,
+        people.filter(matches).map(({ id }) => id),
       )
     },
   )
@@ -72,7 +78,7 @@ test('=! is the exact complement of =', async t => {
   t.pass()
 })
 
-test('all pages joined are all records, once each, whatever the filter and sort', async t => {
+test('query: the pages of any query contain every matching record exactly once', async t => {
   const property = fc.asyncProperty(queries, fc.integer({ min: 1, max: 30 }), async (query, perPage) => {
     const wanted = expectedIds(people, query)
     const parameters: [string, string][] = [...parametersOf(query), ['records_per_page', String(perPage)]]
@@ -97,7 +103,7 @@ test('all pages joined are all records, once each, whatever the filter and sort'
   t.pass()
 })
 
-/** One of the ways to write `text` in a query: `choices` decides about each byte. */
+/** Encodes `text` for a query string. `choices` selects the form of each byte. */
 function encode(text: string, choices: number[]): string {
   let written = ''
   for (const [index, byte] of Buffer.from(text).entries()) {
@@ -111,7 +117,7 @@ function encode(text: string, choices: number[]): string {
   return written
 }
 
-test('any encoding of the same query is the same query', async t => {
+test('query: all encodings of a query return the same records', async t => {
   const choices = fc.array(fc.nat(2), { minLength: 1, maxLength: 40 })
   const property = fc.asyncProperty(queries, choices, choices, async (query, forNames, forValues) => {
     const written = parametersOf(query).map(
@@ -132,7 +138,7 @@ const fragments = [
   '__proto__ constructor toString hasOwnProperty',
 ].flatMap(line => line.split(' '))
 
-test('no query string makes a server error', async t => {
+test('query: no query string causes a server error', async t => {
   const workers = await service.workers()
   const query = fc.oneof(
     fc.array(fc.constantFrom(...fragments), { maxLength: 12 }).map(parts => parts.join('')),

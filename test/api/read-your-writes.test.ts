@@ -1,4 +1,5 @@
-// Readers and writers at once, on one worker and on two: no read shows less than was acknowledged before it began.
+// Concurrent reads and writes, with one worker and with two: a read shows every write that was acknowledged
+// before the read started.
 import assert from 'node:assert/strict'
 import test, { type ExecutionContext } from 'ava'
 import { type ApiSuite, openApi } from '../support/api-suite.ts'
@@ -11,11 +12,11 @@ test.after.always(two.close)
 
 const pick = <T>(list: T[], index: number): T => {
   const item = list[index % list.length]
-  if (item === undefined) throw new Error('nothing to pick from')
+  if (item === undefined) throw new Error('the list is empty')
   return item
 }
 
-/** What has been written to one thing, in order: `acknowledged` is the newest that must be seen by now. */
+/** The states written to one resource, in order. A read must not show a state older than `acknowledged`. */
 function createHistory(initial: string) {
   const states = [initial]
   let acknowledged = 0
@@ -27,16 +28,16 @@ function createHistory(initial: string) {
       acknowledged = states.length - 1
     },
     oldest: () => acknowledged,
-    /** Fails unless `state` is one of those that a read which began at `oldest` may see now. */
+    /** Throws unless `state` is `oldest` or newer. */
     check(state: string, oldest: number): void {
       const allowed = states.slice(oldest)
-      assert.ok(allowed.includes(state), `${state} is stale: one of ${allowed.join(' | ')} was due`)
+      assert.ok(allowed.includes(state), `${state} is stale, expected one of ${allowed.join(' | ')}`)
     },
   }
 }
 
-/** One writer a user, one for the groups' names, and readers, all at once. */
-async function crowd(t: ExecutionContext, { openClient }: ApiSuite): Promise<void> {
+/** Runs one writer for each user, one for the group names, and readers, all concurrently. */
+async function readAndWrite(t: ExecutionContext, { openClient }: ApiSuite): Promise<void> {
   // Several connections, so that with two workers both receive requests.
   const clients = Array.from({ length: 6 }, () => openClient())
   const setup = pick(clients, 0)
@@ -50,23 +51,23 @@ async function crowd(t: ExecutionContext, { openClient }: ApiSuite): Promise<voi
   const members = new Map(users.map(id => [id, createHistory('')]))
   let writing = true
 
-  /** Reads one user, or all, and holds what it sees against what was acknowledged before. */
-  async function look(api: Client, user: number): Promise<void> {
-    const due = new Map([...names, ...members].map(([, history]) => [history, history.oldest()]))
+  /** Reads one user or all users and compares them with the states acknowledged before the read. */
+  async function checkRead(api: Client, user: number): Promise<void> {
+    const oldest = new Map([...names, ...members].map(([, history]) => [history, history.oldest()]))
     const single = Math.random() < 0.6
     const { body } = await api.get(
       single ? `/v1/users/${user}?include=groups` : '/v1/users?include=groups&first_name=Crowd',
     )
     for (const { id, groups = [] } of single ? [body] : (body.users ?? [])) {
       const history = members.get(Number(id))
-      history?.check(groups.map(group => group.id).join(), due.get(history) ?? 0)
+      history?.check(groups.map(group => group.id).join(), oldest.get(history) ?? 0)
       for (const group of groups) {
         const name = names.get(Number(group.id))
-        name?.check(String(group.name), due.get(name) ?? 0)
+        name?.check(String(group.name), oldest.get(name) ?? 0)
       }
     }
   }
-  async function move(user: number, history: ReturnType<typeof createHistory>): Promise<void> {
+  async function changeMemberships(user: number, history: ReturnType<typeof createHistory>): Promise<void> {
     const joined = new Set<number>()
     for (let round = 0; round < 150; round++) {
       const [api, other, group] = [
@@ -81,24 +82,24 @@ async function crowd(t: ExecutionContext, { openClient }: ApiSuite): Promise<voi
           ? api.delete(`/v1/users/${user}/groups/${group}`)
           : api.post(`/v1/users/${user}/groups`, { id: group }),
       )
-      await look(other, user)
+      await checkRead(other, user)
     }
   }
-  async function rename(): Promise<void> {
+  async function renameGroups(): Promise<void> {
     for (let round = 1; round <= 150; round++) {
       const index = round % groups.length
       const name = `crowd ${index}:${round}`
       await names
         .get(pick(groups, index))
         ?.write(name, () => pick(clients, round).put(`/v1/groups/${groups[index]}`, { name }))
-      await look(pick(clients, round + 3), pick(users, round))
+      await checkRead(pick(clients, round + 3), pick(users, round))
     }
   }
   async function read(api: Client): Promise<void> {
-    while (writing) await look(api, pick(users, Math.floor(Math.random() * users.length)))
+    while (writing) await checkRead(api, pick(users, Math.floor(Math.random() * users.length)))
   }
   const readers = clients.slice(0, 3).map(read)
-  const writers = [...[...members].map(([user, history]) => move(user, history)), rename()]
+  const writers = [...[...members].map(([user, history]) => changeMemberships(user, history)), renameGroups()]
   await Promise.all(writers).finally(() => {
     writing = false
   })
@@ -106,5 +107,5 @@ async function crowd(t: ExecutionContext, { openClient }: ApiSuite): Promise<voi
   t.pass()
 }
 
-test.serial('readers and writers at once, one worker', crowd, one)
-test.serial('readers and writers at once, two workers', crowd, two)
+test.serial('read-your-writes: reads with one worker show every acknowledged write', readAndWrite, one)
+test.serial('read-your-writes: reads with two workers show every acknowledged write', readAndWrite, two)

@@ -1,4 +1,5 @@
-// Redis goes away, hangs and comes back: answers stay the same, in bounded time, and nothing is ever stale.
+// Redis becomes unreachable, hangs and returns: responses stay correct, take bounded time and are never
+// stale.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
@@ -8,7 +9,7 @@ import { ask, startService } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 const redis = process.env.TEST_REDIS_URL
-if (redis === undefined) test('without a Redis it cannot go away', t => t.pass())
+if (redis === undefined) test('redis: not tested, because no Redis is configured', t => t.pass())
 else {
   const proxy = await openTcpProxy(redis)
   const env = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` }
@@ -18,13 +19,13 @@ else {
     await close(t)
   })
 
-  test('includes are right and in time while Redis comes and goes', async t => {
+  test('redis: includes are correct and take less than 3 s while Redis disconnects and reconnects', async t => {
     t.timeout(60_000)
     const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
     const group = await api.create('/v1/groups', { name: 'group 0' })
     let isMember = false
     for (let round = 1; round <= 64; round++) {
-      // Off and on, with reads and writes in each state; the last state is open again.
+      // Changes the state every 4 rounds, so that each state gets reads and writes. The last state is open.
       if (round % 4 === 1) [proxy.slam, proxy.open, proxy.block, proxy.open][((round - 1) / 4) % 4]?.()
       const name = `group ${round}`
       expectOk(t, await api.patch(`/v1/groups/${group}`, { name }))
@@ -52,7 +53,7 @@ else {
     }
   })
 
-  test('a Redis that is not there at the start is told of once, and so is its coming', async t => {
+  test('redis: an unreachable Redis at startup is logged once, and so is the first connection', async t => {
     const late = await openTcpProxy(redis)
     late.slam()
     const { stop, log, ...other } = await startService({
@@ -70,7 +71,7 @@ else {
     t.is(log().match(/cache unavailable/g)?.length, 1)
   })
 
-  test('a page without records asks Redis nothing, and does not count as its failure', async t => {
+  test('redis: a page without records sends nothing to Redis and does not count as a failure', async t => {
     const { url, stop, ...other } = await startService({ config: { fleet: { beatMs: 50 } } })
     t.teardown(stop)
     const client = createClient(url)
@@ -82,7 +83,7 @@ else {
     t.notRegex(other.log(), /the cache/)
   })
 
-  test('the health check does not mind', async t => {
+  test('redis: the health check is 200 while Redis is unreachable', async t => {
     proxy.slam()
     t.is((await ask(`${service.controlUrl}/healthcheck/http`))?.status, 200)
   })

@@ -1,4 +1,4 @@
-// Generated retries against models: what a key stands for, and which version of a user is the current one.
+// Generated retries, compared with models: which response a key replays, and which ETag is current.
 import assert from 'node:assert/strict'
 import test from 'ava'
 import fc from 'fast-check'
@@ -11,54 +11,57 @@ test.after.always(close)
 
 const clientOf = (index: number) => {
   const client = clients[index % clients.length]
-  if (client === undefined) throw new Error('no clients')
+  if (client === undefined) throw new Error('there are no clients')
   return client
 }
 let runs = 0
 
-test.serial('a key gives the answer of its first request, whatever is asked in between', async t => {
-  const post = fc.record({
-    key: fc.option(fc.nat(3)),
-    name: fc.nat(2),
-    batch: fc.boolean(),
-    client: fc.nat(),
-    removed: fc.boolean(),
-  })
-  const property = fc.asyncProperty(fc.array(post, { maxLength: 25 }), async posts => {
-    const run = `Run-${++runs}`
-    const answered = new Map<number, { body: string; answer: Answer }>()
-    const paths = new Map<number, string>()
-    for (const { key, name, batch, client, removed } of posts) {
-      const api = clientOf(client)
-      const pair = { first_name: String(name), last_name: run }
-      const body = JSON.stringify(batch ? { users: [pair] } : pair)
-      const headers = key === null ? {} : { 'idempotency-key': `${run}/${key}` }
-      const answer = await api.post('/v1/users', body, headers)
-      const before = key === null ? undefined : answered.get(key)
-      assert.equal(answer.headers['idempotent-replayed'], before?.body === body ? 'true' : undefined)
-      if (before?.body === body) assert.equal(answer.text, before.answer.text)
-      else if (before !== undefined) assert.equal(answer.body.meta.code, 'idempotency_key_reused')
-      else {
-        const { meta, id, users = [] } = answer.body
-        if (batch) assert.equal(meta.created, paths.has(name) ? 0 : 1, answer.text)
-        else assert.equal(meta.code, paths.has(name) ? 'user_exists' : undefined, answer.text)
-        if (!paths.has(name)) paths.set(name, `/v1/users/${id ?? users[0]?.id}`)
-        if (key !== null) answered.set(key, { body, answer })
+test.serial(
+  'retries: a key replays the response of its first request, whatever requests are sent in between',
+  async t => {
+    const post = fc.record({
+      key: fc.option(fc.nat(3)),
+      name: fc.nat(2),
+      batch: fc.boolean(),
+      client: fc.nat(),
+      removed: fc.boolean(),
+    })
+    const property = fc.asyncProperty(fc.array(post, { maxLength: 25 }), async posts => {
+      const run = `Run-${++runs}`
+      const saved = new Map<number, { body: string; answer: Answer }>()
+      const paths = new Map<number, string>()
+      for (const { key, name, batch, client, removed } of posts) {
+        const api = clientOf(client)
+        const pair = { first_name: String(name), last_name: run }
+        const body = JSON.stringify(batch ? { users: [pair] } : pair)
+        const headers = key === null ? {} : { 'idempotency-key': `${run}/${key}` }
+        const answer = await api.post('/v1/users', body, headers)
+        const before = key === null ? undefined : saved.get(key)
+        assert.equal(answer.headers['idempotent-replayed'], before?.body === body ? 'true' : undefined)
+        if (before?.body === body) assert.equal(answer.text, before.answer.text)
+        else if (before !== undefined) assert.equal(answer.body.meta.code, 'idempotency_key_reused')
+        else {
+          const { meta, id, users = [] } = answer.body
+          if (batch) assert.equal(meta.created, paths.has(name) ? 0 : 1, answer.text)
+          else assert.equal(meta.code, paths.has(name) ? 'user_exists' : undefined, answer.text)
+          if (!paths.has(name)) paths.set(name, `/v1/users/${id ?? users[0]?.id}`)
+          if (key !== null) saved.set(key, { body, answer })
+        }
+        assert.equal(await api.count(`/v1/users?last_name=${encodeURIComponent(run)}`), paths.size)
+        const path = paths.get(name)
+        if (removed && path !== undefined && paths.delete(name)) await api.delete(path)
       }
-      assert.equal(await api.count(`/v1/users?last_name=${encodeURIComponent(run)}`), paths.size)
-      const path = paths.get(name)
-      if (removed && path !== undefined && paths.delete(name)) await api.delete(path)
-    }
-  })
-  await fc.assert(property, { numRuns: 60, endOnFailure: true })
-  t.pass()
-})
+    })
+    await fc.assert(property, { numRuns: 60, endOnFailure: true })
+    t.pass()
+  },
+)
 
-test.serial('only the ETag of the current version lets a write through', async t => {
+test.serial('retries: a write succeeds only with the ETag of the current version', async t => {
   const group = await clientOf(0).create('/v1/groups', { name: 'Retries' })
   const write = fc.record({
     kind: fc.constantFrom('put', 'patch', 'join', 'leave', 'nothing'),
-    /** How many versions ago it was read. */
+    /** The age of the ETag, in versions. */
     age: fc.oneof(fc.constant(0), fc.nat(3)),
     include: fc.boolean(),
     client: fc.nat(),
@@ -91,7 +94,7 @@ test.serial('only the ETag of the current version lets a write through', async t
       if (!stale && (kind === 'join' || kind === 'leave')) member = kind === 'join'
       const now = await etags(client + 1)
       if (unchanged) assert.deepEqual(now, current)
-      else assert.ok(!versions.flat().some(etag => now.includes(etag)), 'an ETag has come back')
+      else assert.ok(!versions.flat().some(etag => now.includes(etag)), 'an ETag was reused')
       versions.push(now)
     }
   })

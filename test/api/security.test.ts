@@ -1,4 +1,5 @@
-// What the README's section on security promises: headers, ciphers, rights, secrets, files, and ports that only read.
+// The guarantees of the README's section on security: headers, TLS, database privileges, secrets, file modes
+// and read-only control ports.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,8 +18,8 @@ const secret = 'correct-horse-battery-staple'
 const redisSecret = 'another-secret-of-redis'
 const folder = await mkdtemp(join(tmpdir(), 'users-api-security-'))
 
-/** A user who may read and write rows of one database, and nothing else, as the README has it. */
-async function createServingUser(database: string): Promise<string> {
+/** Creates the database user of the README, which can only read and write rows of one database. */
+async function createDatabaseUser(database: string): Promise<string> {
   const name = new URL(database).pathname.slice(1)
   const root = await mysql.createConnection(database)
   await root.query(`CREATE USER '${name}'@'localhost' IDENTIFIED BY '${secret}'`)
@@ -31,8 +32,8 @@ async function createServingUser(database: string): Promise<string> {
 }
 
 const migrated = await createDatabase()
-const serving = await createServingUser(migrated)
-// Its Redis is out of reach at times, so that there is something to complain about.
+const serving = await createDatabaseUser(migrated)
+// Redis is unreachable at times, so that the service logs connection errors.
 const proxy = await openTcpProxy(process.env.TEST_REDIS_URL ?? migrated)
 const { service, api, close } = await openApi({
   database: serving,
@@ -47,16 +48,16 @@ test.after.always(async t => {
   await rm(folder, { recursive: true })
 })
 
-test.serial('a user without the right to change the schema is enough to serve', async t => {
-  const user = await api.create('/v1/users', { first_name: 'Least', last_name: 'Privilege' })
-  const group = await api.create('/v1/groups', { name: 'Few' })
+test.serial('security: the service needs no privilege to change the schema', async t => {
+  const user = await api.create('/v1/users', { first_name: 'Limited', last_name: 'Privileges' })
+  const group = await api.create('/v1/groups', { name: 'Limited' })
   const key = { 'idempotency-key': 'once', 'content-type': 'application/json' }
   expectOk(t, await api.send('POST', '/v1/users', key, '{"first_name":"Only","last_name":"Once"}'))
   expectOk(t, await api.post('/v1/users', { users: [{ first_name: 'a', last_name: 'b' }] }))
   expectOk(t, await api.post(`/v1/users/${user}/groups`, { id: group }))
-  expectOk(t, await api.get('/v1/users?include=groups&groups[*].name=Few&sort=-last_name'))
-  expectOk(t, await api.put(`/v1/users/${user}`, { first_name: 'Less' }))
-  expectOk(t, await api.patch(`/v1/groups/${group}`, { name: 'Fewer' }))
+  expectOk(t, await api.get('/v1/users?include=groups&groups[*].name=Limited&sort=-last_name'))
+  expectOk(t, await api.put(`/v1/users/${user}`, { first_name: 'Replaced' }))
+  expectOk(t, await api.patch(`/v1/groups/${group}`, { name: 'Renamed' }))
   expectOk(t, await api.delete(`/v1/users/${user}/groups/${group}`))
   expectOk(t, await api.delete(`/v1/users/${user}`))
   expectOk(t, await api.delete(`/v1/groups/${group}`))
@@ -66,73 +67,80 @@ test.serial('a user without the right to change the schema is enough to serve', 
   await connection.end()
 })
 
-test.serial('every answer has the security headers, and none says what it is made with', async t => {
-  const get = (path: string, headers?: Record<string, string>) => api.get(path, headers)
-  const raw = async (text: string) => (await sendRaw(service.url, text)).answer
-  const answers = [
-    await get('/v1/users'),
-    await api.send('HEAD', '/v1/users'),
-    await api.send('OPTIONS', '/v1/users'),
-    await get('/v1/users/999999'),
-    await get('/nothing'),
-    await get('/v1/users?nothing=1'),
-    await get('/v1/users', { accept: 'text/html' }),
-    await get(`/v1/users?first_name=${'a'.repeat(10_000)}`),
-    await api.post('/v1/users', '{'),
-    await raw('GARBAGE\r\n\r\n'),
-    await raw(`GET /${'a'.repeat(100_000)} HTTP/1.1\r\n\r\n`),
-    await raw('GET /v1/users HTTP/1.1\r\nHost: a\r\nExpect: nothing\r\n\r\n'),
-  ]
-  const port = service.port('http') + 1
-  for (const path of ['/', '/status', '/history', '/metrics', '/healthcheck/http', '/healthcheck/nothing'])
-    answers.push({
-      ...(await createControlClient(port, path)),
-      get body(): never {
-        throw new Error('unused')
-      },
-    })
-  for (const answer of answers) {
-    if (answer === undefined) throw new Error('hung up')
-    const { status, headers } = answer
-    t.is(headers['x-content-type-options'], 'nosniff', String(status))
-    t.regex(String(headers['content-security-policy']), /^default-src 'none'; .*frame-ancestors 'none'/)
-    t.is(headers['x-powered-by'], undefined)
-    t.is(headers.server, undefined)
-    if (status >= 400) t.is(headers['cache-control'], 'no-store')
-  }
-})
+test.serial(
+  'security: every response has the security headers and does not name the server software',
+  async t => {
+    const get = (path: string, headers?: Record<string, string>) => api.get(path, headers)
+    const raw = async (text: string) => (await sendRaw(service.url, text)).answer
+    const answers = [
+      await get('/v1/users'),
+      await api.send('HEAD', '/v1/users'),
+      await api.send('OPTIONS', '/v1/users'),
+      await get('/v1/users/999999'),
+      await get('/nothing'),
+      await get('/v1/users?nothing=1'),
+      await get('/v1/users', { accept: 'text/html' }),
+      await get(`/v1/users?first_name=${'a'.repeat(10_000)}`),
+      await api.post('/v1/users', '{'),
+      await raw('GARBAGE\r\n\r\n'),
+      await raw(`GET /${'a'.repeat(100_000)} HTTP/1.1\r\n\r\n`),
+      await raw('GET /v1/users HTTP/1.1\r\nHost: a\r\nExpect: nothing\r\n\r\n'),
+    ]
+    const port = service.port('http') + 1
+    for (const path of ['/', '/status', '/history', '/metrics', '/healthcheck/http', '/healthcheck/nothing'])
+      answers.push({
+        ...(await getFromControlPort(port, path)),
+        get body(): never {
+          throw new Error('unused')
+        },
+      })
+    for (const answer of answers) {
+      if (answer === undefined) throw new Error('the connection was closed without a response')
+      const { status, headers } = answer
+      t.is(headers['x-content-type-options'], 'nosniff', String(status))
+      t.regex(String(headers['content-security-policy']), /^default-src 'none'; .*frame-ancestors 'none'/)
+      t.is(headers['x-powered-by'], undefined)
+      t.is(headers.server, undefined)
+      if (status >= 400) t.is(headers['cache-control'], 'no-store')
+    }
+  },
+)
 
-async function createControlClient(port: number, path: string) {
+async function getFromControlPort(port: number, path: string) {
   const client = createClient(`http://127.0.0.1:${port}`)
   const { status, headers, text } = await client.get(path)
   client.close()
   return { status, headers, text }
 }
 
-test.serial('TLS 1.2 at least, with forward secrecy and authenticated encryption', async t => {
-  const shake = (options: tls.ConnectionOptions) =>
+test.serial('security: TLS is 1.2 or newer, with forward secrecy and authenticated encryption', async t => {
+  const handshake = (options: tls.ConnectionOptions) =>
     new Promise<string>(resolve => {
       const port = service.port('https')
       const socket = tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...options }, () => {
         resolve(`${socket.getProtocol()} ${socket.getCipher().standardName}`)
         socket.destroy()
       })
-      socket.on('error', () => resolve('refused'))
+      socket.on('error', () => resolve('rejected'))
     })
-  t.regex(await shake({}), /^TLSv1.3 /)
+  t.regex(await handshake({}), /^TLSv1.3 /)
   const old = { ciphers: 'ALL:@SECLEVEL=0', minVersion: 'TLSv1' } as const
-  for (const maxVersion of ['TLSv1', 'TLSv1.1'] as const) t.is(await shake({ ...old, maxVersion }), 'refused')
-  t.regex(await shake({ ...old, maxVersion: 'TLSv1.2' }), /^TLSv1.2 TLS_ECDHE_\w+_(GCM|CHACHA20_POLY1305)_/)
-  // Offered alone: no forward secrecy, no authenticated encryption, no encryption.
+  for (const maxVersion of ['TLSv1', 'TLSv1.1'] as const)
+    t.is(await handshake({ ...old, maxVersion }), 'rejected')
+  t.regex(
+    await handshake({ ...old, maxVersion: 'TLSv1.2' }),
+    /^TLSv1.2 TLS_ECDHE_\w+_(GCM|CHACHA20_POLY1305)_/,
+  )
+  // Each is the only cipher offered, and lacks forward secrecy, authenticated encryption or any encryption.
   for (const ciphers of ['AES128-SHA', 'AES128-GCM-SHA256', 'ECDHE-ECDSA-AES128-SHA', 'eNULL', 'aNULL'])
-    t.is(await shake({ ciphers: `${ciphers}:@SECLEVEL=0`, maxVersion: 'TLSv1.2' }), 'refused', ciphers)
+    t.is(await handshake({ ciphers: `${ciphers}:@SECLEVEL=0`, maxVersion: 'TLSv1.2' }), 'rejected', ciphers)
 })
 
-test.serial('no secret in a log, an error or a status, whatever fails', async t => {
+test.serial('security: logs, errors and status responses contain no secrets', async t => {
   const root = await mysql.createConnection(migrated)
   const name = new URL(migrated).pathname.slice(1)
   proxy.slam()
-  await root.query(`ALTER USER '${name}'@'localhost' IDENTIFIED BY 'changed meanwhile'`)
+  await root.query(`ALTER USER '${name}'@'localhost' IDENTIFIED BY 'another-password'`)
   const [rows] = await root.query<mysql.RowDataPacket[]>('SHOW PROCESSLIST')
   for (const row of rows) if (row.User === name) await root.query(`KILL ${row.Id}`).catch(() => {})
   const failing = await api.get('/v1/users')
@@ -141,35 +149,35 @@ test.serial('no secret in a log, an error or a status, whatever fails', async t 
   await root.end()
   proxy.open()
   expectOk(t, await api.get('/v1/users?include=groups'))
-  const seen = [failing.text, service.log()]
+  const texts = [failing.text, service.log()]
   for (const path of ['/', '/status', '/history', '/metrics'])
-    seen.push((await ask(service.controlUrl + path))?.text ?? '')
+    texts.push((await ask(service.controlUrl + path))?.text ?? '')
   t.regex(service.log(), /database unreachable/)
-  for (const text of seen) {
+  for (const text of texts) {
     t.false(text.includes(secret))
     t.false(text.includes(redisSecret))
     t.false(text.includes('PRIVATE KEY'))
   }
   const wrong = { DATABASE_URL: `mysql://a:${secret}@[`, REDIS_URL: `http://a:${redisSecret}@b` }
-  const refused = await t.throwsAsync(startService({ database: migrated, env: wrong }))
-  t.regex(refused?.message ?? '', /database\.url/)
-  t.false(refused?.message.includes(secret) || refused?.message.includes(redisSecret))
+  const failure = await t.throwsAsync(startService({ database: migrated, env: wrong }))
+  t.regex(failure?.message ?? '', /database\.url/)
+  t.false(failure?.message.includes(secret) || failure?.message.includes(redisSecret))
 })
 
-test.serial('what is kept on the disk is its owner’s alone to read', async t => {
+test.serial('security: files on disk are readable only by their owner', async t => {
   await check(service.port('http') + 1, '/status')
   service.supervisor.send({ msg: 'drain', opts: 'http', name: 'users-api' })
   while ((await ask(`${service.controlUrl}/healthcheck/http`))?.status !== 404);
-  const kept = join(folder, 'var')
-  t.is((await stat(kept)).mode & 0o777, 0o700)
-  const files = readdirSync(kept)
+  const stateFolder = join(folder, 'var')
+  t.is((await stat(stateFolder)).mode & 0o777, 0o700)
+  const files = readdirSync(stateFolder)
   t.deepEqual(files.sort(), ['self-signed.pem', 'state.json'])
-  for (const file of files) t.is((await stat(join(kept, file))).mode & 0o777, 0o600, file)
+  for (const file of files) t.is((await stat(join(stateFolder, file))).mode & 0o777, 0o600, file)
   service.supervisor.send({ msg: 'resume', opts: 'http', name: 'users-api' })
   while ((await ask(`${service.controlUrl}/healthcheck/http`))?.status !== 200);
 })
 
-test.serial('nothing that is sent to a control port changes anything', async t => {
+test.serial('security: requests to a control port change nothing', async t => {
   const state = () => readFileSync(join(folder, 'var', 'state.json'), 'utf8')
   const before = { state: state(), workers: await service.workers() }
   const port = service.port('http') + 1
@@ -205,25 +213,22 @@ test.serial('nothing that is sent to a control port changes anything', async t =
 })
 
 const onLinux = process.platform === 'linux' ? test.serial : test.serial.skip
-onLinux(
-  'no port is open but the data and control ports: operators come through pm2’s own socket',
-  async t => {
-    const inodes = new Set<string>()
-    for (const pid of [service.supervisor.pid, ...(await service.workers())])
-      for (const fd of readdirSync(`/proc/${pid}/fd`)) {
-        const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1]
-        if (inode !== undefined) inodes.add(inode)
-      }
-    const listening = ['tcp', 'tcp6', 'udp', 'udp6'].flatMap(kind =>
-      readFileSync(`/proc/net/${kind}`, 'utf8')
-        .trim()
-        .split('\n')
-        .slice(1)
-        .map(line => line.trim().split(/\s+/))
-        .filter(([, , remote = '', , , , , , , inode = '']) => /^0+:0000$/.test(remote) && inodes.has(inode))
-        .map(([, local = '']) => Number.parseInt(local.split(':')[1] ?? '', 16)),
-    )
-    const ports = ['http', 'https'].map(label => service.port(label))
-    t.deepEqual([...new Set(listening)].sort(), ports.flatMap(port => [port, port + 1]).sort())
-  },
-)
+onLinux('security: the service listens only on its data and control ports', async t => {
+  const inodes = new Set<string>()
+  for (const pid of [service.supervisor.pid, ...(await service.workers())])
+    for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+      const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1]
+      if (inode !== undefined) inodes.add(inode)
+    }
+  const listening = ['tcp', 'tcp6', 'udp', 'udp6'].flatMap(kind =>
+    readFileSync(`/proc/net/${kind}`, 'utf8')
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map(line => line.trim().split(/\s+/))
+      .filter(([, , remote = '', , , , , , , inode = '']) => /^0+:0000$/.test(remote) && inodes.has(inode))
+      .map(([, local = '']) => Number.parseInt(local.split(':')[1] ?? '', 16)),
+  )
+  const ports = ['http', 'https'].map(label => service.port(label))
+  t.deepEqual([...new Set(listening)].sort(), ports.flatMap(port => [port, port + 1]).sort())
+})

@@ -1,7 +1,8 @@
-// Requests whose end two readers could see at different places: refused, and whatever follows them is never served.
+// Request smuggling: requests with an ambiguous end are rejected, and the bytes after them are never
+// processed.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
-import { expectUnharmed } from '../support/expect.ts'
+import { expectNoSideEffects } from '../support/expect.ts'
 import { sendRaw } from '../support/http.ts'
 
 const { service, api, close } = await openApi()
@@ -11,47 +12,47 @@ const countUsers = () => api.count('/v1/users')
 const json = 'Host: a\r\nContent-Type: application/json\r\n'
 const post = `POST /v1/users HTTP/1.1\r\n${json}`
 const body = '{"first_name":"Smuggled","last_name":"In"}'
-/** What would be served if the request before it were seen to end early. */
-const hidden = `${post}Content-Length: ${body.length}\r\n\r\n${body}`
+/** A request inside or after the body of another one. The service must not process it. */
+const smuggled = `${post}Content-Length: ${body.length}\r\n\r\n${body}`
 const chunked = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
 
-const shapes: Record<string, string> = {
-  'a length and chunks': `${post}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`,
-  'chunks and a length': `${post}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n${hidden}`,
-  'two lengths': `${post}Content-Length: 0\r\nContent-Length: ${hidden.length}\r\n\r\n${hidden}`,
-  'two equal lengths': `${post}Content-Length: 0\r\nContent-Length: 0\r\n\r\n${hidden}`,
-  'a list of lengths': `${post}Content-Length: 0, 0\r\n\r\n${hidden}`,
-  'a length with a sign': `${post}Content-Length: +0\r\n\r\n${hidden}`,
-  'a length in hexadecimal': `${post}Content-Length: 0x0\r\n\r\n${hidden}`,
-  'a length with a space in it': `${post}Content-Length: 0 0\r\n\r\n${hidden}`,
-  'a length over what a number holds': `${post}Content-Length: 18446744073709551616\r\n\r\n${hidden}`,
-  'a folded length': `${post}Content-Length:\r\n 0\r\n\r\n${hidden}`,
-  'a folded header': `${post}X-Folded: a\r\n Content-Length: 0\r\n\r\n${hidden}`,
-  'a space before the colon': `${post}Content-Length : 0\r\n\r\n${hidden}`,
-  'a bare line feed after a header': `${post}X: a\nContent-Length: 0\r\n\r\n${hidden}`,
-  'bare line feeds everywhere': hidden.replaceAll('\r\n', '\n'),
-  'a bare carriage return': `${post}X: a\rContent-Length: 0\r\n\r\n${hidden}`,
-  'chunked, misspelled': `${post}Transfer-Encoding: xchunked\r\n\r\n${chunked(body)}`,
-  'chunked behind another coding': `${post}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${hidden}`,
-  'chunked behind another coding, in two headers': `${post}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`,
-  'no coding by its name': `${post}Transfer-Encoding: identity\r\n\r\n${hidden}`,
-  'an empty coding': `${post}Transfer-Encoding:\r\n\r\n${hidden}`,
-  'chunked in HTTP/1.0': `POST /v1/users HTTP/1.0\r\n${json}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n${chunked('{}')}${hidden}`,
-  'chunked in a list': `${post}Transfer-Encoding: chunked, identity\r\n\r\n${chunked(body)}`,
-  'chunked twice': `${post}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`,
-  'chunked behind a control character': `${post}Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n${hidden}`,
-  'chunked, folded': `${post}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n${hidden}`,
-  'a chunk size with a sign': `${post}Transfer-Encoding: chunked\r\n\r\n-1\r\n${hidden}`,
-  'a chunk size in other letters': `${post}Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n${hidden}`,
-  'a chunk size that overflows': `${post}Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n${hidden}`,
-  'a chunk that ends in a bare line feed': `${post}Transfer-Encoding: chunked\r\n\r\n2\n{}\n0\n\n${hidden}`,
-  'NUL in the name of a header': `${post}Content\0-Length: 0\r\n\r\n${hidden}`,
-  'an empty name of a header': `${post}: 0\r\n\r\n${hidden}`,
+const requests: Record<string, string> = {
+  'Content-Length before Transfer-Encoding': `${post}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+  'Transfer-Encoding before Content-Length': `${post}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n${smuggled}`,
+  'two different Content-Length headers': `${post}Content-Length: 0\r\nContent-Length: ${smuggled.length}\r\n\r\n${smuggled}`,
+  'two equal Content-Length headers': `${post}Content-Length: 0\r\nContent-Length: 0\r\n\r\n${smuggled}`,
+  'a list in Content-Length': `${post}Content-Length: 0, 0\r\n\r\n${smuggled}`,
+  'a sign in Content-Length': `${post}Content-Length: +0\r\n\r\n${smuggled}`,
+  'a hexadecimal Content-Length': `${post}Content-Length: 0x0\r\n\r\n${smuggled}`,
+  'a space in Content-Length': `${post}Content-Length: 0 0\r\n\r\n${smuggled}`,
+  'a Content-Length over 64 bits': `${post}Content-Length: 18446744073709551616\r\n\r\n${smuggled}`,
+  'a folded Content-Length': `${post}Content-Length:\r\n 0\r\n\r\n${smuggled}`,
+  'a folded header': `${post}X-Folded: a\r\n Content-Length: 0\r\n\r\n${smuggled}`,
+  'a space before the colon': `${post}Content-Length : 0\r\n\r\n${smuggled}`,
+  'a bare line feed after a header': `${post}X: a\nContent-Length: 0\r\n\r\n${smuggled}`,
+  'bare line feeds only': smuggled.replaceAll('\r\n', '\n'),
+  'a bare carriage return': `${post}X: a\rContent-Length: 0\r\n\r\n${smuggled}`,
+  'a misspelled chunked coding': `${post}Transfer-Encoding: xchunked\r\n\r\n${chunked(body)}`,
+  'another coding before chunked': `${post}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+  'another coding before chunked, in two headers': `${post}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+  'Transfer-Encoding: identity': `${post}Transfer-Encoding: identity\r\n\r\n${smuggled}`,
+  'an empty Transfer-Encoding': `${post}Transfer-Encoding:\r\n\r\n${smuggled}`,
+  'Transfer-Encoding in HTTP/1.0': `POST /v1/users HTTP/1.0\r\n${json}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n${chunked('{}')}${smuggled}`,
+  'chunked before another coding': `${post}Transfer-Encoding: chunked, identity\r\n\r\n${chunked(body)}`,
+  'chunked in two headers': `${post}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+  'chunked after a control character': `${post}Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n${smuggled}`,
+  'a folded Transfer-Encoding': `${post}Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+  'a chunk size with a sign': `${post}Transfer-Encoding: chunked\r\n\r\n-1\r\n${smuggled}`,
+  'a chunk size with the prefix 0x': `${post}Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n${smuggled}`,
+  'a chunk size over 64 bits': `${post}Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n${smuggled}`,
+  'chunks that end in bare line feeds': `${post}Transfer-Encoding: chunked\r\n\r\n2\n{}\n0\n\n${smuggled}`,
+  'NUL in a header name': `${post}Content\0-Length: 0\r\n\r\n${smuggled}`,
+  'an empty header name': `${post}: 0\r\n\r\n${smuggled}`,
 }
 
-for (const [title, bytes] of Object.entries(shapes))
-  test.serial(title, async t => {
-    await expectUnharmed(t, service, countUsers, async () => {
+for (const [title, bytes] of Object.entries(requests))
+  test.serial(`smuggling: ${title} is rejected`, async t => {
+    await expectNoSideEffects(t, service, countUsers, async () => {
       const { text, answer } = await sendRaw(service.url, bytes, 'end')
       t.is(answer?.status, 400, text)
       t.regex(text, /"code":"(malformed_request|malformed_json)"/)
@@ -61,7 +62,7 @@ for (const [title, bytes] of Object.entries(shapes))
   })
 
 test.serial(
-  'bodies that only look harmless: the last of two keys counts, and __proto__ is a field like any',
+  'smuggling: the last of two equal JSON keys is used, and __proto__ is an unknown field',
   async t => {
     const proto = await api.post('/v1/users', '{"__proto__":{"first_name":"a","last_name":"b"}}')
     t.is(proto.status, 400, proto.text)
@@ -84,7 +85,7 @@ test.serial(
   },
 )
 
-test.serial('compressed bodies are refused before they are looked at', async t => {
+test.serial('smuggling: compressed bodies are rejected', async t => {
   for (const coding of ['gzip', 'br', 'deflate', 'zstd', 'gzip, identity', 'GZIP']) {
     const headers = { 'content-type': 'application/json', 'content-encoding': coding }
     const answer = await api.send('POST', '/v1/users', headers, body)

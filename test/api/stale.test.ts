@@ -1,4 +1,4 @@
-// An include is never stale: thousands of random writes with reads in between, on one worker and on two.
+// Includes are never stale: random writes alternate with reads, with one worker and with two.
 import assert from 'node:assert/strict'
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
@@ -35,13 +35,13 @@ const [userCount, groupCount] = [8, 10]
 
 const pick = <T>(list: T[], index: number): T => {
   const item = list[index % list.length]
-  if (item === undefined) throw new Error('nothing to pick from')
+  if (item === undefined) throw new Error('the list is empty')
   return item
 }
-const plain = (groups: Body[] = []) => groups.map(({ id, name }) => ({ id, name }))
+const withoutMeta = (groups: Body[] = []) => groups.map(({ id, name }) => ({ id, name }))
 
-/** Writes and reads one after the other; every read must show every write before it. */
-async function sequence(t: ExecutionContext, { openClient }: ApiSuite): Promise<void> {
+/** Sends one request at a time; every read must show all writes before it. */
+async function writeAndRead(t: ExecutionContext, { openClient }: ApiSuite): Promise<void> {
   const seed = Date.now() % 2 ** 31
   t.log(`seed ${seed}`)
   // Several connections, so that with two workers both receive requests.
@@ -107,18 +107,18 @@ async function sequence(t: ExecutionContext, { openClient }: ApiSuite): Promise<
   const reads: Record<string, (api: Client, user: number) => Promise<void>> = {
     async one(api, user) {
       const { body } = await api.get(`/v1/users/${user}?include=groups`)
-      assert.deepEqual(plain(body.groups), expected(user))
+      assert.deepEqual(withoutMeta(body.groups), expected(user))
     },
     async page(api) {
       const { body } = await api.get('/v1/users?include=groups&first_name=Sequence')
       assert.deepEqual(
-        body.users?.map(({ id, groups }) => ({ id, groups: plain(groups) })),
+        body.users?.map(({ id, groups }) => ({ id, groups: withoutMeta(groups) })),
         [...memberships.keys()].sort((a, b) => a - b).map(id => ({ id, groups: expected(id) })),
       )
     },
     async groups(api, user) {
       const { body } = await api.get(`/v1/users/${user}/groups`)
-      assert.deepEqual(plain(body.groups), expected(user))
+      assert.deepEqual(withoutMeta(body.groups), expected(user))
     },
   }
   for (const next of fc.sample(operation, { seed, numRuns: operationCount })) {
@@ -129,7 +129,7 @@ async function sequence(t: ExecutionContext, { openClient }: ApiSuite): Promise<
       group,
     )
     assert.equal(status, 200, next.kind)
-    // Any user may be read: what a write must not leave stale is often another's include.
+    // The user that is read can be another one: a write to a group changes the includes of all its members.
     await reads[next.read]?.(
       pick(clients, next.readThrough),
       pick([...memberships.keys()], next.user + next.readThrough),
@@ -138,10 +138,10 @@ async function sequence(t: ExecutionContext, { openClient }: ApiSuite): Promise<
   t.pass()
 }
 
-test.serial('a sequence of writes and reads, one worker', sequence, one)
-test.serial('a sequence of writes and reads, two workers', sequence, two)
+test.serial('stale: every read with one worker shows all earlier writes', writeAndRead, one)
+test.serial('stale: every read with two workers shows all earlier writes', writeAndRead, two)
 
-test.serial('two databases that share a Redis never show each other', async t => {
+test.serial('stale: services with different databases and the same Redis do not share includes', async t => {
   const services = await Promise.all([startService(), startService()])
   const ids: number[] = []
   for (const [index, service] of services.entries()) {

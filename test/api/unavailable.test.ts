@@ -1,4 +1,5 @@
-// The database goes away: 503 with Retry-After, nothing half stored, and all is well once it is back.
+// The database becomes unreachable: requests are 503 with Retry-After, no batch is stored in part, and the
+// service recovers once the database is back.
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import mysql from 'mysql2/promise'
@@ -23,85 +24,94 @@ test.after.always(async t => {
   proxy.close()
 })
 
-test.serial('without a database every request is 503 with Retry-After, and works again after it', async t => {
-  const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
-  proxy.slam()
-  const answers = await Promise.all([
-    api.get(`/v1/users/${user}`),
-    api.get(`/v1/users/${user}?include=groups`),
-    api.get('/v1/users'),
-    api.post('/v1/users', { first_name: 'a', last_name: 'b' }),
-    api.post('/v1/users', { users: [{ first_name: 'a', last_name: 'b' }] }),
-    api.patch(`/v1/users/${user}`, { first_name: 'b' }),
-    api.delete(`/v1/users/${user}`),
-    api.post(`/v1/users/${user}/groups`, { id: 1 }),
-  ])
-  for (const answer of answers) {
-    expectError(t, answer, 503, 'unavailable')
-    t.regex(answer.headers['retry-after'] ?? '', /^\d+$/)
-  }
-  expectError(t, await api.get('/v1/nothing'), 404, 'route_not_found')
-  expectError(t, await api.post('/v1/users', { first_name: 'a' }), 400, 'missing_field')
-  proxy.open()
-  expectOk(t, await api.get(`/v1/users/${user}`))
-  t.is(await api.count('/v1/users'), 1)
-})
-
-test.serial('a connection lost within a batch: 503, and nothing of the batch is stored', async t => {
-  const before = await api.count('/v1/users')
-  // Somebody else holds one of the names without having committed it: the batch waits in the middle of its work.
-  await direct.beginTransaction()
-  await direct.query("INSERT INTO users (first_name, last_name, version) VALUES ('In', 'between', 1)")
-  const users = [
-    { first_name: 'First', last_name: 'Part' },
-    { first_name: 'In', last_name: 'between' },
-    { first_name: 'Last', last_name: 'Part' },
-  ]
-  const batch = api.post('/v1/users', { users })
-  await waitsForLock()
-  proxy.slam()
-  const answer = await batch
-  expectError(t, answer, 503, 'unavailable')
-  t.truthy(answer.headers['retry-after'])
-  await direct.rollback()
-  proxy.open()
-  t.is(await api.count('/v1/users'), before)
-  const again = await api.post('/v1/users', { users })
-  t.is(again.body.meta.created, users.length, again.text)
-})
-
-for (const [how, end] of [
-  ['is lost with its connection', () => proxy.slam()],
-  ['the server ends', (id: number) => direct.query(`KILL QUERY ${id}`)],
-] as const)
-  test.serial(`a statement that ${how}: the log says why, and not what people are called`, async t => {
-    await direct.query('LOCK TABLES users WRITE')
-    const page = api.get('/v1/users?first_name=Secret', { 'request-id': how.replaceAll(' ', '-') })
-    await end(await waiting('Waiting for table%'))
-    expectError(t, await page, 503, 'unavailable')
-    await direct.query('UNLOCK TABLES')
+test.serial(
+  'unavailable: requests are 503 with Retry-After without a database and succeed once it is back',
+  async t => {
+    const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
+    proxy.slam()
+    const answers = await Promise.all([
+      api.get(`/v1/users/${user}`),
+      api.get(`/v1/users/${user}?include=groups`),
+      api.get('/v1/users'),
+      api.post('/v1/users', { first_name: 'a', last_name: 'b' }),
+      api.post('/v1/users', { users: [{ first_name: 'a', last_name: 'b' }] }),
+      api.patch(`/v1/users/${user}`, { first_name: 'b' }),
+      api.delete(`/v1/users/${user}`),
+      api.post(`/v1/users/${user}/groups`, { id: 1 }),
+    ])
+    for (const answer of answers) {
+      expectError(t, answer, 503, 'unavailable')
+      t.regex(answer.headers['retry-after'] ?? '', /^\d+$/)
+    }
+    expectError(t, await api.get('/v1/nothing'), 404, 'route_not_found')
+    expectError(t, await api.post('/v1/users', { first_name: 'a' }), 400, 'missing_field')
     proxy.open()
-    const line = service
-      .log()
-      .split('\n')
-      .find(one => one.includes(`"requestId":"${how.replaceAll(' ', '-')}"`))
-    t.regex(line ?? '', /"reason":".*(Connection lost|interrupted)/)
-    t.notRegex(service.log(), /Secret/)
-  })
+    expectOk(t, await api.get(`/v1/users/${user}`))
+    t.is(await api.count('/v1/users'), 1)
+  },
+)
 
-/** Resolves with the connection of a statement that does `what`. */
-async function waiting(what: string): Promise<number> {
+test.serial(
+  'unavailable: a connection lost during a batch is 503, and nothing of the batch is stored',
+  async t => {
+    const before = await api.count('/v1/users')
+    // An open transaction has inserted one of the names, so the batch waits for its lock.
+    await direct.beginTransaction()
+    await direct.query("INSERT INTO users (first_name, last_name, version) VALUES ('In', 'between', 1)")
+    const users = [
+      { first_name: 'First', last_name: 'Part' },
+      { first_name: 'In', last_name: 'between' },
+      { first_name: 'Last', last_name: 'Part' },
+    ]
+    const batch = api.post('/v1/users', { users })
+    await untilLockWait()
+    proxy.slam()
+    const answer = await batch
+    expectError(t, answer, 503, 'unavailable')
+    t.truthy(answer.headers['retry-after'])
+    await direct.rollback()
+    proxy.open()
+    t.is(await api.count('/v1/users'), before)
+    const again = await api.post('/v1/users', { users })
+    t.is(again.body.meta.created, users.length, again.text)
+  },
+)
+
+for (const [cause, interrupt] of [
+  ['a lost connection', () => proxy.slam()],
+  ['KILL QUERY', (id: number) => direct.query(`KILL QUERY ${id}`)],
+] as const)
+  test.serial(
+    `unavailable: a statement interrupted by ${cause} is logged with the reason and without names`,
+    async t => {
+      await direct.query('LOCK TABLES users WRITE')
+      const page = api.get('/v1/users?first_name=Secret', { 'request-id': cause.replaceAll(' ', '-') })
+      await interrupt(await connectionInState('Waiting for table%'))
+      expectError(t, await page, 503, 'unavailable')
+      await direct.query('UNLOCK TABLES')
+      proxy.open()
+      const line = service
+        .log()
+        .split('\n')
+        .find(one => one.includes(`"requestId":"${cause.replaceAll(' ', '-')}"`))
+      t.regex(line ?? '', /"reason":".*(Connection lost|interrupted)/)
+      t.notRegex(service.log(), /Secret/)
+    },
+  )
+
+/** Resolves with the id of the connection whose state matches `pattern`, a LIKE pattern. */
+async function connectionInState(pattern: string): Promise<number> {
   for (;;) {
     const [rows] = await direct.query<mysql.RowDataPacket[]>(
       'SELECT id FROM information_schema.processlist WHERE state LIKE ?',
-      [what],
+      [pattern],
     )
     if (rows[0] !== undefined) return Number(rows[0].id ?? rows[0].ID)
   }
 }
 
-/** Resolves once a statement of the service waits for a lock of ours. */
-async function waitsForLock(): Promise<void> {
+/** Resolves once a statement of the service waits for a lock. */
+async function untilLockWait(): Promise<void> {
   const deadline = Date.now() + 10_000
   for (;;) {
     const [waiting] = await direct.query<mysql.RowDataPacket[]>(
@@ -109,7 +119,7 @@ async function waitsForLock(): Promise<void> {
     )
     if (waiting.length > 0) return
     if (Date.now() > deadline) throw new Error('the batch did not wait for the lock')
-    // InnoDB shows its transactions anew only where nobody has looked for 100 ms.
+    // InnoDB refreshes innodb_trx only if it was not read for 100 ms.
     await sleep(150)
   }
 }

@@ -1,4 +1,5 @@
-// Names in Unicode: what may be one, that each is stored as sent, and that no two different ones are taken for equal.
+// Unicode names: which names are valid, that they are stored as sent, and that different names are never
+// equal.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
@@ -6,7 +7,7 @@ import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 const { api, close } = await openApi()
 test.after.always(close)
 
-/** Pairwise different names that one collation or another takes for equal. */
+/** Pairwise different names that some collations treat as equal. */
 const lookAlikes = [
   'Jose|jose|JOSE|José|Jose\u0301|Jose | Jose|Jose  |Jose\u00a0|Jose\u3000|Jo\u00adse',
   'ß|ss|ẞ|SS|æ|ae|Æ|œ|oe|ø|o|ö|o\u0308|ð|d|þ|th|ł|l|I|i|İ|ı|i\u0307|Σ|σ|ς',
@@ -16,7 +17,7 @@ const lookAlikes = [
   '\ufffd|\uffff|\ue000|\u{10ffff}',
 ].flatMap(line => line.split('|'))
 
-test.serial('what differs in one code point is another name: users', async t => {
+test.serial('unicode: user names that differ in one code point are different', async t => {
   t.is(new Set(lookAlikes).size, lookAlikes.length)
   const users = lookAlikes.map(last_name => ({ first_name: 'Same', last_name }))
   const made = await api.post('/v1/users', { users })
@@ -45,14 +46,14 @@ test.serial('what differs in one code point is another name: users', async t => 
   t.is(all.body.meta.total_records, lookAlikes.length)
 })
 
-test.serial('what differs in one code point is another name: groups', async t => {
+test.serial('unicode: group names that differ in one code point are different', async t => {
   const made = await api.post('/v1/groups', { groups: lookAlikes.map(name => ({ name })) })
   t.is(
     made.body.meta.created,
     lookAlikes.length,
     JSON.stringify(made.body.groups?.find(({ meta }) => meta.status !== 200)),
   )
-  const user = await api.create('/v1/users', { first_name: 'Member', last_name: 'Of many' })
+  const user = await api.create('/v1/users', { first_name: 'Member', last_name: 'Of all' })
   const ids = made.body.groups?.map(({ id }) => ({ id }))
   await api.post(`/v1/users/${user}/groups`, { groups: ids?.slice(1) })
   const { groups } = (await api.get(`/v1/users/${user}?include=groups`)).body
@@ -64,7 +65,7 @@ test.serial('what differs in one code point is another name: groups', async t =>
     t.is(await api.count(`/v1/users?${new URLSearchParams({ 'groups[*].name': name })}`), index === 0 ? 0 : 1)
 })
 
-test.serial('prefixes are exact, too', async t => {
+test.serial('unicode: prefix filters compare by code point', async t => {
   const rows: [prefix: string, expected: string[]][] = [
     ['Jose', lookAlikes.filter(name => name.startsWith('Jose'))],
     ['Jose ', ['Jose ', 'Jose  ']],
@@ -82,7 +83,7 @@ test.serial('prefixes are exact, too', async t => {
   }
 })
 
-test('255 code points of four bytes each are a name, 256 are none', async t => {
+test('unicode: a name of 255 four-byte code points is valid, one of 256 is not', async t => {
   const character = '\u{1f984}'
   const name = character.repeat(255)
   const rows: [path: string, field: string, body: object][] = [
@@ -108,7 +109,7 @@ test('255 code points of four bytes each are a name, 256 are none', async t => {
   }
 })
 
-test('255 code points that fill the index differ in the last one', async t => {
+test('unicode: names of 255 code points that differ only in the last one are different', async t => {
   const base = '\u{1f98a}'.repeat(254)
   const users = ['\u{1f984}', '\u{1f985}', 'a', 'A', ''].map(end => ({
     first_name: base,
@@ -118,9 +119,9 @@ test('255 code points that fill the index differ in the last one', async t => {
   t.is(answer.body.meta.created, users.length, JSON.stringify(answer.body.meta))
 })
 
-const pad = (code: number) => String.fromCodePoint(code)
-const controls = [0x00, 0x01, 0x08, 0x09, 0x0a, 0x0d, 0x1b, 0x1f, 0x7f, 0x80, 0x85, 0x9f].map(pad)
-test('control characters (Cc) are refused anywhere in a name', async t => {
+const character = (code: number) => String.fromCodePoint(code)
+const controls = [0x00, 0x01, 0x08, 0x09, 0x0a, 0x0d, 0x1b, 0x1f, 0x7f, 0x80, 0x85, 0x9f].map(character)
+test('unicode: control characters (Cc) are rejected anywhere in a name', async t => {
   for (const control of controls)
     for (const first_name of [control, `a${control}b`, `a${control}`, `${control}a`]) {
       const answer = await api.post('/v1/users', { first_name, last_name: 'x' })
@@ -129,8 +130,10 @@ test('control characters (Cc) are refused anywhere in a name', async t => {
     }
 })
 
-const spaces = [0x20, 0xa0, 0x1680, 0x2000, 0x2003, 0x200a, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000].map(pad)
-test('names of white space (White_Space) only are refused, beside a letter it is welcome', async t => {
+const spaces = [0x20, 0xa0, 0x1680, 0x2000, 0x2003, 0x200a, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000].map(
+  character,
+)
+test('unicode: names of white space (White_Space) only are rejected, white space around a letter is kept', async t => {
   for (const first_name of [...spaces, spaces.join('')])
     expectError(t, await api.post('/v1/users', { first_name, last_name: 'x' }), 400, 'invalid_field')
   for (const space of spaces) {
@@ -140,7 +143,7 @@ test('names of white space (White_Space) only are refused, beside a letter it is
   }
 })
 
-test('invisible, but neither control nor white space: these are names', async t => {
+test('unicode: invisible characters other than control characters and white space are valid names', async t => {
   for (const first_name of [
     '\ufeff',
     '\u200b',
@@ -157,7 +160,7 @@ test('invisible, but neither control nor white space: these are names', async t 
   }
 })
 
-test('lone surrogates are refused, pairs are characters', async t => {
+test('unicode: lone surrogates are rejected, surrogate pairs are valid', async t => {
   for (const escaped of ['\\ud800', 'a\\udc00', '\\udc00\\ud800', '\\ud83d\\ud83d\\ude00', '\\udbff x'])
     for (const [method, path, body] of [
       ['post', '/v1/users', `{"first_name":"${escaped}","last_name":"x"}`],
@@ -170,7 +173,7 @@ test('lone surrogates are refused, pairs are characters', async t => {
   t.is(answer.body.last_name, 'A')
 })
 
-test('in a batch, too', async t => {
+test('unicode: batch entries follow the same rules', async t => {
   const names = ['\u0000', '\u3000', '\ud800', '\ufeff', '😀'.repeat(256)]
   const answer = await api.post('/v1/groups', { groups: names.map(name => ({ name: `${name}` })) })
   t.deepEqual(

@@ -1,4 +1,4 @@
-// Users, one at a time: create, read, replace, change and remove.
+// Single users: create, read, replace, update and delete.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
@@ -6,12 +6,12 @@ import { expectError, expectOk } from '../support/expect.ts'
 const { api, close } = await openApi()
 test.after.always(close)
 
-let made = 0
-/** A last name that no other test of this file uses. */
-const unique = () => `Nobody ${++made}`
+let sequence = 0
+/** Returns a last name that no other test of this file uses. */
+const unique = () => `Lovelace ${++sequence}`
 const createUser = (last_name = unique()) => api.create('/v1/users', { first_name: 'Ada', last_name })
 
-test('POST gives the created user, its Location, and GET gives the same', async t => {
+test('users: POST returns the created user and its Location, and GET returns the same user', async t => {
   const fields = { first_name: 'Ada', last_name: unique() }
   const created = await api.post('/v1/users', fields)
   expectOk(t, created)
@@ -25,7 +25,7 @@ test('POST gives the created user, its Location, and GET gives the same', async 
   t.deepEqual({ ...read.body, meta }, created.body)
 })
 
-test('names are stored exactly as sent, up to 255 code points', async t => {
+test('users: names of up to 255 code points are stored exactly as sent', async t => {
   for (const first_name of [
     'x',
     ' padded ',
@@ -50,30 +50,33 @@ const writes: [title: string, method: 'put' | 'patch', body: object, expected: o
     { first_name: 'B', last_name: 'put all' },
     { first_name: 'B', last_name: 'put all' },
   ],
-  ['PUT removes what is missing', 'put', { first_name: 'B' }, { first_name: 'B' }],
-  ['PUT null is missing', 'put', { first_name: null, last_name: 'C' }, { last_name: 'C' }],
+  ['PUT removes missing fields', 'put', { first_name: 'B' }, { first_name: 'B' }],
+  ['PUT null removes', 'put', { first_name: null, last_name: 'C' }, { last_name: 'C' }],
   ['PUT {} removes both', 'put', {}, {}],
   ['PATCH of one field', 'patch', { last_name: 'patched' }, { first_name: 'Grace', last_name: 'patched' }],
   ['PATCH null removes', 'patch', { first_name: null }, { last_name: 'Hopper' }],
   ['PATCH null removes both', 'patch', { first_name: null, last_name: null }, {}],
   ['PATCH {} changes nothing', 'patch', {}, { first_name: 'Grace', last_name: 'Hopper' }],
-  ['PATCH of the same', 'patch', { first_name: 'Grace' }, { first_name: 'Grace', last_name: 'Hopper' }],
+  ['PATCH of the same value', 'patch', { first_name: 'Grace' }, { first_name: 'Grace', last_name: 'Hopper' }],
 ]
-test.serial('PUT and PATCH answer and store what they say, with and without id', async t => {
-  for (const [title, method, body, expected] of writes)
-    for (const withId of [false, true]) {
-      const id = await api.create('/v1/users', { first_name: 'Grace', last_name: 'Hopper' })
-      const answer = await api[method](`/v1/users/${id}`, withId ? { ...body, id } : body)
-      expectOk(t, answer)
-      for (const { body } of [answer, await api.get(`/v1/users/${id}`)]) {
-        const { meta, ...user } = body
-        t.deepEqual(user, { id, ...expected }, title)
+test.serial(
+  'users: PUT and PATCH return and store the new fields, with and without id in the body',
+  async t => {
+    for (const [title, method, body, expected] of writes)
+      for (const withId of [false, true]) {
+        const id = await api.create('/v1/users', { first_name: 'Grace', last_name: 'Hopper' })
+        const answer = await api[method](`/v1/users/${id}`, withId ? { ...body, id } : body)
+        expectOk(t, answer)
+        for (const { body } of [answer, await api.get(`/v1/users/${id}`)]) {
+          const { meta, ...user } = body
+          t.deepEqual(user, { id, ...expected }, title)
+        }
+        await api.delete(`/v1/users/${id}`)
       }
-      await api.delete(`/v1/users/${id}`)
-    }
-})
+  },
+)
 
-test('the same pair of names cannot exist twice, however it comes', async t => {
+test('users: POST, PUT and PATCH reject a pair of names that exists', async t => {
   const [pair, other] = [
     { first_name: 'Ada', last_name: unique() },
     { first_name: 'Ada', last_name: unique() },
@@ -94,13 +97,13 @@ test('the same pair of names cannot exist twice, however it comes', async t => {
   t.is(body.last_name, other.last_name)
 })
 
-test('a pair with a missing part never conflicts', async t => {
+test('users: a pair with a missing name never conflicts', async t => {
   const ids = [await createUser(), await createUser()]
   for (const fields of [{ first_name: 'Lone' }, { last_name: 'Lone' }, {}])
     for (const id of ids) expectOk(t, await api.put(`/v1/users/${id}`, fields))
 })
 
-test('a pair is free again after DELETE and after a change', async t => {
+test('users: a pair can be used again after DELETE and after an update', async t => {
   const pair = { first_name: 'Ada', last_name: unique() }
   const id = await api.create('/v1/users', pair)
   expectOk(t, await api.delete(`/v1/users/${id}`))
@@ -110,7 +113,7 @@ test('a pair is free again after DELETE and after a change', async t => {
   expectOk(t, await api.post('/v1/users', pair))
 })
 
-test('DELETE answers with meta alone; then the user is gone', async t => {
+test('users: DELETE returns only meta, and the user is not found afterwards', async t => {
   const id = await createUser()
   const answer = await api.delete(`/v1/users/${id}`)
   expectOk(t, answer)
@@ -120,7 +123,7 @@ test('DELETE answers with meta alone; then the user is gone', async t => {
   expectError(t, await api.delete(`/v1/users/${id}`), 404, 'user_not_found')
 })
 
-test('an unknown id is user_not_found, and PUT does not create it', async t => {
+test('users: an unknown id is user_not_found, and PUT does not create the user', async t => {
   const id = await createUser()
   await api.delete(`/v1/users/${id}`)
   for (const unknown of [id, id + 100_000, Number.MAX_SAFE_INTEGER]) {
@@ -140,7 +143,7 @@ test('an unknown id is user_not_found, and PUT does not create it', async t => {
   }
 })
 
-test('what is no id is 404, whatever the method', async t => {
+test('users: an invalid id is 404 for every method', async t => {
   await createUser()
   const wrong = [
     '0',

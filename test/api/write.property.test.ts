@@ -1,4 +1,4 @@
-// Generated writes against models: the outcomes of a batch in their order, and PUT and PATCH of users.
+// Generated writes, compared with models: the outcomes of batches, and PUT and PATCH of users.
 import assert from 'node:assert/strict'
 import test from 'ava'
 import fc from 'fast-check'
@@ -11,13 +11,13 @@ test.after.always(close)
 
 const pairOf = (first_name: string, last_name: string) => JSON.stringify([first_name, last_name])
 
-/** An entry of a batch; `pair` is what it would take if it is good. */
+/** A batch entry. A valid entry creates the user `pair`. The response repeats the fields `kept`. */
 type Entry = { entry: unknown; pair?: string; kept: object }
-const goodEntry: fc.Arbitrary<Entry> = fc.tuple(names, names).map(([first_name, last_name]) => {
+const validEntry: fc.Arbitrary<Entry> = fc.tuple(names, names).map(([first_name, last_name]) => {
   const entry = { first_name, last_name }
   return { entry, pair: pairOf(first_name, last_name), kept: entry }
 })
-const notAName = fc.constantFrom<unknown>(
+const invalidName = fc.constantFrom<unknown>(
   '',
   ' ',
   '\u0000',
@@ -29,12 +29,12 @@ const notAName = fc.constantFrom<unknown>(
   {},
   undefined,
 )
-const badEntry: fc.Arbitrary<Entry> = fc.oneof(
+const invalidEntry: fc.Arbitrary<Entry> = fc.oneof(
   fc
-    .tuple(names, notAName)
+    .tuple(names, invalidName)
     .map(([first_name, last_name]) => ({ entry: { first_name, last_name }, kept: { first_name } })),
   fc
-    .tuple(notAName, names)
+    .tuple(invalidName, names)
     .map(([first_name, last_name]) => ({ entry: { first_name, last_name }, kept: { last_name } })),
   fc.tuple(names, names).map(([first_name, last_name]) => ({
     entry: { first_name, last_name, extra: 1 },
@@ -43,10 +43,10 @@ const badEntry: fc.Arbitrary<Entry> = fc.oneof(
   fc.constantFrom<unknown>(null, 1, 'x', [], true).map(entry => ({ entry, kept: {} })),
 )
 
-test.serial('each entry of a batch has its outcome in its place', async t => {
+test.serial('write: each batch entry has its outcome at its index', async t => {
   const taken = new Set<string>()
   const entries = fc.array(
-    fc.oneof({ arbitrary: goodEntry, weight: 3 }, { arbitrary: badEntry, weight: 1 }),
+    fc.oneof({ arbitrary: validEntry, weight: 3 }, { arbitrary: invalidEntry, weight: 1 }),
     {
       minLength: 1,
       maxLength: 40,
@@ -71,7 +71,7 @@ test.serial('each entry of a batch has its outcome in its place', async t => {
     assert.deepEqual([meta.created, meta.failed], [created, batch.length - created])
     assert.equal(await api.count('/v1/users'), taken.size)
   })
-  // A shrunk batch would meet what the longer one has stored: the first counterexample is the true one.
+  // No shrinking: a shrunk batch would conflict with the users that the longer one has stored.
   await fc.assert(property, { numRuns: 150, endOnFailure: true })
   t.pass()
 })
@@ -83,7 +83,7 @@ interface Write {
 }
 type Stored = { first_name?: string; last_name?: string }
 
-/** What `fields` make of `before`: PUT starts from nothing, null removes. */
+/** Returns the user after the write: PUT replaces all fields, `null` removes a field. */
 function apply(before: Stored, { method, fields }: Write): Stored {
   const after = method === 'put' ? {} : { ...before }
   for (const key of ['first_name', 'last_name'] as const) {
@@ -94,11 +94,11 @@ function apply(before: Stored, { method, fields }: Write): Stored {
   return after
 }
 
-test.serial('PUT and PATCH do what a model does', async t => {
+test.serial('write: PUT and PATCH behave like the model', async t => {
   const ids: number[] = []
   for (let index = 0; index < 4; index++)
     ids.push(await api.create('/v1/users', { first_name: 'Model user', last_name: String(index) }))
-  // None of these has one of the batches' names, which are three characters at most.
+  // Longer than the names of the batch test, which have at most three characters.
   const value = fc.option(fc.constantFrom('model', 'Model', 'model ', 'modél', '\u{1f600}odel'))
   const write: fc.Arbitrary<Write> = fc.record({
     method: fc.constantFrom('put', 'patch'),

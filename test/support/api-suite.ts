@@ -6,8 +6,8 @@ import { type ServiceOptions, startService } from './service.ts'
 export type ApiSuite = Awaited<ReturnType<typeof openApi>>
 
 /**
- * Starts a service for all tests of a file and a client for it. The file registers `close` with `test.after.always`,
- * after its last top-level `await`: AVA starts the tests in the next turn of the event loop after the first hook.
+ * Starts a service and a client for all tests of a file. The file must register `close` with
+ * `test.after.always` after its last top-level `await`: AVA starts soon after the first hook is declared.
  * @throws Error if the service does not start
  */
 export async function openApi(options?: ServiceOptions) {

@@ -1,12 +1,12 @@
-// What every answer of the contract has in common, said once.
+// Assertions about what all responses of the API have in common.
 import type { ExecutionContext } from 'ava'
 import type { Answer } from './http.ts'
 import type { Service } from './service.ts'
 
-/** What never belongs into an answer: driver codes, stacks, our own files. */
+/** Text that must not appear in a response: driver error codes, stack traces, file names of the source. */
 const leaks = /\bER_[A-Z]|SQLSTATE|node_modules|\n\s+at |\.(js|ts):\d+/
 
-/** The answer is a success in JSON whose `meta.status` mirrors the HTTP status. */
+/** Asserts that the response is 200 with a JSON body that repeats the status in `meta.status`. */
 export function expectOk(t: ExecutionContext, answer: Answer): void {
   t.is(answer.status, 200, answer.text)
   t.regex(answer.headers['content-type'] ?? '', /^application\/json\b/)
@@ -15,7 +15,7 @@ export function expectOk(t: ExecutionContext, answer: Answer): void {
   t.truthy(answer.headers['request-id'])
 }
 
-/** The answer is a whole error of the contract's section 5: this status, one of these codes, nothing leaked. */
+/** Asserts that the response is a complete error with `status` and one of `codes`, and leaks no internals. */
 export function expectError(
   t: ExecutionContext,
   answer: Answer | undefined,
@@ -23,7 +23,7 @@ export function expectError(
   ...codes: string[]
 ): void {
   if (answer === undefined) {
-    t.fail(`hung up instead of ${status} ${codes}`)
+    t.fail(`the connection was closed without a response, expected ${status} ${codes}`)
     return
   }
   t.is(answer.status, status, answer.text)
@@ -37,7 +37,7 @@ export function expectError(
   t.notRegex(answer.text, leaks)
 }
 
-/** The body's faults are exactly these, by field, each with a code and a message; the first one's code leads. */
+/** Asserts that the body has exactly `faults`, codes by field or parameter, and their first code in `meta`. */
 export function expectFaults(t: ExecutionContext, answer: Answer, faults: Record<string, string>): void {
   const { errors = [], code } = answer.body.meta
   const found = Object.fromEntries(errors.map(fault => [fault.field ?? fault.parameter, fault.code]))
@@ -46,15 +46,15 @@ export function expectFaults(t: ExecutionContext, answer: Answer, faults: Record
   for (const { message } of errors) t.true(typeof message === 'string' && message !== '', answer.text)
 }
 
-/** Runs `work` and sees that it stored nothing and that the same workers are alive after it. */
-export async function expectUnharmed(
+/** Runs `action` and asserts that it stored no records and that no worker was replaced. */
+export async function expectNoSideEffects(
   t: ExecutionContext,
   service: Service,
   count: () => Promise<number>,
-  work: () => Promise<void>,
+  action: () => Promise<void>,
 ): Promise<void> {
   const [stored, workers] = [await count(), await service.workers()]
-  await work()
+  await action()
   t.is(await count(), stored)
   t.deepEqual(await service.workers(), workers)
 }

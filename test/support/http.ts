@@ -1,4 +1,4 @@
-// An HTTP client for the tests: JSON over keep-alive connections, and raw bytes for what no client would send.
+// An HTTP client for the tests: JSON over keep-alive connections, and raw bytes for malformed requests.
 import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
@@ -24,7 +24,7 @@ export interface Meta {
   failed?: number
 }
 
-/** Whatever the service answers: a resource, a collection, a batch or an error. */
+/** The body of any response: a resource, a collection, a batch or an error. */
 export interface Body {
   id?: number
   first_name?: string
@@ -35,11 +35,12 @@ export interface Body {
   meta: Meta
 }
 
+/** A complete response. */
 export interface Answer {
   status: number
   headers: http.IncomingHttpHeaders
   text: string
-  /** The text as JSON; throws where it is none. */
+  /** The text parsed as JSON. @throws SyntaxError if it is not JSON */
   readonly body: Body
 }
 
@@ -56,7 +57,7 @@ function answerOf(status: number, headers: http.IncomingHttpHeaders, text: strin
   }
 }
 
-/** A client of the service at `url`; an https certificate is not verified, for tests make their own. */
+/** Creates a client of the service at `url`. It accepts the self-signed certificates of the tests. */
 export function createClient(url: string) {
   const { protocol, hostname, port } = new URL(url)
   const agent =
@@ -65,7 +66,7 @@ export function createClient(url: string) {
       : new http.Agent({ keepAlive: true })
   const { request } = protocol === 'https:' ? https : http
 
-  /** Sends `body` as it is; `path` must be ASCII already. */
+  /** Sends `body` unchanged. `path` must be percent-encoded ASCII. */
   function send(
     method: string,
     path: string,
@@ -86,7 +87,7 @@ export function createClient(url: string) {
     })
   }
 
-  /** Sends `body` as JSON; a string is JSON already. */
+  /** Sends `body` as JSON. A string is sent unchanged, as JSON text. */
   function sendJson(
     method: string,
     path: string,
@@ -94,8 +95,8 @@ export function createClient(url: string) {
     headers?: http.OutgoingHttpHeaders,
   ): Promise<Answer> {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
-    const described = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
-    return send(method, path, { ...described, ...headers }, text)
+    const contentHeaders = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+    return send(method, path, { ...contentHeaders, ...headers }, text)
   }
 
   return {
@@ -110,7 +111,7 @@ export function createClient(url: string) {
     patch: (path: string, body: unknown, headers?: http.OutgoingHttpHeaders) =>
       sendJson('PATCH', path, body, headers),
 
-    /** Creates one resource and gives its id; throws where it is refused. */
+    /** Creates one resource and returns its id. @throws Error if the service rejects it */
     async create(collection: string, fields: object): Promise<number> {
       const answer = await sendJson('POST', collection, fields)
       const { id } = answer.body
@@ -118,7 +119,7 @@ export function createClient(url: string) {
       return id
     },
 
-    /** How many records the collection (with its filters, if any) has. */
+    /** Returns the number of records of the collection that match the filters in its query. */
     async count(collection: string): Promise<number> {
       const answer = await send('GET', collection)
       const total = answer.body.meta.total_records
@@ -130,7 +131,7 @@ export function createClient(url: string) {
   }
 }
 
-/** The first final response in `text` (interim ones such as 100 are skipped), or undefined. */
+/** Returns the first final response in `text`, or undefined. Skips interim responses such as 100. */
 function parseResponse(text: string): Answer | undefined {
   const end = text.indexOf('\r\n\r\n')
   if (end === -1) return undefined
@@ -147,9 +148,9 @@ function parseResponse(text: string): Answer | undefined {
 }
 
 /**
- * Writes `parts` on a new connection, lets go of it as `then` says ('end' also closes our half; 'wait' leaves it
- * to the server to close), and reads until the connection is gone.
- * @returns all that came, and the first final response in it (undefined where the server only hung up)
+ * Writes `parts` to a new connection and reads until the connection is closed.
+ * @param then `end` half-closes the connection after the last part, `wait` leaves closing to the server
+ * @returns all received text, and its first final response, undefined if the server sent none
  */
 export function sendRaw(
   url: string,
@@ -160,9 +161,11 @@ export function sendRaw(
   return new Promise((resolve, reject) => {
     const socket = net.connect(Number(port), hostname)
     const chunks: Buffer[] = []
-    socket.setTimeout(20_000, () => socket.destroy(new Error('the server neither answered nor hung up')))
+    socket.setTimeout(20_000, () =>
+      socket.destroy(new Error('the server sent nothing and did not close the connection for 20 s')),
+    )
     socket.on('data', chunk => chunks.push(chunk))
-    // A reset after the answer is the server's way to refuse the rest of what we send.
+    // A server that rejects a request can reset the connection while the client still sends.
     socket.on('error', error => (chunks.length === 0 ? reject(error) : undefined))
     socket.on('close', () => {
       const text = Buffer.concat(chunks).toString()

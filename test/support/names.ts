@@ -1,7 +1,7 @@
-// Names for generated tests, and their order.
+// Generated names for property tests, and their sort order.
 import fc from 'fast-check'
 
-/** Orders by code point, as UTF-8 bytes do; `<` would put an astral character before U+FFFF. */
+/** Compares by code point, which is the order of UTF-8 bytes. `<` sorts astral characters before U+FFFF. */
 export const compareCodePoints = (a: string, b: string): number =>
   Buffer.compare(Buffer.from(a), Buffer.from(b))
 
@@ -24,10 +24,10 @@ const characters = [
   '\u{1f600}',
 ]
 
-/** Short names of characters that mean something to URLs, SQL or filters; they collide often. */
+/** Short names of characters with a meaning in URLs, SQL or filters. Equal names are frequent. */
 export const names: fc.Arbitrary<string> = fc
   .string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 3 })
   .filter(name => name.trim() !== '')
 
-/** A filter's value that means exactly `name`: a leading ! or \ is escaped. */
+/** Returns the filter value that matches exactly `name`: a leading ! or \ is escaped. */
 export const escapeFilter = (name: string): string => name.replace(/^[!\\]/, '\\$&')

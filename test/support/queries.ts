@@ -1,4 +1,4 @@
-// Generated queries over known people, and whom each must give: the model of the contract's section 4.
+// Generated queries over known users, and a model that computes the expected result of each.
 import fc from 'fast-check'
 import { compareCodePoints, escapeFilter, names } from './names.ts'
 
@@ -8,20 +8,20 @@ export interface Person {
   last_name: string | undefined
   groups: { id: number; name: string }[]
 }
-type Holds = (person: Person) => boolean
+type Predicate = (person: Person) => boolean
 type Field = 'first_name' | 'last_name'
 
-/** A parameter with a value, written with and without `!`, and the people who have it. */
+/** A filter and its negation with `!`, and the predicate of the filter. */
 export interface Equality {
   parameter: string
   equal: string
   unequal: string
-  holds: Holds
+  matches: Predicate
 }
 interface Filter {
   parameter: string
   value: string
-  holds: Holds
+  matches: Predicate
 }
 export interface Query {
   filters: Filter[]
@@ -40,8 +40,8 @@ const sorts = fc.uniqueArray(
   },
 )
 
-/** Values that occur among `people`, mixed with others. */
-function values(people: Person[], groups: Person['groups']) {
+/** Generates values that occur in the data, mixed with others. */
+function arbitraryValues(people: Person[], groups: Person['groups']) {
   const known = people.flatMap(({ first_name, last_name }) => [first_name, last_name])
   const otherId = fc.integer({ min: 1, max: 1e9 })
   return {
@@ -52,71 +52,73 @@ function values(people: Person[], groups: Person['groups']) {
   }
 }
 
-/** Generates the filters that have a complement. */
-export function equalitiesOver(people: Person[], groups: Person['groups']): fc.Arbitrary<Equality> {
-  const { name, id, groupName, groupId } = values(people, groups)
-  const ofName = (parameter: string, value: string, holds: Holds) => ({
+/** Generates equality filters, which are the filters with a negation. */
+export function arbitraryEquality(people: Person[], groups: Person['groups']): fc.Arbitrary<Equality> {
+  const { name, id, groupName, groupId } = arbitraryValues(people, groups)
+  const nameFilter = (parameter: string, value: string, matches: Predicate) => ({
     parameter,
     equal: escapeFilter(value),
     unequal: `!${value}`,
-    holds,
+    matches,
   })
-  const ofId = (parameter: string, value: number, holds: Holds) => ({
+  const idFilter = (parameter: string, value: number, matches: Predicate) => ({
     parameter,
     equal: String(value),
     unequal: `!${value}`,
-    holds,
+    matches,
   })
   return fc.oneof(
-    fc.tuple(field, name).map(([key, value]) => ofName(key, value, person => person[key] === value)),
-    id.map(value => ofId('id', value, person => person.id === value)),
+    fc.tuple(field, name).map(([key, value]) => nameFilter(key, value, person => person[key] === value)),
+    id.map(value => idFilter('id', value, person => person.id === value)),
     groupName.map(value =>
-      ofName('groups[*].name', value, ({ groups }) => groups.some(one => one.name === value)),
+      nameFilter('groups[*].name', value, ({ groups }) => groups.some(one => one.name === value)),
     ),
-    groupId.map(value => ofId('groups[*].id', value, ({ groups }) => groups.some(one => one.id === value))),
+    groupId.map(value =>
+      idFilter('groups[*].id', value, ({ groups }) => groups.some(one => one.id === value)),
+    ),
   )
 }
 
-/** Generates whole queries: up to three filters and a sort. */
-export function queriesOver(people: Person[], groups: Person['groups']): fc.Arbitrary<Query> {
-  const { name, id } = values(people, groups)
-  const equalities = equalitiesOver(people, groups)
+/** Generates queries with up to three filters and a sort. */
+export function arbitraryQuery(people: Person[], groups: Person['groups']): fc.Arbitrary<Query> {
+  const { name, id } = arbitraryValues(people, groups)
+  const equalities = arbitraryEquality(people, groups)
   const filter: fc.Arbitrary<Filter> = fc.oneof(
-    equalities.map(({ parameter, equal, holds }) => ({ parameter, value: equal, holds })),
-    equalities.map(({ parameter, unequal, holds }) => ({
+    equalities.map(({ parameter, equal, matches }) => ({ parameter, value: equal, matches })),
+    equalities.map(({ parameter, unequal, matches }) => ({
       parameter,
       value: unequal,
-      holds: (person: Person) => !holds(person),
+      matches: (person: Person) => !matches(person),
     })),
     fc.tuple(field, name).map(([key, value]) => ({
       parameter: `${key}[prefix]`,
       value,
-      holds: (person: Person) => person[key]?.startsWith(value) ?? false,
+      matches: (person: Person) => person[key]?.startsWith(value) ?? false,
     })),
     fc.tuple(field, fc.array(name, { minLength: 1, maxLength: 4 })).map(([key, values]) => ({
       parameter: `${key}[in]`,
       value: values.join(','),
-      holds: (person: Person) => values.some(value => person[key] === value),
+      matches: (person: Person) => values.some(value => person[key] === value),
     })),
     fc.tuple(field, fc.boolean()).map(([key, exists]) => ({
       parameter: `${key}[exists]`,
       value: String(exists),
-      holds: (person: Person) => (person[key] !== undefined) === exists,
+      matches: (person: Person) => (person[key] !== undefined) === exists,
     })),
     id.map(value => ({
       parameter: 'id[gt]',
       value: String(value),
-      holds: (person: Person) => person.id > value,
+      matches: (person: Person) => person.id > value,
     })),
     id.map(value => ({
       parameter: 'id[lt]',
       value: String(value),
-      holds: (person: Person) => person.id < value,
+      matches: (person: Person) => person.id < value,
     })),
     fc.array(id, { minLength: 1, maxLength: 5 }).map(ids => ({
       parameter: 'id[in]',
       value: ids.join(','),
-      holds: (person: Person) => ids.includes(person.id),
+      matches: (person: Person) => ids.includes(person.id),
     })),
   )
   return fc.record({ filters: fc.array(filter, { maxLength: 3 }), sort: sorts })
@@ -127,10 +129,10 @@ function compare(a: string | number | undefined, b: string | number | undefined)
   return typeof a === 'number' ? a - Number(b) : compareCodePoints(a, String(b))
 }
 
-/** The ids that `query` must give, in order. */
+/** Returns the ids that the service must return for `query`, in order. */
 export const expectedIds = (people: Person[], { filters, sort }: Query): number[] =>
   people
-    .filter(person => filters.every(({ holds }) => holds(person)))
+    .filter(person => filters.every(({ matches }) => matches(person)))
     .sort((a, b) => {
       for (const { key, descending } of sort) {
         const order = compare(a[key], b[key])
@@ -140,7 +142,7 @@ export const expectedIds = (people: Person[], { filters, sort }: Query): number[
     })
     .map(({ id }) => id)
 
-/** The query as pairs of parameter and value, not yet encoded. */
+/** Returns the query as pairs of parameter and value, not yet encoded. */
 export function parametersOf({ filters, sort }: Query): [parameter: string, value: string][] {
   const parameters = filters.map(({ parameter, value }): [string, string] => [parameter, value])
   if (sort.length > 0)

@@ -1,13 +1,14 @@
-// If-Match and If-None-Match as RFC 9110, section 13, reads them.
+// If-Match and If-None-Match as specified in RFC 9110, section 13.
 import type { IncomingHttpHeaders } from 'node:http'
 import test from 'ava'
 import fc from 'fast-check'
 import { isUnmodified, writeCondition } from '../../../src/api/requests/preconditions.ts'
 import { ApiError } from '../../../src/core/api-error.ts'
 
-const may = (headers: IncomingHttpHeaders, etag: string) => writeCondition(headers)?.(one => one === etag)
+const isAllowed = (headers: IncomingHttpHeaders, etag: string) =>
+  writeCondition(headers)?.(one => one === etag)
 
-/** A character of an ETag, section 8.8.3. */
+/** A character of an ETag, RFC 9110, section 8.8.3. */
 const etagc = fc.integer({ min: 0x21, max: 0xff }).filter(code => code !== 0x22 && code !== 0x7f)
 const opaque = fc
   .array(etagc, { maxLength: 6 })
@@ -15,31 +16,31 @@ const opaque = fc
 const tags = fc.array(fc.record({ weak: fc.boolean(), opaque }), { maxLength: 5 })
 const separator = fc.constantFrom(',', ', ', ' ,', ',,', ', ,\t')
 
-test('no header, no condition', t => {
+test('preconditions: without headers there is no condition', t => {
   t.is(writeCondition({}), undefined)
   t.false(isUnmodified({}, 'a'))
 })
 
-test('lists are read as they were written: strong comparison for If-Match, weak for If-None-Match', t => {
+test('preconditions: If-Match compares strongly and If-None-Match weakly with every ETag of the list', t => {
   const property = fc.property(tags, separator, opaque, (list, between, current) => {
     const text = list.map(({ weak, opaque }) => `${weak ? 'W/' : ''}"${opaque}"`).join(between)
-    const strongly = list.some(tag => !tag.weak && tag.opaque === current)
-    const weakly = list.some(tag => tag.opaque === current)
-    t.is(may({ 'if-match': text }, current), strongly)
-    t.is(may({ 'if-none-match': text }, current), !weakly)
-    t.is(isUnmodified({ 'if-none-match': text }, current), weakly)
-    t.is(may({ 'if-match': text, 'if-none-match': text }, current), strongly && !weakly)
+    const strong = list.some(tag => !tag.weak && tag.opaque === current)
+    const weak = list.some(tag => tag.opaque === current)
+    t.is(isAllowed({ 'if-match': text }, current), strong)
+    t.is(isAllowed({ 'if-none-match': text }, current), !weak)
+    t.is(isUnmodified({ 'if-none-match': text }, current), weak)
+    t.is(isAllowed({ 'if-match': text, 'if-none-match': text }, current), strong && !weak)
   })
   fc.assert(property)
 })
 
-test('* is whatever there is', t => {
-  t.true(may({ 'if-match': '*' }, 'a'))
-  t.false(may({ 'if-none-match': '*' }, 'a'))
+test('preconditions: * matches any ETag', t => {
+  t.true(isAllowed({ 'if-match': '*' }, 'a'))
+  t.false(isAllowed({ 'if-none-match': '*' }, 'a'))
   t.true(isUnmodified({ 'if-none-match': '*' }, 'a'))
 })
 
-test('a read whose If-Match fails is refused, whatever If-None-Match says', t => {
+test('preconditions: a failed If-Match takes precedence over If-None-Match in reads', t => {
   const headers = { 'if-match': '"b"', 'if-none-match': '"a"' }
   t.like(
     t.throws(() => isUnmodified(headers, 'a'), { instanceOf: ApiError }),
@@ -47,8 +48,8 @@ test('a read whose If-Match fails is refused, whatever If-None-Match says', t =>
   )
 })
 
-test('what is no list of ETags is malformed', t => {
-  const broken = [
+test('preconditions: a malformed list of ETags is malformed_request', t => {
+  const malformed = [
     'a',
     '"a',
     'a"',
@@ -62,7 +63,7 @@ test('what is no list of ETags is malformed', t => {
     '"a\u007f"',
     '"a b"',
   ]
-  for (const text of broken)
+  for (const text of malformed)
     for (const name of ['if-match', 'if-none-match'])
       t.like(
         t.throws(() => writeCondition({ [name]: text }), { instanceOf: ApiError }, text),
@@ -70,7 +71,7 @@ test('what is no list of ETags is malformed', t => {
       )
 })
 
-test('a long list with a bad end is refused as a whole', t => {
+test('preconditions: a long list with an invalid end is rejected as a whole', t => {
   const text = `${'"", ,'.repeat(3000)}x`
   t.throws(() => writeCondition({ 'if-match': text }), { instanceOf: ApiError })
 })

@@ -1,4 +1,4 @@
-// The query parser: any encoding of a query is the same query, and no input breaks it.
+// The query parser: all encodings of a query are equivalent, and invalid input only causes ApiErrors.
 import test from 'ava'
 import fc from 'fast-check'
 import { filterNames } from '../../../src/api/requests/filters.ts'
@@ -29,7 +29,7 @@ const percent = (byte: number, upper: boolean) => {
   return `%${upper ? digits.toUpperCase() : digits}`
 }
 
-/** `text` in form encoding; `choices` decide which characters are escaped that need not be, and how. */
+/** Encodes `text` as a form value. `choices` selects the optional escapes and the form of each escape. */
 function encode(text: string, choices: readonly number[]): string {
   let at = 0
   const choose = () => choices[at++ % choices.length] ?? 0
@@ -42,7 +42,7 @@ function encode(text: string, choices: readonly number[]): string {
   }).join('')
 }
 
-test('any encoding of the same query is the same query', t => {
+test('query: all encodings of a query are parsed equally', t => {
   const choices = fc.array(fc.nat(5), { minLength: 1, maxLength: 30 })
   const property = fc.property(fc.array(pair, { maxLength: 8 }), choices, choices, (pairs, one, other) => {
     const [first, second] = [one, other].map(each =>
@@ -54,7 +54,7 @@ test('any encoding of the same query is the same query', t => {
   fc.assert(property, { numRuns: 500 })
 })
 
-test('a literal value comes back as it was, escaped where it begins with ! or \\', t => {
+test('query: a literal value is returned unchanged if a leading ! or \\ is escaped', t => {
   const property = fc.property(fc.string({ unit: 'binary' }), value => {
     const escaped = /^[!\\]/.test(value) ? `\\${value}` : value
     const [equals] = parse(`first_name=${encodeURIComponent(escaped)}`).filters
@@ -65,21 +65,25 @@ test('a literal value comes back as it was, escaped where it begins with ! or \\
   fc.assert(property, { numRuns: 500 })
 })
 
-test('no input crashes the parser: it is understood, or refused with what is wrong', t => {
+test('query: any input is either parsed or rejected with faults', t => {
   const names = [...filterNames(users), 'sort', 'include', 'start_index', 'records_per_page', 'x']
-  const near = fc
+  const nearlyValid = fc
     .array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary' })), { maxLength: 25 })
     .map(pairs => pairs.map(([name, value]) => `${name}=${value}`).join('&'))
-  // As Node gives a request target: one character a byte.
+  // Node.js decodes a request target as latin1: one character for each byte.
   const bytes = fc.uint8Array({ maxLength: 80 }).map(array => Buffer.from(array).toString('latin1'))
-  const property = fc.property(fc.oneof(near, bytes), fc.constantFrom(users, groups), (search, resource) => {
-    try {
-      t.truthy(parseListQuery(resource, search, limits))
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      t.is(error.status, 400)
-      t.true(error.faults.length > 0)
-    }
-  })
+  const property = fc.property(
+    fc.oneof(nearlyValid, bytes),
+    fc.constantFrom(users, groups),
+    (search, resource) => {
+      try {
+        t.truthy(parseListQuery(resource, search, limits))
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        t.is(error.status, 400)
+        t.true(error.faults.length > 0)
+      }
+    },
+  )
   fc.assert(property, { numRuns: 2000 })
 })
