@@ -1,4 +1,4 @@
-// Entry of the supervisor, the process that pm2 starts: it owns the control ports, the drain state and the workers.
+// Entry of the supervisor, the process that pm2 starts. It owns the control ports, the maintenance state and the workers.
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
@@ -19,25 +19,25 @@ import { createClusterTraffic } from './supervisor/control/traffic-totals.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
 
-/** Beyond the drain deadline, for a worker to end by itself. */
-const LAST_GRACE_MS = 2000
+/** Extra time after the drain deadline for a worker to exit by itself. */
+const EXIT_GRACE_MS = 2000
 
-/** @param reason a last word for people, whatever the log level */
-function end(exitCode: number, reason: string): never {
+/** Ends the process. @param reason printed to stderr at any log level, unless the exit code is 0 */
+function exit(exitCode: number, reason: string): never {
   if (exitCode !== exitCodes.stopped) process.stderr.write(`users-api: ${reason}\n`)
   process.exit(exitCode)
 }
 
-/** The worker beside this file: compiled like it, or run from source like it. */
+/** Returns the path of the worker beside this file: .js if compiled, .ts if run from source. */
 function workerFile(): string {
   return fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url))
 }
 
-/** Resolves when the supervisor is up; from then on it lives by events. */
+/** Starts the supervisor. Resolves after the startup; the process then runs on events. */
 async function supervise(): Promise<void> {
   const config = await loadServingConfig()
   const log = createLog(config.log.level, 'supervisor')
-  if (config.cache.url === null) log.warn('there is no REDIS_URL: the service runs without a cache')
+  if (config.cache.url === null) log.warn('REDIS_URL is not set: running without a cache')
   const certificates = await loadCertificates(config).catch((error: Error) => {
     throw new ConfigError([error.message])
   })
@@ -54,7 +54,7 @@ async function supervise(): Promise<void> {
     revision,
     ports: Object.fromEntries(
       config.ports.map(({ label, port }) => {
-        const state = maintenance.of(label).mode === null ? 'serving' : 'draining'
+        const state = maintenance.get(label).mode === null ? 'serving' : 'draining'
         return [label, { port, state }]
       }),
     ),
@@ -68,7 +68,7 @@ async function supervise(): Promise<void> {
       workers: config.workers === 'auto' ? availableParallelism() : config.workers,
       bootMs: config.fleet.bootMs,
       silentMs: config.fleet.silentMs,
-      retireMs: config.drain.deadlineMs + LAST_GRACE_MS,
+      retireMs: config.drain.deadlineMs + EXIT_GRACE_MS,
       bootFailures: config.fleet.bootFailures,
     },
     memoryBytes: config.fleet.memoryBytes,
@@ -78,9 +78,9 @@ async function supervise(): Promise<void> {
     desiredState,
     heartbeat: traffic.heartbeat,
     listening: () => process.send?.('ready'),
-    end(exitCode, reason) {
-      log.info({ reason }, 'the supervisor ends')
-      end(exitCode, reason)
+    exit(exitCode, reason) {
+      log.info({ reason }, 'supervisor exiting')
+      exit(exitCode, reason)
     },
   })
   const status = createStatus({ config, maintenance, cluster, checkers })
@@ -90,12 +90,12 @@ async function supervise(): Promise<void> {
     checkers,
     health: status.health,
     documents: createDocuments(maintenance.labels, {
-      status: status.now,
+      status: status.current,
       health: status.health,
       totals: traffic.totals,
       workers: cluster.workers,
     }),
-    isOpen: label => maintenance.of(label).mode !== 'refuse',
+    isOpen: label => maintenance.get(label).mode !== 'refuse',
   })
   const commands = createCommands({
     config,
@@ -103,41 +103,41 @@ async function supervise(): Promise<void> {
     maintenance,
     cluster,
     sync: control.sync,
-    status: status.now,
+    status: status.current,
     setLogLevel(level) {
       logLevel = level
       log.level = level
       cluster.sendAll()
     },
     async reloadCertificates() {
-      const known = await certificates.reload()
+      const descriptions = await certificates.reload()
       cluster.sendAll()
-      return known
+      return descriptions
     },
   })
 
-  /** The first time it stops the service; again, it skips the wait that is on. */
+  /** The first call stops the service. Each further call skips the current wait. */
   const stop = (by: string): void => {
-    const again = cluster.isStopping()
-    if (again) cluster.skipWait()
+    const isStopping = cluster.isStopping()
+    if (isStopping) cluster.skipWait()
     else cluster.stop(maintenance.drainAll(by))
-    log.info({ by }, again ? 'no more waiting' : 'the service stops')
+    log.info({ by }, isStopping ? 'wait skipped' : 'service stopping')
   }
-  /** Who started this process is gone: as an orphan it would hold the ports against its successor. */
-  const abandoned = (by: string): void => {
+  /** The parent process is gone. An orphaned supervisor would keep the ports from the next one, so it stops. */
+  const stopAsOrphan = (by: string): void => {
     if (!cluster.isStopping()) stop(by)
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
   process.on('SIGUSR2', () => commands.run('reload', null, 'SIGUSR2'))
-  process.on('disconnect', () => abandoned('the end of pm2'))
+  process.on('disconnect', () => stopAsOrphan('pm2 disconnected'))
   process.stdout.on('error', error => {
-    // Not for a full disk.
+    // Other errors, such as a full disk, do not stop the service.
     if ('code' in error && (error.code === 'EPIPE' || error.code === 'ECONNRESET'))
-      abandoned('the end of its output')
+      stopAsOrphan('output closed')
   })
 
   await control.open()
-  // A predecessor's workers may be just leaving; ours have one attempt.
+  // Workers of the previous supervisor may still be exiting. A worker itself tries to listen only once.
   const reusePort = config.fleet.scheduling === 'reuse-port'
   for (const { label, port } of config.ports)
     await untilFree({ host: config.host, port, reusePort }, `data port ${label}`)
@@ -148,7 +148,7 @@ async function supervise(): Promise<void> {
 try {
   await supervise()
 } catch (error) {
-  if (error instanceof FatalError) end(error.exitCode, error.message)
-  if (error instanceof ConfigError) end(exitCodes.configuration, error.message)
+  if (error instanceof FatalError) exit(error.exitCode, error.message)
+  if (error instanceof ConfigError) exit(exitCodes.configuration, error.message)
   throw error
 }

@@ -1,4 +1,4 @@
-// Entry of a worker process: serves the API on every data port, and obeys the supervisor's messages alone.
+// Entry of a worker process: serves the API on every data port. It is controlled only by the supervisor's messages.
 import cluster from 'node:cluster'
 import type { RequestListener } from 'node:http'
 import { createApp } from './api/app.ts'
@@ -15,9 +15,10 @@ import { createDataPort, type DataPort } from './listener/data-port.ts'
 import { startHeartbeat } from './listener/heartbeat.ts'
 import { createRequestLog, type RequestLog } from './listener/request-log.ts'
 
-const LAST_GRACE_MS = 2000
+/** Extra time after the drain deadline to exit by itself. */
+const EXIT_GRACE_MS = 2000
 
-/** Resolves when the message is on its way, or can never be: the supervisor is gone. */
+/** Resolves when the message has been sent, or cannot be sent because the supervisor is gone. */
 function send(message: WorkerMessage): Promise<void> {
   return new Promise(resolve => {
     if (process.send === undefined) resolve()
@@ -25,24 +26,27 @@ function send(message: WorkerMessage): Promise<void> {
   })
 }
 
-/** Does what never fails again and again, for as long as the worker has something else to do. */
-function repeat(everyMs: number, act: () => Promise<void>): void {
+/** Runs `task` repeatedly, `everyMs` after it has ended. `task` must not reject. The timer does not keep the process alive. */
+function repeat(everyMs: number, task: () => Promise<void>): void {
   setTimeout(async () => {
-    await act()
-    repeat(everyMs, act)
+    await task()
+    repeat(everyMs, task)
   }, everyMs).unref()
 }
 
-/** The ports as the first message of the supervisor wants them; they do not listen yet. */
+/**
+ * Creates the data ports, which do not listen yet.
+ * @throws ConfigError if the ports in the settings differ from those of the supervisor
+ */
 function createPorts(
   config: Config,
   desired: DesiredState,
   listener: RequestListener,
   requestLog: RequestLog | undefined,
 ): DataPort[] {
-  const same = config.ports.every(({ label, port }) => desired.ports[label]?.port === port)
-  if (!same || config.ports.length !== Object.keys(desired.ports).length)
-    throw new ConfigError(['ports: a change of the ports takes a restart, not a reload'])
+  const samePorts = config.ports.every(({ label, port }) => desired.ports[label]?.port === port)
+  if (!samePorts || config.ports.length !== Object.keys(desired.ports).length)
+    throw new ConfigError(['ports: changed ports require a restart; a reload cannot apply them'])
   const ticketKeys = Buffer.from(desired.ticketKeys, 'base64')
   return config.ports.map(port =>
     createDataPort({
@@ -57,8 +61,8 @@ function createPorts(
   )
 }
 
-/** Leaves the cluster, which waits until the supervisor has taken back every connection on its way here. */
-async function leave(): Promise<void> {
+/** Disconnects from the cluster. The disconnect waits until the supervisor has reclaimed connections not yet accepted. */
+async function disconnect(): Promise<void> {
   if (!process.connected) return
   await new Promise(resolve => {
     process.once('disconnect', resolve)
@@ -66,20 +70,20 @@ async function leave(): Promise<void> {
   })
 }
 
-/** Resolves when there is nothing left to serve. */
+/** Serves until every data port is closed and its last connection has ended. */
 async function serve(): Promise<void> {
   const config = await loadServingConfig()
   const { log, buffered } = createLogAndOutput(config.log.level, 'worker')
   const database = createDatabase(config.database, log)
   const ports: DataPort[] = []
-  const bornMs = Date.now()
+  const startedMs = Date.now()
   let hasDatabase = false
   const cache = createCache(config.cache, log)
   let desired: DesiredState | undefined
   const heartbeat = startHeartbeat({
     everyMs: config.fleet.beatMs,
     pool: database.pool,
-    downSinceMs: () => (hasDatabase ? database.downSinceMs() : bornMs),
+    downSinceMs: () => (hasDatabase ? database.downSinceMs() : startedMs),
     cache,
     ports,
     appliedRevision: () => desired?.revision ?? 0,
@@ -95,7 +99,7 @@ async function serve(): Promise<void> {
     }
     heartbeat()
   }
-  const first = await new Promise<DesiredState>(resolve => {
+  const initialState = await new Promise<DesiredState>(resolve => {
     process.on('message', message => {
       desired = parseDesiredState(message) ?? desired
       apply()
@@ -105,39 +109,39 @@ async function serve(): Promise<void> {
   })
   let listening = false
   cluster.worker?.on('disconnect', () => {
-    // Without this the cluster module ends the process at once, in the middle of its answers.
+    // Without this the cluster module exits immediately and drops requests in flight.
     if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true
     if (!listening) process.exit(exitCodes.stopped)
     for (const port of ports) port.setState('closing')
-    // Nobody is left to kill it, should it not come to its end.
-    setTimeout(() => process.exit(exitCodes.stopped), config.drain.deadlineMs + LAST_GRACE_MS).unref()
+    // No supervisor is left to kill this worker if it does not exit in time.
+    setTimeout(() => process.exit(exitCodes.stopped), config.drain.deadlineMs + EXIT_GRACE_MS).unref()
   })
 
   await database.ready()
   hasDatabase = true
-  // So its loss is known without traffic, too.
+  // Detects a lost database without traffic, too.
   repeat(config.fleet.beatMs, database.probe)
   const keys = createIdempotencyKeys(database, config.idempotency.keepSeconds)
   repeat(config.idempotency.removeEveryMs, () =>
     keys.removeExpired().catch((error: unknown) => {
-      log.debug({ reason: String(error) }, 'expired idempotency keys stay for now')
+      log.debug({ reason: String(error) }, 'expired idempotency keys not removed, retrying later')
     }),
   )
   const app = createApp({ limits: config.limits, database, cache, keys, log })
   const requestLog = config.log.requests ? createRequestLog(log, buffered) : undefined
-  ports.push(...createPorts(config, first, app, requestLog))
+  ports.push(...createPorts(config, initialState, app, requestLog))
   apply()
   await Promise.all(ports.map(port => port.listen()))
   listening = true
   await send({ type: 'listening' })
-  log.info('the worker listens')
+  log.info('worker listening')
   await Promise.all(ports.map(port => port.closed))
   cache.close()
   await database.close()
-  await leave()
+  await disconnect()
 }
 
-/** What its user can mend ends the worker with a reason that the supervisor passes on. */
+/** Returns the error to report to the supervisor if an operator can fix the cause, else undefined. */
 function fatalOf(error: unknown): FatalError | undefined {
   if (error instanceof FatalError) return error
   if (error instanceof ConfigError || error instanceof UnmigratedError)
@@ -146,10 +150,10 @@ function fatalOf(error: unknown): FatalError | undefined {
   return undefined
 }
 
-// Signals reach the whole process group; when to go is the supervisor's to send.
+// Signals are sent to the whole process group. Workers ignore them: the supervisor tells each worker when to exit.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
-// What the cluster module could not send: the supervisor is gone, and the disconnect tells what to do.
+// The cluster module fails to send when the supervisor is gone. The `disconnect` event handles that case.
 cluster.worker?.on('error', () => {})
 
 try {

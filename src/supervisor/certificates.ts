@@ -1,4 +1,4 @@
-// The certificates of the https ports: read and checked by the supervisor, which hands them to every worker.
+// The certificates of the https ports: the supervisor reads and checks them, and sends them to every worker.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -11,17 +11,17 @@ import { writeAtomically } from '../core/write-file.ts'
 
 const YEAR_MS = 365 * 86_400_000
 
-/** @throws Error that says why this pair cannot serve */
+/** @throws Error with the reason if the pair cannot be used */
 function checkKeyPair({ certificate, key }: KeyPair): void {
   const parsed = new X509Certificate(certificate)
   if (!parsed.checkPrivateKey(createPrivateKey(key)))
-    throw new Error('the key belongs to another certificate')
+    throw new Error('the key does not match the certificate')
   if (Date.parse(parsed.validTo) <= Date.now())
     throw new Error(`the certificate expired on ${parsed.validTo}`)
   createSecureContext({ cert: certificate, key })
 }
 
-/** A certificate of this machine's own making, one file with its key; made anew when it is missing or expired. */
+/** Returns the self-signed certificate in `file`, which also holds its key. Generates it if it is missing or unusable. */
 async function selfSigned(file: string): Promise<KeyPair> {
   try {
     const pem = await readFile(file, 'utf8')
@@ -30,7 +30,7 @@ async function selfSigned(file: string): Promise<KeyPair> {
     return pair
   } catch {
     const name = hostname()
-    const made = await generate([{ name: 'commonName', value: name }], {
+    const generated = await generate([{ name: 'commonName', value: name }], {
       keyType: 'ec',
       algorithm: 'sha256',
       notAfterDate: new Date(Date.now() + YEAR_MS),
@@ -46,7 +46,7 @@ async function selfSigned(file: string): Promise<KeyPair> {
         },
       ],
     })
-    const pem = `${made.private}\n${made.cert}\n`
+    const pem = `${generated.private}\n${generated.cert}\n`
     writeAtomically(file, pem)
     return { certificate: pem, key: pem }
   }
@@ -77,15 +77,15 @@ async function readKeyPairs(config: Pick<Config, 'ports' | 'stateFile'>): Promis
   return pairs
 }
 
-/** What an operator recognizes a certificate by. */
+/** The fields by which an operator identifies a certificate. */
 function describe({ certificate }: KeyPair): object {
   const { subject, validTo, fingerprint256 } = new X509Certificate(certificate)
   return { subject, valid_to: new Date(validTo).toISOString(), fingerprint: fingerprint256 }
 }
 
 /**
- * Reads the certificates; those of later workers are the same until they are read again.
- * @throws Error that names the port and what is wrong with its certificate
+ * Reads the certificates. Workers that start later receive the same ones until the next `reload`.
+ * @throws Error that names the port and the fault of its certificate
  */
 export async function loadCertificates(config: Pick<Config, 'ports' | 'stateFile'>) {
   let pairs = await readKeyPairs(config)
@@ -93,9 +93,9 @@ export async function loadCertificates(config: Pick<Config, 'ports' | 'stateFile
     /** By label. */
     pairs: (): Readonly<Record<string, KeyPair>> => pairs,
     /**
-     * Reads them again.
-     * @returns what each one is, by label
-     * @throws Error about a bad one: then none has changed
+     * Reads all certificates again.
+     * @returns a description of each certificate, by label
+     * @throws Error if one is invalid; then none has changed
      */
     async reload(): Promise<Record<string, object>> {
       pairs = await readKeyPairs(config)

@@ -1,4 +1,4 @@
-// What operators say, and what they are answered: each command is run, answered with an object, and logged.
+// The operators' commands: runs each one, replies with an object and logs the outcome.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { type LogLevel, logLevels } from '../config/schema.ts'
@@ -15,22 +15,22 @@ export interface CommandOptions {
   readonly log: Log
   readonly maintenance: Maintenance
   readonly cluster: Cluster
-  /** Has the control port be as the maintenance wants it. @returns why it is still closed; that is tried again */
+  /** Opens or closes the control port as the maintenance requires. @returns why it is still closed, if it should be open */
   sync(label: string): Promise<string | undefined>
   status(): Status
-  /** @returns what each certificate is now, by label. @throws Error about a bad one: the old ones stay */
+  /** @returns a description of each certificate, by label. @throws Error if one is invalid; then none has changed */
   reloadCertificates(): Promise<object>
-  /** Of the supervisor and of every worker, also of those to come. */
+  /** Sets the level of the supervisor and of all present and future workers. */
   setLogLevel(level: LogLevel): void
 }
 
-/** Either the result's fields, or `error`. */
+/** The fields of the result, or `error`. */
 export type Reply = { readonly command: string; readonly argument: string | null } & Readonly<
   Record<string, unknown>
 >
 
-/** The command cannot be appliedRevision, and nothing has changed; the message says what is possible. */
-class Refusal extends Error {}
+/** The command is rejected and nothing has changed. The message says what is allowed. */
+class CommandError extends Error {}
 
 export const commandNames = [
   'drain',
@@ -43,8 +43,8 @@ export const commandNames = [
 ] as const
 type CommandName = (typeof commandNames)[number]
 
-/** Whether the command is about something that its argument names: a port, a level. */
-export function takesTarget(name: CommandName): boolean {
+/** Whether the command requires an argument: a port or a log level. */
+export function takesArgument(name: CommandName): boolean {
   return name === 'drain' || name === 'wait' || name === 'resume' || name === 'log-level'
 }
 
@@ -52,7 +52,7 @@ const isCommandName = (name: string): name is CommandName => commandNames.some(o
 const isLogLevel = (level: string): level is LogLevel => logLevels.some(one => one === level)
 const isDrainMode = (mode: string): mode is DrainMode => mode === '404' || mode === 'refuse'
 
-/** `http:refuse by=ada` → target `http:refuse`, by `ada`: pm2 passes one word, and says nothing of who typed it. */
+/** Splits `http:refuse by=ada` into target and operator. pm2 passes a single string and does not name its user. */
 function parseArgument(argument: string): { target: string; by: string | undefined } {
   const [, target = '', by] = /^(.*?)(?:(?:^|\s+)by=(\S+))?$/s.exec(argument.trim()) ?? []
   return { target, by }
@@ -66,8 +66,8 @@ export function createCommands(options: CommandOptions) {
   function portOf(label: string): PortStatus {
     const port = maintenance.labels.includes(label) ? options.status().ports[label] : undefined
     if (port === undefined)
-      throw new Refusal(
-        `there is no port ${JSON.stringify(label)}; the ports are ${maintenance.labels.join(', ')}`,
+      throw new CommandError(
+        `unknown port ${JSON.stringify(label)}; the ports are ${maintenance.labels.join(', ')}`,
       )
     return port
   }
@@ -76,7 +76,7 @@ export function createCommands(options: CommandOptions) {
     const [label = '', mode = config.drain.mode, ...rest] = target.split(':')
     portOf(label)
     if (!isDrainMode(mode) || rest.length > 0)
-      throw new Refusal(`there is no such mode; possible are ${label}, ${label}:404 and ${label}:refuse`)
+      throw new CommandError(`unknown mode; use ${label}, ${label}:404 or ${label}:refuse`)
     return change(label, () => maintenance.drain(label, mode, by))
   }
 
@@ -85,25 +85,25 @@ export function createCommands(options: CommandOptions) {
     return change(label, () => maintenance.resume(label, by))
   }
 
-  /** What is so already succeeds, too: scripts may repeat themselves. */
-  async function change(label: string, act: () => void): Promise<object> {
-    const before = maintenance.of(label)
-    act()
-    const changed = maintenance.of(label) !== before
-    const closed = await options.sync(label)
+  /** Idempotent: if the port is already in the requested state, the command succeeds with `changed: false`. */
+  async function change(label: string, apply: () => void): Promise<object> {
+    const before = maintenance.get(label)
+    apply()
+    const changed = maintenance.get(label) !== before
+    const controlPortError = await options.sync(label)
     await cluster.refresh()
     const port = portOf(label)
-    if (closed !== undefined)
+    if (controlPortError !== undefined)
       throw new Error(
-        `${label} is ${port.state}, but its control port stays closed, and is tried again every second: ${closed}`,
+        `${label} is ${port.state}, but its control port is closed and retried every second: ${controlPortError}`,
       )
     return { changed, ...port }
   }
 
-  /** The checkers that do not know of the maintenance yet. */
-  function unaware(label: string, { mode, since, checkers }: PortStatus): string[] {
-    // Who only connects cannot be seen to notice: it is given the drain delay.
-    if (mode === 'refuse') return maintenance.delayLeftMs(label) > 0 ? ['those who only connect'] : []
+  /** Returns the checkers that have not seen the maintenance yet. */
+  function pendingCheckers(label: string, { mode, since, checkers }: PortStatus): string[] {
+    // Checks that only open a TCP connection are not recorded. They have the drain delay to see that the port is closed.
+    if (mode === 'refuse') return maintenance.remainingDelayMs(label) > 0 ? ['TCP checks'] : []
     return checkers.filter(({ status, seen }) => status === 200 || seen < since).map(({ address }) => address)
   }
 
@@ -111,8 +111,8 @@ export function createCommands(options: CommandOptions) {
     for (;;) {
       await cluster.refresh()
       const port = portOf(label)
-      if (port.mode === null) throw new Refusal(`${label} is serving; possible is: drain ${label}`)
-      const waitingFor = unaware(label, port)
+      if (port.mode === null) throw new CommandError(`${label} is serving; run drain ${label} first`)
+      const waitingFor = pendingCheckers(label, port)
       if (port.state === 'drained' && waitingFor.length === 0) return { ended: 'drained', ...port }
       if (Date.now() >= Date.parse(port.since) + config.drain.deadlineMs)
         return { ended: 'deadline', waiting_for: waitingFor, ...port }
@@ -121,16 +121,18 @@ export function createCommands(options: CommandOptions) {
   }
 
   async function reload(): Promise<object> {
-    if (cluster.isReloading()) throw new Refusal('a reload is running; possible is: status')
+    if (cluster.isReloading()) throw new CommandError('a reload is already running; wait until it has ended')
     const outcome = await cluster.reload()
     if (outcome.state === 'failed')
-      throw new Refusal(`the new code does not come up, the old workers stay: ${outcome.reason}`)
+      throw new CommandError(`the new code failed to start, the old workers stay: ${outcome.reason}`)
     return { workers: options.status().workers }
   }
 
   function setLogLevel(level: string): object {
     if (!isLogLevel(level))
-      throw new Refusal(`there is no level ${JSON.stringify(level)}; the levels are ${logLevels.join(', ')}`)
+      throw new CommandError(
+        `unknown log level ${JSON.stringify(level)}; the levels are ${logLevels.join(', ')}`,
+      )
     options.setLogLevel(level)
     return { level }
   }
@@ -142,7 +144,7 @@ export function createCommands(options: CommandOptions) {
 
   function runNamed(name: CommandName, target: string, by: string): Promise<object> | object {
     if (name === 'status') return status()
-    if (cluster.isStopping()) throw new Refusal('the service stops; possible is: status')
+    if (cluster.isStopping()) throw new CommandError('the service is stopping; only status is available')
     switch (name) {
       case 'drain':
         return drain(target, by)
@@ -161,15 +163,15 @@ export function createCommands(options: CommandOptions) {
 
   return {
     /**
-     * Never rejects: what goes wrong stands in the reply as `error`.
-     * @param via where the command came from; the argument can name somebody instead
+     * Runs a command. Never rejects: a failure is reported in the reply's `error`.
+     * @param via origin of the command, logged as the operator unless the argument contains `by=`
      */
     async run(command: string, argument: string | null, via: string): Promise<Reply> {
       const { target, by = via } = parseArgument(argument ?? '')
       try {
         if (!isCommandName(command))
-          throw new Refusal(`there is no command ${command}; the commands are ${commandNames.join(', ')}`)
-        if (!takesTarget(command) && target !== '') throw new Refusal(`${command} takes no argument`)
+          throw new CommandError(`unknown command ${command}; the commands are ${commandNames.join(', ')}`)
+        if (!takesArgument(command) && target !== '') throw new CommandError(`${command} takes no argument`)
         const result = await runNamed(command, target, by)
         log.info({ command, argument, by, outcome: 'done' }, 'command')
         return { command, argument, ...result }

@@ -1,71 +1,73 @@
-// Keeps the maintenance of the ports: in memory for those who ask, and on disk before anyone is told that it is so.
+// Holds the maintenance of the data ports. A change is written to the state file before it takes effect, so a restart
+// never reverts what a reply has confirmed; only the drain of a stop is not stored. The transitions are in port-states.ts;
+// workers and control ports are updated by the caller.
 import type { Config } from '../config/config.ts'
 import type { Log } from '../core/log.ts'
 import {
-  afterRestart,
   allServing,
   type DrainMode,
-  delayLeftMs,
   drain,
-  type Intent,
-  type Intents,
-  inMaintenance,
+  fromPersisted,
+  type PortMaintenance,
+  type PortMaintenances,
+  remainingDelayMs,
   resume,
+  toPersisted,
 } from './port-states.ts'
 import { readMaintenance, writeMaintenance } from './state-file.ts'
 
 export type Maintenance = ReturnType<typeof createMaintenance>
 
-/** @param changed is called after each change, which it makes known to workers and control ports */
+/** @param onChange called after each change; it updates the workers and the control ports */
 export function createMaintenance(
   config: Pick<Config, 'ports' | 'stateFile' | 'drain'>,
   log: Log,
-  changed: () => void,
+  onChange: () => void,
 ) {
   const labels = config.ports.map(port => port.label)
-  const kept = Object.entries(readMaintenance(config.stateFile, log)).filter(([label]) =>
+  const persisted = Object.entries(readMaintenance(config.stateFile, log)).filter(([label]) =>
     labels.includes(label),
   )
-  const started = new Date()
-  let intents: Intents = {
-    ...allServing(labels, 'start', started),
-    ...afterRestart(Object.fromEntries(kept), started),
+  const startedAt = new Date()
+  let ports: PortMaintenances = {
+    ...allServing(labels, 'start', startedAt),
+    ...fromPersisted(Object.fromEntries(persisted), startedAt),
   }
 
   /** @param label one of `labels` */
-  function of(label: string): Intent {
-    const intent = intents[label]
-    if (intent === undefined) throw new Error(`no port ${label}`)
-    return intent
+  function get(label: string): PortMaintenance {
+    const port = ports[label]
+    if (port === undefined) throw new Error(`unknown port ${label}`)
+    return port
   }
 
-  function keep(next: Intents): void {
-    if (next === intents) return
-    writeMaintenance(config.stateFile, inMaintenance(next))
-    intents = next
-    changed()
+  function save(next: PortMaintenances): void {
+    if (next === ports) return
+    writeMaintenance(config.stateFile, toPersisted(next))
+    ports = next
+    onChange()
   }
 
   return {
     labels,
-    of,
-    /** How much is left of the time for the checkers of this port to notice its mode. */
-    delayLeftMs: (label: string) => delayLeftMs([of(label)], config.drain.delayMs, new Date()),
-    /** @throws Error where it cannot be written down; then nothing has changed */
-    drain: (label: string, mode: DrainMode, by: string) => keep(drain(intents, label, mode, by, new Date())),
-    /** @throws Error where it cannot be written down; then nothing has changed */
-    resume: (label: string, by: string) => keep(resume(intents, label, by, new Date())),
+    get,
+    /** Returns the rest of the drain delay of this port in ms: its checkers have this long to see the mode. */
+    remainingDelayMs: (label: string) => remainingDelayMs([get(label)], config.drain.delayMs, new Date()),
+    /** @throws Error if the state file cannot be written; then nothing has changed */
+    drain: (label: string, mode: DrainMode, by: string) => save(drain(ports, label, mode, by, new Date())),
+    /** @throws Error if the state file cannot be written; then nothing has changed */
+    resume: (label: string, by: string) => save(resume(ports, label, by, new Date())),
 
     /**
-     * Every port into maintenance, to stop: that is forgotten afterwards.
-     * @returns how much of the drain delay is left, of the port that began last to tell in its mode
+     * Puts every port into maintenance for a stop. This is not written to the state file.
+     * @returns the rest of the drain delay in ms, of the port whose mode changed last
      */
     drainAll(by: string): number {
       const now = new Date()
       for (const label of labels)
-        if (intents[label]?.mode === null) intents = drain(intents, label, config.drain.mode, by, now)
-      changed()
-      return delayLeftMs(Object.values(intents), config.drain.delayMs, now)
+        if (ports[label]?.mode === null) ports = drain(ports, label, config.drain.mode, by, now)
+      onChange()
+      return remainingDelayMs(Object.values(ports), config.drain.delayMs, now)
     },
   }
 }

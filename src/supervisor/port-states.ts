@@ -1,70 +1,82 @@
-// The maintenance of the data ports: which are in it since when and by whom, and what that makes of their state. Pure.
+// Computes the maintenance of the data ports: which ports are in maintenance, since when, in which mode and by whose
+// command. The functions are pure: they return new values and keep no state. maintenance.ts holds the current value, and
+// state-file.ts stores it.
 import type { Config } from '../config/config.ts'
 import type { PortReport } from '../core/messages.ts'
 
 export type DrainMode = Config['drain']['mode']
 export type PortState = 'serving' | 'draining' | 'drained'
 
-/** What was asked of a port, and when (ISO 8601) by whom. `mode` is how its checks tell: null while it serves. */
-interface KeptIntent {
+/** The part that outlives a restart. */
+interface PersistedMaintenance {
+  /** How health checks report the maintenance; null while the port serves. */
   readonly mode: DrainMode | null
+  /** Start of the maintenance or of the service, ISO 8601. */
   readonly since: string
+  /** The operator or the event that caused it. */
   readonly by: string
 }
 
-export interface Intent extends KeptIntent {
-  /** When its checks began to tell in this mode: the drain delay is for those who have yet to notice. */
-  readonly toldSince: string
+export interface PortMaintenance extends PersistedMaintenance {
+  /** When health checks began to report this mode, ISO 8601. The drain delay runs from here. */
+  readonly modeSince: string
 }
 
 /** By label. */
-export type Intents = Readonly<Record<string, Intent>>
-export type KeptIntents = Readonly<Record<string, KeptIntent>>
+export type PortMaintenances = Readonly<Record<string, PortMaintenance>>
+export type PersistedMaintenances = Readonly<Record<string, PersistedMaintenance>>
 
-export function allServing(labels: readonly string[], by: string, now: Date): Intents {
+export function allServing(labels: readonly string[], by: string, now: Date): PortMaintenances {
   const since = now.toISOString()
-  return Object.fromEntries(labels.map(label => [label, { mode: null, since, toldSince: since, by }]))
+  return Object.fromEntries(labels.map(label => [label, { mode: null, since, modeSince: since, by }]))
 }
 
-/** Into maintenance. Repeated, it only changes the mode: the time that was granted to requests goes on. */
-export function drain(intents: Intents, label: string, mode: DrainMode, by: string, now: Date): Intents {
-  const before = intents[label]
-  if (before?.mode === mode) return intents
-  const toldSince = now.toISOString()
-  const since = before === undefined || before.mode === null ? toldSince : before.since
-  return { ...intents, [label]: { mode, since, toldSince, by } }
+/** Puts a port into maintenance. If it is in maintenance already, only the mode changes, and `since` is kept. */
+export function drain(
+  ports: PortMaintenances,
+  label: string,
+  mode: DrainMode,
+  by: string,
+  now: Date,
+): PortMaintenances {
+  const before = ports[label]
+  if (before?.mode === mode) return ports
+  const modeSince = now.toISOString()
+  const since = before === undefined || before.mode === null ? modeSince : before.since
+  return { ...ports, [label]: { mode, since, modeSince, by } }
 }
 
-/** Back into service. */
-export function resume(intents: Intents, label: string, by: string, now: Date): Intents {
-  if (intents[label]?.mode === null) return intents
-  return { ...intents, ...allServing([label], by, now) }
+/** Puts a port back into service. */
+export function resume(ports: PortMaintenances, label: string, by: string, now: Date): PortMaintenances {
+  if (ports[label]?.mode === null) return ports
+  return { ...ports, ...allServing([label], by, now) }
 }
 
-/** Of those that are in maintenance, what outlives a restart. */
-export function inMaintenance(intents: Intents): KeptIntents {
-  const away = Object.entries(intents).filter(([, { mode }]) => mode !== null)
-  return Object.fromEntries(away.map(([label, { mode, since, by }]) => [label, { mode, since, by }]))
+/** Returns what the state file stores: the ports in maintenance. */
+export function toPersisted(ports: PortMaintenances): PersistedMaintenances {
+  const inMaintenance = Object.entries(ports).filter(([, { mode }]) => mode !== null)
+  return Object.fromEntries(inMaintenance.map(([label, { mode, since, by }]) => [label, { mode, since, by }]))
 }
 
-/** After a restart: who has noticed nobody knows any more, so the delay begins anew. */
-export function afterRestart(kept: KeptIntents, now: Date): Intents {
-  const toldSince = now.toISOString()
-  return Object.fromEntries(Object.entries(kept).map(([label, intent]) => [label, { ...intent, toldSince }]))
+/** Restores the ports after a restart. The drain delay starts again: which checkers saw the mode is unknown. */
+export function fromPersisted(persisted: PersistedMaintenances, now: Date): PortMaintenances {
+  const modeSince = now.toISOString()
+  return Object.fromEntries(Object.entries(persisted).map(([label, port]) => [label, { ...port, modeSince }]))
 }
 
 /**
- * @param reports of each worker that has the port; a port is drained when all of them know of the maintenance and
- * none has a connection left
+ * Returns the state of a port. It is drained when every worker has applied the maintenance and has no connection left.
+ * @param reports one of each worker that has the port
  */
-export function stateOf(intent: Intent, reports: readonly PortReport[]): PortState {
-  if (intent.mode === null) return 'serving'
-  const quiet = reports.every(({ state, connections }) => state !== 'serving' && connections === 0)
-  return quiet ? 'drained' : 'draining'
+export function stateOf({ mode }: PortMaintenance, reports: readonly PortReport[]): PortState {
+  if (mode === null) return 'serving'
+  const isDrained = reports.every(({ state, connections }) => state !== 'serving' && connections === 0)
+  return isDrained ? 'drained' : 'draining'
 }
 
-/** How much of `delayMs`, granted from when each port began to tell in its mode, is still to come. */
-export function delayLeftMs(intents: readonly Intent[], delayMs: number, now: Date): number {
-  const left = intents.map(({ toldSince }) => Date.parse(toldSince) + delayMs - now.getTime())
-  return Math.min(delayMs, Math.max(0, ...left))
+/** Returns the rest of the drain delay in ms. The port whose mode changed last decides. */
+export function remainingDelayMs(ports: readonly PortMaintenance[], delayMs: number, now: Date): number {
+  const remaining = ports.map(({ modeSince }) => Date.parse(modeSince) + delayMs - now.getTime())
+  // At most `delayMs`, even if the clock was set back.
+  return Math.min(delayMs, Math.max(0, ...remaining))
 }

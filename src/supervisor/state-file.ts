@@ -1,9 +1,9 @@
-// The maintenance that outlives the supervisor, in a small JSON file.
+// The state file: a small JSON file that keeps the maintenance of the ports across restarts.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Log } from '../core/log.ts'
 import { writeAtomically } from '../core/write-file.ts'
-import type { KeptIntents } from './port-states.ts'
+import type { PersistedMaintenances } from './port-states.ts'
 
 const schema = z.strictObject({
   maintenance: z.record(
@@ -12,9 +12,9 @@ const schema = z.strictObject({
   ),
 })
 
-/** What the file says; `reason` where it is there, but damaged. */
+/** The result of reading the file. */
 export type State =
-  | { readonly is: 'kept'; readonly maintenance: KeptIntents }
+  | { readonly is: 'kept'; readonly maintenance: PersistedMaintenances }
   | { readonly is: 'missing' }
   | { readonly is: 'damaged'; readonly reason: string }
 
@@ -27,16 +27,16 @@ export function readState(file: string): State {
   }
 }
 
-/** @returns the ports in maintenance; none where the file is missing, or damaged, which is logged loudly */
-export function readMaintenance(file: string, log: Log): KeptIntents {
+/** Returns the ports in maintenance, and none if the file is missing or damaged. A damaged file is logged as an error. */
+export function readMaintenance(file: string, log: Log): PersistedMaintenances {
   const state = readState(file)
   if (state.is === 'kept') return state.maintenance
-  if (state.is === 'missing') log.info({ file }, 'there is no state file: no port is in maintenance')
-  else log.error({ file, reason: state.reason }, 'THE STATE FILE IS DAMAGED: every port counts as serving')
+  if (state.is === 'missing') log.info({ file }, 'no state file: no port is in maintenance')
+  else log.error({ file, reason: state.reason }, 'state file DAMAGED: every port is in service')
   return {}
 }
 
-/** @throws Error where the disk does not take it */
-export function writeMaintenance(file: string, maintenance: KeptIntents): void {
+/** @throws Error if the file cannot be written */
+export function writeMaintenance(file: string, maintenance: PersistedMaintenances): void {
   writeAtomically(file, `${JSON.stringify({ maintenance }, undefined, 2)}\n`)
 }

@@ -21,16 +21,16 @@ test('dev serves without a URL, prints lines for people, and leaves nothing behi
   let text = ''
   for (const stream of [dev.stdout, dev.stderr]) stream.setEncoding('utf8').on('data', part => (text += part))
   const closed = once(dev, 'close')
-  while (!text.includes('the worker listens')) await once(dev.stdout, 'data')
+  while (!text.includes('worker listening')) await once(dev.stdout, 'data')
   t.is((await ask(`${here.url}/v1/users`))?.status, 200)
   while (!text.includes(` ${here.url}/v1/docs\n`)) await once(dev.stdout, 'data')
   while (!text.includes('"/v1/users"')) await once(dev.stdout, 'data')
-  t.regex(text, /^\[[\d:.]+\] .*INFO.*\(\d+\): .*the worker listens/m)
+  t.regex(text, /^\[[\d:.]+\] .*INFO.*\(\d+\): .*worker listening/m)
   // As a Ctrl-C does.
   if (dev.pid !== undefined) process.kill(-dev.pid, 'SIGINT')
   await closed
   // One key is one signal, and none to hurry.
-  t.regex(text, /the service stops/)
-  t.notRegex(text, /no more waiting/)
+  t.regex(text, /service stopping/)
+  t.notRegex(text, /wait skipped/)
   t.deepEqual(await here.processes(), [])
 })

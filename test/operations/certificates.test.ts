@@ -1,4 +1,4 @@
-// Certificates of a real service: rotated under load, bad ones refused, self-signed ones kept.
+// Certificates of a real service: rotation under load, rejection of invalid ones, reuse of self-signed ones.
 import { spawn } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -46,7 +46,7 @@ async function fingerprint(port = httpsPort): Promise<string> {
   return seen
 }
 
-/** A service whose certificate stands in two files, which `write` replaces. */
+/** Starts a service whose certificate and key are in two files, which `write` replaces. */
 async function start(t: ExecutionContext) {
   const path = folder(t)
   const [certificate, key] = [join(path, 'cert.pem'), join(path, 'key.pem')]
@@ -65,7 +65,7 @@ async function start(t: ExecutionContext) {
   return { service, operator: createOperator(service), first, write, certificate }
 }
 
-test.serial('a rotation under load fails no handshake; open connections stay', async t => {
+test.serial('rotation under load: no handshake fails and open connections stay', async t => {
   const { service, operator, first, write } = await start(t)
   const open = await connect(httpsPort, { tls: true })
   const load = await startLoad({ url: service.httpsUrl, clients: 4, connection: 'one a request' })
@@ -87,16 +87,16 @@ test.serial('a rotation under load fails no handshake; open connections stay', a
 })
 
 test.serial(
-  'a bad certificate is refused with the reason, and the old one stays, also in new workers',
+  'invalid certificate: rejected with the reason; the old one stays, also in new workers',
   async t => {
     const { service, operator, first, write, certificate } = await start(t)
     const other = await makePair('other.test')
     const expired = await makePair('expired.test', new Date(Date.now() - dayMs))
     const bad: [string, string, RegExp][] = [
-      [other.cert, first.key, /the key belongs to another certificate/],
+      [other.cert, first.key, /the key does not match the certificate/],
       [expired.cert, expired.key, /expired/],
-      ['rubbish', other.key, /https cannot be used/],
-      [other.cert, 'rubbish', /https cannot be used/],
+      ['garbage', other.key, /https cannot be used/],
+      [other.cert, 'garbage', /https cannot be used/],
     ]
     for (const [cert, key, reason] of bad) {
       write(cert, key)
@@ -115,10 +115,10 @@ test.serial(
   },
 )
 
-test.serial('a service does not start with a bad certificate', async t => {
+test.serial('invalid certificate: the service does not start', async t => {
   const path = folder(t)
   const file = join(path, 'bad.pem')
-  writeFileSync(file, 'rubbish')
+  writeFileSync(file, 'garbage')
   const child = spawn(process.execPath, ['dist/supervisor.js'], {
     env: {
       ...process.env,
@@ -137,7 +137,7 @@ test.serial('a service does not start with a bad certificate', async t => {
 })
 
 test.serial(
-  'a self-signed certificate is private, kept between starts, and renewed when it has expired',
+  'self-signed certificate: stored with mode 0600, reused after a restart, renewed when expired',
   async t => {
     const path = folder(t)
     const file = join(path, 'self-signed.pem')

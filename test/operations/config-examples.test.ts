@@ -1,4 +1,4 @@
-// The operators' kit in config/, each file by the tool that it is for, and the names of the metrics by the metrics.
+// The example files for operators in config/: each one is checked by its own tool, and metric names against /metrics.
 import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,12 +26,12 @@ test.after.always(async () => {
   await rm(folder, { recursive: true })
 })
 
-test('HAProxy takes its file', async t => {
+test('HAProxy: accepts haproxy.cfg', async t => {
   await runTool(t, 'haproxy', ['-c', '-f', kitFile('haproxy.cfg')])
   t.pass()
 })
 
-test('nginx takes its file, and leaves out an instance that is gone', async t => {
+test('nginx: accepts nginx.conf, and skips an instance that is down', async t => {
   const claim = await claimPorts()
   t.teardown(claim.release)
   const file = join(folder, 'nginx.conf')
@@ -57,16 +57,16 @@ test('nginx takes its file, and leaves out an instance that is gone', async t =>
   for (let requests = 0; requests < 10; requests++) t.is((await ask(url))?.status, 200)
 })
 
-test('systemd takes the unit', async t => {
+test('systemd: accepts the unit', async t => {
   const text = await readFile(kitFile('users-api.service'), 'utf8')
   const file = join(folder, 'users-api.service')
   await writeFile(file, text.replaceAll('/opt/users-api', root.replace(/\/$/, '')))
-  const said = await runTool(t, 'systemd-analyze', ['verify', file])
-  // It exits with 0 in spite of an unknown setting.
-  t.notRegex(said ?? '', /users-api\.service/)
+  const output = await runTool(t, 'systemd-analyze', ['verify', file])
+  // systemd-analyze exits with 0 even if a setting is unknown.
+  t.notRegex(output ?? '', /users-api\.service/)
 })
 
-test('Prometheus takes its file and the rules, and every query of the dashboard', async t => {
+test('Prometheus: accepts its configuration, the rules and every query of the dashboard', async t => {
   await runTool(t, 'promtool', ['check', 'config', kitFile('monitoring/prometheus.yml')])
   const rules = queries.map((expr, index) => ({
     record: `query_${index}`,
@@ -78,7 +78,7 @@ test('Prometheus takes its file and the rules, and every query of the dashboard'
   t.true(rules.length > 10)
 })
 
-test('the rules raise an alarm when they should, and none when they should not', async t => {
+test('alert rules: fire after their thresholds and not before', async t => {
   const series = (name: string, values: string) => ({ series: name, values })
   const alarm = (alertname: string, eval_time: string, labels: object | null) => ({
     alertname,
@@ -111,7 +111,7 @@ test('the rules raise an alarm when they should, and none when they should not',
     },
   ]
   const file = join(folder, 'alerts-test.json')
-  // Their texts are for people: only which alarm is raised, and for what, is looked at.
+  // Without annotations: the test compares only the alerts and their labels.
   const bare = join(folder, 'alerts.yml')
   await writeFile(bare, alerts.replaceAll(/^ {8}annotations:\n.*\n/gm, ''))
   await writeFile(file, JSON.stringify({ rule_files: [bare], tests }))
@@ -119,7 +119,7 @@ test('the rules raise an alarm when they should, and none when they should not',
   t.notRegex(await readFile(bare, 'utf8'), /annotations/)
 })
 
-test('every metric that a panel or a rule names is one of ours', async t => {
+test('metrics: every metric in the dashboard and the rules exists', async t => {
   await ask(`${service.url}/v1/users/1?include=groups`)
   const text = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''
   const known = new Set(
@@ -134,8 +134,8 @@ test('every metric that a panel or a rule names is one of ours', async t => {
   for (const name of named) t.true(known.has(name), name)
 })
 
-test('no file of the kit can be taken for settings, whatever the name of the machine', async t => {
-  // node-config reads every file here that is named like the machine and has an ending that it knows.
+test('config/: no example file can be loaded as settings, whatever the host name', async t => {
+  // node-config loads every file here that is named like the host and has a known extension.
   const files = await readdir(kitFile(''))
   t.deepEqual(
     files.filter(name => !/\.(cfg|conf|service)$/.test(name) && name !== 'monitoring').sort(),

@@ -1,5 +1,5 @@
-// A worker killed at any message between it and the database, in the middle of a batch: afterwards all of the batch is
-// there or nothing, and who repeats the request with its Idempotency-Key gets it done once.
+// Kills a worker at each message between it and the database during a batch: afterwards either all rows of the batch exist
+// or none, and repeating the request with its Idempotency-Key executes it once.
 import type { Socket } from 'node:net'
 import test from 'ava'
 import { throughProxy } from '../faults/database-url.ts'
@@ -9,14 +9,14 @@ import { createDatabase, startService } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 interface Scene {
-  /** What only the transaction in question says. */
+  /** Text that occurs only in the transaction under test. */
   readonly mark: string
-  /** Which of its messages, to or from the database, is the worker's last, and does not arrive. */
+  /** Index of the message, to or from the database, that is dropped and at which the worker is killed. */
   readonly last: number
   readonly worker: number
   connection?: Socket
   messages: number
-  /** Whether the database has been asked to commit it. */
+  /** Whether the COMMIT has been sent to the database. */
   committed: boolean
 }
 
@@ -42,49 +42,52 @@ test.after.always(async t => {
   proxy.close()
 })
 
-/** Resolves when a worker is ready that is not this one. */
-const successor = (worker: number) =>
+/** Resolves when a worker other than `worker` is ready. */
+const replacementReady = (worker: number) =>
   operator.until(({ workers }) => workers.some(({ pid, state }) => state === 'ready' && pid !== worker))
 
-/** Posts a batch; @returns what became of the request, and what is stored of it. */
-async function play(last: number, key?: string) {
+/** Posts a batch. Returns the response, undefined if the connection was lost, and the number of rows stored. */
+async function runScene(last: number, key?: string) {
   const [worker = 0] = await service.workers()
   const last_name = `Crash ${crypto.randomUUID()}`
   const users = ['before', 'between', 'after'].map(first_name => ({ first_name, last_name }))
   const headers = key === undefined ? {} : { 'idempotency-key': key }
   const send = (): Promise<Answer | undefined> =>
     api.post('/v1/users', { users }, headers).catch(() => undefined)
-  const played: Scene = { mark: key ?? last_name, last, worker, messages: 0, committed: false }
-  scene = played
+  const current: Scene = { mark: key ?? last_name, last, worker, messages: 0, committed: false }
+  scene = current
   const answer = await send()
   scene = undefined
-  if (answer === undefined) await successor(worker)
+  if (answer === undefined) await replacementReady(worker)
   const count = () => api.count(`/v1/users?last_name=${encodeURIComponent(last_name)}`)
-  return { answer, committed: played.committed, stored: await count(), send, count }
+  return { answer, committed: current.committed, stored: await count(), send, count }
 }
 
-test.serial('with a key: all or nothing, and done once in the end', async t => {
-  const seen = { before: 0, after: 0 }
-  for (let last = 0; ; last++) {
-    const { answer, committed, stored, send, count } = await play(last, crypto.randomUUID())
-    t.is(stored, committed ? 3 : 0, `after message ${last}`)
-    if (answer !== undefined) break
-    seen[committed ? 'after' : 'before']++
-    let again = await send()
-    // Until the database has seen that the connection is gone.
-    while (again?.body.meta.code === 'request_in_progress') again = await send()
-    t.like(again?.body.meta, { status: 200, created: 3, failed: 0 })
-    t.is(again?.headers['idempotent-replayed'], committed ? 'true' : undefined)
-    t.is(await count(), 3)
-  }
-  t.log(`killed ${seen.before} times before the commit, ${seen.after} times after it`)
-  t.true(seen.before > 5 && seen.after > 0)
-})
+test.serial(
+  'crash with an Idempotency-Key: all rows or none, and the repeated request is executed once',
+  async t => {
+    const seen = { before: 0, after: 0 }
+    for (let last = 0; ; last++) {
+      const { answer, committed, stored, send, count } = await runScene(last, crypto.randomUUID())
+      t.is(stored, committed ? 3 : 0, `after message ${last}`)
+      if (answer !== undefined) break
+      seen[committed ? 'after' : 'before']++
+      let again = await send()
+      // The key stays locked until the database has noticed the lost connection.
+      while (again?.body.meta.code === 'request_in_progress') again = await send()
+      t.like(again?.body.meta, { status: 200, created: 3, failed: 0 })
+      t.is(again?.headers['idempotent-replayed'], committed ? 'true' : undefined)
+      t.is(await count(), 3)
+    }
+    t.log(`killed ${seen.before} times before the commit, ${seen.after} times after it`)
+    t.true(seen.before > 5 && seen.after > 0)
+  },
+)
 
-test.serial('without a key: all or nothing', async t => {
+test.serial('crash without an Idempotency-Key: all rows or none', async t => {
   const outcomes = new Set<number>()
   for (let last = 0; ; last++) {
-    const { answer, committed, stored } = await play(last)
+    const { answer, committed, stored } = await runScene(last)
     t.is(stored, committed ? 3 : 0, `after message ${last}`)
     if (answer !== undefined) break
     outcomes.add(stored)

@@ -1,49 +1,55 @@
-// Through a real HAProxy: it notices a drain at once, and a deploy of both instances loses no request.
+// With a real HAProxy: a drain takes effect at the first check, and a rolling restart of two instances loses no request.
 import test from 'ava'
 import { startLoad } from '../support/load.ts'
 import { startPair } from '../support/pair.ts'
 
 const settings = { checkEvery: '200ms', delayMs: 2000 }
 
-test.serial('one check is enough to take a server out, and what HAProxy thinks is in the status', async t => {
-  const pair = await startPair(settings)
-  t.teardown(() => pair.stop())
-  const operator = pair.operator('A')
-  await operator.run('drain', 'http')
-  const seen = await pair.haproxy.until('http', 'A', 'NOLB')
-  t.deepEqual(
-    [...seen].filter(state => state !== 'UP'),
-    ['NOLB'],
-    'it does not count checks',
-  )
-  const { ports } = await operator.until(({ ports }) => ports.http?.checkers[0]?.status === 404)
-  t.regex(ports.http?.checkers[0]?.server_state ?? '', /name=http\/A/)
-  await operator.until(({ ports }) => /^NOLB/.test(ports.http?.checkers[0]?.server_state ?? ''))
-  const states = await pair.haproxy.states()
-  t.is(states.get('https/A'), 'UP')
-  t.is(states.get('http/B'), 'UP')
-  await operator.run('resume', 'http')
-  await pair.haproxy.until('http', 'A', 'UP')
+test.serial(
+  'drain: one check takes the server out, and the status shows the HAProxy server state',
+  async t => {
+    const pair = await startPair(settings)
+    t.teardown(() => pair.stop())
+    const operator = pair.operator('A')
+    await operator.run('drain', 'http')
+    const seen = await pair.haproxy.until('http', 'A', 'NOLB')
+    t.deepEqual(
+      [...seen].filter(state => state !== 'UP'),
+      ['NOLB'],
+      'a single 404 suffices, without a count of failed checks',
+    )
+    const { ports } = await operator.until(({ ports }) => ports.http?.checkers[0]?.status === 404)
+    t.regex(ports.http?.checkers[0]?.server_state ?? '', /name=http\/A/)
+    await operator.until(({ ports }) => /^NOLB/.test(ports.http?.checkers[0]?.server_state ?? ''))
+    const states = await pair.haproxy.states()
+    t.is(states.get('https/A'), 'UP')
+    t.is(states.get('http/B'), 'UP')
+    await operator.run('resume', 'http')
+    await pair.haproxy.until('http', 'A', 'UP')
 
-  await operator.run('drain', 'https:refuse')
-  await pair.haproxy.until('https', 'A', 'DOWN')
-  await operator.run('resume', 'https')
-  await pair.haproxy.until('https', 'A', 'UP')
-})
+    await operator.run('drain', 'https:refuse')
+    await pair.haproxy.until('https', 'A', 'DOWN')
+    await operator.run('resume', 'https')
+    await pair.haproxy.until('https', 'A', 'UP')
+  },
+)
 
-test.serial('a deploy of one instance after the other loses no request, whichever the check', async t => {
-  const pair = await startPair(settings)
-  t.teardown(() => pair.stop())
-  const loads = await Promise.all([
-    startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 2 }),
-    startLoad({ url: pair.haproxy.url, clients: 4, pauseMs: 2, connection: 'one a request' }),
-    startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 2 }),
-  ])
-  for (const load of loads) t.teardown(load.stop)
-  for (let round = 0; round < 2; round++) for (const name of ['A', 'B'] as const) await pair.restart(name)
-  for (const load of loads) {
-    const { requests, failures } = await load.stop()
-    t.deepEqual(failures, {})
-    t.log(`${requests} requests`)
-  }
-})
+test.serial(
+  'rolling restart: no request is lost, with the http port drained by 404 and the https port by refuse',
+  async t => {
+    const pair = await startPair(settings)
+    t.teardown(() => pair.stop())
+    const loads = await Promise.all([
+      startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 2 }),
+      startLoad({ url: pair.haproxy.url, clients: 4, pauseMs: 2, connection: 'one a request' }),
+      startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 2 }),
+    ])
+    for (const load of loads) t.teardown(load.stop)
+    for (let round = 0; round < 2; round++) for (const name of ['A', 'B'] as const) await pair.restart(name)
+    for (const load of loads) {
+      const { requests, failures } = await load.stop()
+      t.deepEqual(failures, {})
+      t.log(`${requests} requests`)
+    }
+  },
+)

@@ -1,4 +1,4 @@
-// Real processes: health checks, workers that die or hang, stops, and a supervisor that is killed.
+// The life cycle of a real service: health checks, failing workers, stops, and a killed supervisor.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -22,35 +22,32 @@ async function start(t: ExecutionContext, options: ServiceOptions = {}) {
   return { service, operator: createOperator(service), open: () => connect(service.port('http')) }
 }
 
-test.serial(
-  'health checks: any control port answers for any label, GET and HEAD, and nothing else',
-  async t => {
-    const { operator } = await start(t)
-    for (const at of ['http', 'https'])
-      for (const label of ['http', 'https']) {
-        const answer = await check(operator.controlPort(at), `/healthcheck/${label}?by=haproxy`)
-        t.like(answer, { status: 200, code: 'serving', headers: { 'cache-control': 'no-store' } })
-        t.deepEqual(answer !== 'refused' && JSON.parse(answer.text), {
-          meta: { status: 200, message: `${label} is serving`, code: 'serving' },
-        })
-      }
-    const port = operator.controlPort('http')
-    const head = await check(port, '/healthcheck/http', { method: 'HEAD' })
-    t.like(head, { status: 200, text: '', headers: { 'content-length': '68' } })
-    for (const path of ['/healthcheck/htp', '/healthcheck/', '/healthcheck', '/x', '/healthcheck/http/']) {
-      const answer = await check(port, path)
-      t.like(answer, { status: 400, code: 'port_not_found' }, path)
-      t.regex(answer === 'refused' ? '' : answer.text, /\/healthcheck\/http, \/healthcheck\/https/)
+test.serial('health checks: every control port answers for every label, only to GET and HEAD', async t => {
+  const { operator } = await start(t)
+  for (const at of ['http', 'https'])
+    for (const label of ['http', 'https']) {
+      const answer = await check(operator.controlPort(at), `/healthcheck/${label}?by=haproxy`)
+      t.like(answer, { status: 200, code: 'serving', headers: { 'cache-control': 'no-store' } })
+      t.deepEqual(answer !== 'refused' && JSON.parse(answer.text), {
+        meta: { status: 200, message: `${label} is serving`, code: 'serving' },
+      })
     }
-    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
-      const answer = await check(port, '/healthcheck/http', { method })
-      t.like(answer, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET, HEAD' } }, method)
-    }
-  },
-)
+  const port = operator.controlPort('http')
+  const head = await check(port, '/healthcheck/http', { method: 'HEAD' })
+  t.like(head, { status: 200, text: '', headers: { 'content-length': '68' } })
+  for (const path of ['/healthcheck/htp', '/healthcheck/', '/healthcheck', '/x', '/healthcheck/http/']) {
+    const answer = await check(port, path)
+    t.like(answer, { status: 400, code: 'port_not_found' }, path)
+    t.regex(answer === 'refused' ? '' : answer.text, /\/healthcheck\/http, \/healthcheck\/https/)
+  }
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+    const answer = await check(port, '/healthcheck/http', { method })
+    t.like(answer, { status: 405, code: 'method_not_allowed', headers: { allow: 'GET, HEAD' } }, method)
+  }
+})
 
 test.serial(
-  'health checks: HTTP/1.0, connections that only open, resets and rubbish are all the same to it',
+  'health checks: HTTP/1.0, connections without a request, resets and malformed bytes do no harm',
   async t => {
     const { operator } = await start(t)
     const port = operator.controlPort('http')
@@ -68,7 +65,7 @@ test.serial(
   },
 )
 
-test.serial('control ports: what is no request of theirs is told so in JSON', async t => {
+test.serial('control ports: invalid requests receive JSON errors', async t => {
   const { operator } = await start(t)
   const ask = async (text: string) => {
     const client = await connect(operator.controlPort('http'))
@@ -97,7 +94,7 @@ test.serial('control ports: what is no request of theirs is told so in JSON', as
   t.regex(await ask('GET HTTP://a?x HTTP/1.0\r\n\r\n'), /<!doctype html>/i)
 })
 
-test.serial('who checks is shown: address, time, answer and what HAProxy says of the server', async t => {
+test.serial('status: lists checkers with address, time, response and HAProxy server state', async t => {
   const { operator } = await start(t)
   const headers = { 'X-Haproxy-Server-State': 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0' }
   await check(operator.controlPort('https'), '/healthcheck/http', { headers })
@@ -111,7 +108,7 @@ test.serial('who checks is shown: address, time, answer and what HAProxy says of
   t.like(ports.http, { state: 'serving', mode: null, by: 'start', connections: 0, in_flight: 0 })
 })
 
-test.serial('a worker that dies is replaced, and a worker that hangs too', async t => {
+test.serial('workers: a worker that dies or hangs is replaced', async t => {
   const { service, operator, open } = await start(t, {
     workers: 2,
     config: { fleet: { beatMs: 100, silentMs: 3000 } },
@@ -125,7 +122,7 @@ test.serial('a worker that dies is replaced, and a worker that hangs too', async
     )
     t.true(
       workers.some(({ pid }) => pid === other),
-      `${signal} is the business of one worker`,
+      `${signal} affects only one worker`,
     )
     t.false(isAlive(victim))
     const client = await open()
@@ -136,7 +133,7 @@ test.serial('a worker that dies is replaced, and a worker that hangs too', async
 
 for (const scheduling of ['shared', 'round-robin'])
   test.serial(
-    `${scheduling}: a connection on its way to a worker that dies goes to another one, or is closed`,
+    `${scheduling}: a connection not yet accepted by a dying worker goes to another worker, or is closed`,
     async t => {
       const { service, operator, open } = await start(t, { workers: 2, config: { fleet: { scheduling } } })
       const [victim = 0] = await service.workers()
@@ -152,14 +149,14 @@ for (const scheduling of ['shared', 'round-robin'])
       )
       const pids = await service.workers()
       for (const pid of pids) process.kill(pid, 'SIGSTOP')
-      const untaken = await Promise.all(Array.from({ length: 4 }, open))
-      for (const client of untaken) client.write(get)
+      const pending = await Promise.all(Array.from({ length: 4 }, open))
+      for (const client of pending) client.write(get)
       for (const pid of pids) process.kill(pid, 'SIGKILL')
-      await Promise.all(untaken.map(client => client.closed))
+      await Promise.all(pending.map(client => client.closed))
     },
   )
 
-test.serial('workers leave signals to the supervisor', async t => {
+test.serial('workers: SIGINT, SIGTERM and SIGHUP are ignored', async t => {
   const { service, open } = await start(t)
   const [worker = 0] = await service.workers()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(worker, signal)
@@ -169,7 +166,7 @@ test.serial('workers leave signals to the supervisor', async t => {
   t.deepEqual(await service.workers(), [worker])
 })
 
-test.serial('with no worker left a check says so', async t => {
+test.serial('health checks: no_worker while no worker is running', async t => {
   const { service, operator } = await start(t)
   const [worker = 0] = await service.workers()
   process.kill(worker, 'SIGKILL')
@@ -188,7 +185,7 @@ test.serial('with no worker left a check says so', async t => {
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   test.serial(
-    `${signal}: maintenance first, then no more connections, requests end with their answers, exit 0`,
+    `${signal}: drains first, then refuses connections, finishes in-flight requests and exits with 0`,
     async t => {
       const { service, operator, open } = await start(t, { workers: 2, config: { drain: { delayMs: 3000 } } })
       const slow = await open()
@@ -207,12 +204,12 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
 
       await operator.until(({ workers }) => workers.every(({ state }) => state === 'retiring'))
       t.true(performance.now() - startMs >= 3000, 'the drain delay')
-      // The workers hear of it a moment after the supervisor says so.
-      const openAgain = async () => {
+      // The workers receive the message a moment after the status changes.
+      const openUntilRefused = async () => {
         for (;;) (await open()).socket.destroy()
       }
-      await t.throwsAsync(openAgain(), { code: 'ECONNREFUSED' })
-      t.is(await operator.health('http'), 404, 'no alarm while the last request is served')
+      await t.throwsAsync(openUntilRefused(), { code: 'ECONNREFUSED' })
+      t.is(await operator.health('http'), 404, 'no 503 while the last request is served')
       slow.write(body())
       t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
       t.is(await service.exited, 0)
@@ -220,7 +217,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     },
   )
 
-test.serial('a second signal skips the delay, a third one the requests', async t => {
+test.serial('stop: a second signal skips the drain delay, a third one the in-flight requests', async t => {
   const { service, operator, open } = await start(t, {
     config: { drain: { delayMs: 60_000, deadlineMs: 60_000 } },
   })
@@ -237,7 +234,7 @@ test.serial('a second signal skips the delay, a third one the requests', async t
   await slow.closed
 })
 
-test.serial('a stop ends at the deadline, whatever is open', async t => {
+test.serial('stop: open connections are cut at the deadline', async t => {
   const { service, operator, open } = await start(t, { config: { drain: { deadlineMs: 800 } } })
   const slow = await open()
   slow.write(post)
@@ -248,7 +245,7 @@ test.serial('a stop ends at the deadline, whatever is open', async t => {
   t.true(performance.now() - startMs >= 800)
 })
 
-test.serial('a killed supervisor leaves no orphan and no half answer', async t => {
+test.serial('killed supervisor: workers finish in-flight requests and exit', async t => {
   const { service, operator, open } = await start(t, { workers: 2 })
   const slow = await open()
   slow.write(post)
@@ -258,11 +255,11 @@ test.serial('a killed supervisor leaves no orphan and no half answer', async t =
   service.supervisor.kill('SIGKILL')
   t.is(await service.exited, 'SIGKILL')
   await idle.closed
-  // Whoever still gets in, before the last worker has noticed, is let go in good order.
-  const refused = async () => {
+  // Connections accepted before the last worker has noticed are closed cleanly.
+  const openUntilRefused = async () => {
     for (;;) await (await open()).closed
   }
-  await t.throwsAsync(refused, { code: 'ECONNREFUSED' })
+  await t.throwsAsync(openUntilRefused, { code: 'ECONNREFUSED' })
   slow.write(body())
   t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
   await slow.closed
@@ -270,7 +267,7 @@ test.serial('a killed supervisor leaves no orphan and no half answer', async t =
   t.pass()
 })
 
-/** Kills a supervisor when its two workers have nothing left to do but to listen; gives what they say then. */
+/** Kills a supervisor when its two workers are about to listen. Returns what the workers then write to stderr. */
 async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJS.ProcessEnv) {
   const child = spawn(process.execPath, ['dist/supervisor.js'], {
     env: {
@@ -290,65 +287,68 @@ async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJ
   while ((await metrics()).match(/^users_api_worker_database_up.* 1$/gm)?.length !== 2) await delay(10)
   const { workers } = await operator.status()
   child.kill('SIGKILL')
-  // The workers have its standard error, too.
+  // The workers inherit its stderr, so `close` is emitted when they have exited.
   await once(child, 'close')
   t.is(workers.length, 2)
   while (workers.some(({ pid = 0 }) => isAlive(pid))) await delay(20)
   return errors
 }
 
-/** Has workers begin with this, which may use `net`. */
-function inWorkers(code: string): NodeJS.ProcessEnv {
-  const all = `import net from 'node:net'; if (process.argv[1].endsWith('worker.js')) { ${code} }`
-  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(all)}` }
+/** Returns an environment that runs `code` at the start of every worker. The code may use `net`. */
+function runInWorkers(code: string): NodeJS.ProcessEnv {
+  const script = `import net from 'node:net'; if (process.argv[1].endsWith('worker.js')) { ${code} }`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` }
 }
 
-test.serial('a supervisor that is killed while its workers start leaves none behind', async t => {
+test.serial('killed supervisor: booting workers exit', async t => {
   const { first: port, release } = await claimPorts()
   t.teardown(release)
-  const neverListen = inWorkers('net.Server.prototype.listen = function () { return this }')
+  const neverListen = runInWorkers('net.Server.prototype.listen = function () { return this }')
   t.is(await killBeforeListening(t, port, neverListen), '')
 })
 
-test.serial('a worker that has not heard yet that its supervisor is gone ends in peace', async t => {
-  const { first: port, release } = await claimPorts()
-  t.teardown(release)
-  const listenAsOrphans = inWorkers(`
+test.serial(
+  'killed supervisor: a worker that starts to listen before it has noticed exits without an error',
+  async t => {
+    const { first: port, release } = await claimPorts()
+    t.teardown(release)
+    const listenAsOrphans = runInWorkers(`
     const { listen } = net.Server.prototype
     const parent = process.ppid
     net.Server.prototype.listen = function (...args) {
       while (process.ppid === parent);
       return listen.apply(this, args)
     }`)
-  t.is(await killBeforeListening(t, port, listenAsOrphans), '')
-})
+    t.is(await killBeforeListening(t, port, listenAsOrphans), '')
+  },
+)
 
-test.serial('the end of pm2 is the end of the service, in good order', async t => {
+test.serial('pm2 disconnected: the service stops gracefully', async t => {
   const { service, operator, open } = await start(t, { config: { drain: { delayMs: 2000 } } })
   service.supervisor.disconnect()
-  await operator.until(({ ports }) => ports.http?.by === 'the end of pm2')
+  await operator.until(({ ports }) => ports.http?.by === 'pm2 disconnected')
   const client = await open()
   client.write(get)
   t.regex(await client.answer(), /200 OK/)
   t.is(await service.exited, 0)
 })
 
-test.serial('the end of whoever reads its output is the end of the service, too', async t => {
+test.serial('output closed: the service stops gracefully when the reader of its stdout exits', async t => {
   const { service, operator, open } = await start(t, { env: { LOG_LEVEL: 'info' } })
   const slow = await open()
   slow.write(post)
   await operator.until(({ ports }) => ports.http?.in_flight === 1)
   service.supervisor.stdout?.destroy()
-  // It notices when it has something to say.
+  // The supervisor notices at its next log line.
   await operator.run('status')
-  await operator.until(({ ports }) => ports.http?.by === 'the end of its output')
+  await operator.until(({ ports }) => ports.http?.by === 'output closed')
   slow.write(body())
   t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
   t.is(await service.exited, 0)
 })
 
-/** The test database behind a proxy that can be shut. */
-async function databaseBehindDoor(t: ExecutionContext) {
+/** Returns the test database behind a TCP proxy. */
+async function databaseBehindProxy(t: ExecutionContext) {
   const proxy = await openTcpProxy(database)
   t.teardown(() => proxy.close())
   const url = new URL(database)
@@ -358,26 +358,26 @@ async function databaseBehindDoor(t: ExecutionContext) {
   return { proxy, url: url.href }
 }
 
-test.serial('a database that is not up yet is waited for, longer than a worker may boot', async t => {
-  const { proxy, url } = await databaseBehindDoor(t)
+test.serial('database not up yet: workers wait for it beyond the boot timeout', async t => {
+  const { proxy, url } = await databaseBehindProxy(t)
   proxy.slam()
   const starting = start(t, {
     database: url,
     env: { LOG_LEVEL: 'info' },
     config: { fleet: { bootMs: 5000, beatMs: 100 } },
   })
-  // The worker waits 100 ms, and each time twice as long, before it comes again.
+  // The worker retries after 100 ms and doubles the pause each time.
   await proxy.knocks(7)
   proxy.open()
   const { service } = await starting
   t.regex(service.log(), /waiting for the database/)
-  t.notRegex(service.log(), /a worker is killed/)
+  t.notRegex(service.log(), /worker killed/)
 })
 
 test.serial(
-  'a database that is away for long fails the checks of every port; its return mends them',
+  'database down: the checks of every port fail after the grace period, and recover with the database',
   async t => {
-    const { proxy, url } = await databaseBehindDoor(t)
+    const { proxy, url } = await databaseBehindProxy(t)
     const { operator } = await start(t, {
       database: url,
       workers: 2,
@@ -401,7 +401,7 @@ test.serial(
   },
 )
 
-test.serial('what cannot be started says why in one line and ends with its code', async t => {
+test.serial('start failures: one line on stderr with the reason, and the documented exit code', async t => {
   const { service, operator } = await start(t)
   const run = async (env: NodeJS.ProcessEnv) => {
     const child = spawn(process.execPath, ['dist/supervisor.js'], {
@@ -423,7 +423,7 @@ test.serial('what cannot be started says why in one line and ends with its code'
   })
   const { first: free, release } = await claimPorts()
   t.teardown(release)
-  // Behind this one are free ports of the service's claim.
+  // The port after this one is a free port of the service's claim.
   const data = await run({ NODE_CONFIG: http(operator.controlPort('https')) })
   t.is(data.code, 71, data.text)
   t.regex(data.text, /^users-api: .*\(data port http\): the port is already in use, .*; free it, .*\n$/)
@@ -435,8 +435,11 @@ test.serial('what cannot be started says why in one line and ends with its code'
   t.is(unmigrated.code, 78)
   t.regex(unmigrated.text, /npm run migrate/)
   const stranger = new URL(service.database)
-  stranger.username = 'nobody'
+  stranger.username = 'unknown_user'
   const refused = await run({ NODE_CONFIG: http(free), DATABASE_URL: stranger.href })
   t.is(refused.code, 70)
-  t.regex(refused.text, /^users-api: no worker comes up: .*Access denied for .*: correct DATABASE_URL, .*\n$/)
+  t.regex(
+    refused.text,
+    /^users-api: no worker could start: .*Access denied for .*: correct DATABASE_URL, .*\n$/,
+  )
 })

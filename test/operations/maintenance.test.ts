@@ -1,4 +1,4 @@
-// Operators' commands on a real service: a port is drained, and nobody else notices.
+// The operators' commands on a real service: drain, wait and resume, their replies, and the persisted state.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
 const body = () => JSON.stringify({ name: randomUUID() })
 const post = `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body().length}\r\n\r\n`
 const database = await createDatabase()
-/** For services that do not take any that are free. */
+/** For services with fixed ports. */
 const { first: ownPort } = await claimPorts()
 
 function folder(t: ExecutionContext): string {
@@ -37,7 +37,7 @@ async function start(t: ExecutionContext, options: ServiceOptions = {}) {
 }
 
 test.serial(
-  'drain: the check fails, requests go on, idle connections end; the other port does not notice',
+  'drain: checks fail, requests are served, idle connections close; the other port is unaffected',
   async t => {
     const { operator, open } = await start(t, { config: { drain: { idleMs: 500 } } })
     const other = await open('https')
@@ -83,7 +83,7 @@ test.serial(
     t.like(
       await operator.run('drain', 'http'),
       { state: 'drained', since: reply.since, changed: false },
-      'again changes nothing',
+      'a repeated drain changes nothing',
     )
     t.like(await operator.run('resume', 'http'), { state: 'serving', mode: null, by: 'pm2' })
     t.is(await operator.health('http'), 200)
@@ -94,8 +94,8 @@ test.serial(
   },
 )
 
-test.serial('replies count the connections of this moment, not those of the last heartbeat', async t => {
-  // No heartbeat comes by itself before the test is over.
+test.serial('replies: count the current connections, not those of the last heartbeat', async t => {
+  // No scheduled heartbeat is sent during this test.
   const { operator, open } = await start(t, { config: { fleet: { beatMs: 60_000, silentMs: 130_000 } } })
   const upload = async () => {
     const client = await open()
@@ -109,16 +109,16 @@ test.serial('replies count the connections of this moment, not those of the last
   t.like(await operator.run('drain', 'http'), { state: 'draining', connections: 2, in_flight: 2 })
   const [hung] = (await operator.status()).workers
   process.kill(hung?.pid ?? 0, 'SIGSTOP')
-  t.like(await operator.run('resume', 'http'), { state: 'serving' }, 'a hung worker keeps nobody waiting')
+  t.like(await operator.run('resume', 'http'), { state: 'serving' }, 'a hung worker does not block the reply')
   process.kill(hung?.pid ?? 0, 'SIGCONT')
   for (const { socket } of [first, second]) socket.destroy()
 })
 
-test.serial('replies do not count by a heartbeat that was under way already', async t => {
+test.serial('replies: ignore a heartbeat sent before the command', async t => {
   const { service, operator, open } = await start(t, { workers: 1, config: { fleet: { beatMs: 1 } } })
   const first = await open()
-  // When it goes on it hears the operator first, and then of all that was before, in more than one piece.
-  service.supervisor.send('it looks here first')
+  // When it continues, it reads the operator's channel first, and then the queued messages in several chunks.
+  service.supervisor.send('read this channel first')
   service.supervisor.kill('SIGSTOP')
   for (let request = 0; request < 200; request++) {
     first.write(get)
@@ -133,7 +133,7 @@ test.serial('replies do not count by a heartbeat that was under way already', as
 })
 
 test.serial(
-  'drain refuse: the control port is closed, also to who is connected; others answer for it',
+  'drain refuse: the control port closes with its connections; other control ports answer for the label',
   async t => {
     const { operator, open } = await start(t)
     const checker = await connect(operator.controlPort('http'))
@@ -157,7 +157,7 @@ test.serial(
 )
 
 test.serial(
-  'resume: a control port that was taken meanwhile is named, and had as soon as it is free',
+  'resume: reports a control port taken by another process, and opens it once it is free',
   async t => {
     const { service, operator } = await start(t)
     await operator.run('drain', 'http:refuse')
@@ -166,7 +166,10 @@ test.serial(
     await once(other, 'listening')
     for (let again = 0; again < 2; again++) {
       const { error = '' } = await operator.run('resume', 'http')
-      t.regex(error, /^http is serving, but its control port stays closed, .* the port is already in use/)
+      t.regex(
+        error,
+        /^http is serving, but its control port is closed and retried every second: .* the port is already in use/,
+      )
     }
     t.is(await operator.health('http', 'https'), 200, 'the data port serves')
     other.close()
@@ -179,25 +182,25 @@ test.serial(
       .map(line => JSON.parse(line))
     t.deepEqual(
       lines.map(({ msg }) => msg).filter(msg => msg.includes('control port')),
-      ['the control port stays closed, and is tried again', 'the control port is as it should be again'],
+      ['control port cannot be opened, retrying', 'control port recovered'],
     )
   },
 )
 
-test.serial('a connection that never ends is cut at the deadline', async t => {
+test.serial('drain: a connection that never ends is cut at the deadline', async t => {
   const { operator, open } = await start(t, { config: { drain: { deadlineMs: 1500 } } })
   const stuck = await open()
   stuck.write(post)
   await operator.until(({ ports }) => ports.http?.in_flight === 1)
   const startMs = performance.now()
   await operator.run('drain', 'http')
-  // It ends with the deadline or with the cut, whichever it sees first.
+  // `wait` ends either because of the deadline or because the connection was cut at the deadline.
   t.truthy((await operator.run('wait', 'http')).ended)
   await stuck.closed
   t.true(performance.now() - startMs >= 1500)
 })
 
-test.serial('wait: until no connection is left and every checker has seen it', async t => {
+test.serial('wait: ends when no connection is left and every checker has seen the maintenance', async t => {
   const { operator, open } = await start(t)
   await operator.health('http')
   await operator.health('http', 'https')
@@ -212,7 +215,7 @@ test.serial('wait: until no connection is left and every checker has seen it', a
   slow.write(body())
   await slow.closed
   await operator.until(({ ports }) => ports.http?.state === 'drained')
-  t.false(ended, 'the checker does not know yet')
+  t.false(ended, 'the checker has not seen the maintenance yet')
   t.is(await operator.health('http'), 404)
   t.like(await wait, {
     command: 'wait',
@@ -224,7 +227,7 @@ test.serial('wait: until no connection is left and every checker has seen it', a
 })
 
 test.serial(
-  'wait: at the deadline it says who has not seen it; where checks only connect it grants the delay',
+  'wait: lists pending checkers at the deadline; in the mode refuse it lasts for the drain delay',
   async t => {
     const { operator } = await start(t, { config: { drain: { delayMs: 700, deadlineMs: 1000 } } })
     await operator.health('http')
@@ -242,22 +245,19 @@ test.serial(
   },
 )
 
-test.serial(
-  'wait: those who only connect have the delay from the refusal on, not from the drain',
-  async t => {
-    const { operator } = await start(t, { config: { drain: { delayMs: 700 } } })
-    const { since } = await operator.run('drain', 'http')
-    await operator.run('drain', 'https:refuse')
-    await operator.run('wait', 'https')
+test.serial('wait: after a change to the mode refuse the drain delay starts again', async t => {
+  const { operator } = await start(t, { config: { drain: { delayMs: 700 } } })
+  const { since } = await operator.run('drain', 'http')
+  await operator.run('drain', 'https:refuse')
+  await operator.run('wait', 'https')
 
-    const startMs = performance.now()
-    await operator.run('drain', 'http:refuse')
-    t.like(await operator.run('wait', 'http'), { ended: 'drained', mode: 'refuse', since })
-    t.true(performance.now() - startMs >= 700)
-  },
-)
+  const startMs = performance.now()
+  await operator.run('drain', 'http:refuse')
+  t.like(await operator.run('wait', 'http'), { ended: 'drained', mode: 'refuse', since })
+  t.true(performance.now() - startMs >= 700)
+})
 
-test.serial('bad commands say what is possible, and change nothing', async t => {
+test.serial('invalid commands: the error says what is allowed, and nothing changes', async t => {
   const stateFile = join(folder(t), 'state.json')
   const { operator } = await start(t, { config: { stateFile } })
   await operator.until(({ redis }) => redis !== 'connecting')
@@ -265,15 +265,15 @@ test.serial('bad commands say what is possible, and change nothing', async t => 
   await operator.until(({ ports }) => ports.https?.state === 'drained')
   const before = { status: await operator.status(), file: readFileSync(stateFile, 'utf8') }
   const bad: [string, string | undefined, RegExp][] = [
-    ['drain', undefined, /no port ""; the ports are http, https/],
-    ['drain', 'htp', /no port "htp"; the ports are http, https/],
-    ['drain', 'http:', /possible are http, http:404 and http:refuse/],
-    ['drain', 'http:503', /possible are http, http:404 and http:refuse/],
-    ['drain', 'http:404:404', /possible are http, http:404 and http:refuse/],
-    ['drain', '__proto__', /no port/],
-    ['wait', 'http', /http is serving; possible is: drain http/],
-    ['wait', 'https:404', /no port/],
-    ['resume', '', /no port/],
+    ['drain', undefined, /unknown port ""; the ports are http, https/],
+    ['drain', 'htp', /unknown port "htp"; the ports are http, https/],
+    ['drain', 'http:', /unknown mode; use http, http:404 or http:refuse/],
+    ['drain', 'http:503', /unknown mode; use http, http:404 or http:refuse/],
+    ['drain', 'http:404:404', /unknown mode; use http, http:404 or http:refuse/],
+    ['drain', '__proto__', /unknown port/],
+    ['wait', 'http', /http is serving; run drain http first/],
+    ['wait', 'https:404', /unknown port/],
+    ['resume', '', /unknown port/],
     ['status', 'http', /status takes no argument/],
     ['reload', 'now', /reload takes no argument/],
     ['reload-certificates', 'https', /takes no argument/],
@@ -287,7 +287,7 @@ test.serial('bad commands say what is possible, and change nothing', async t => 
   t.deepEqual({ status: { ...before.status, ...after }, file: readFileSync(stateFile, 'utf8') }, before)
 })
 
-test.serial('every command is logged: what, by whom, and what came of it', async t => {
+test.serial('log: every command with argument, operator and outcome', async t => {
   const { service, operator } = await start(t, { env: { LOG_LEVEL: 'info' } })
   await operator.run('drain', 'http by=ada@desk')
   await operator.run('resume', 'https')
@@ -314,42 +314,45 @@ test.serial('every command is logged: what, by whom, and what came of it', async
 })
 
 for (const mode of ['404', 'refuse'] as const)
-  test.serial(`maintenance outlives kill -9 and restarts, mode ${mode}; a stop is forgotten`, async t => {
-    const stateFile = join(folder(t), 'state.json')
-    const config = {
-      stateFile,
-      ports: [
-        { label: 'http', port: ownPort, protocol: 'http' as const },
-        { label: 'other', port: ownPort + 2, protocol: 'http' as const },
-      ],
-    }
-    const first = await start(t, { config })
-    await first.operator.run('drain', `other:${mode}`)
-    first.service.supervisor.kill('SIGKILL')
-    await first.service.exited
-
-    // Asked all the time from the first moment on, the port never looks healthy.
-    const answers = new Set<number | string>()
-    let over = false
-    const asking = (async () => {
-      while (!over) {
-        answers.add(await first.operator.health('other'))
-        await delay(10)
+  test.serial(
+    `state file: maintenance in mode ${mode} survives kill -9 and restarts; the drain of a stop does not`,
+    async t => {
+      const stateFile = join(folder(t), 'state.json')
+      const config = {
+        stateFile,
+        ports: [
+          { label: 'http', port: ownPort, protocol: 'http' as const },
+          { label: 'other', port: ownPort + 2, protocol: 'http' as const },
+        ],
       }
-    })()
-    const second = await start(t, { config })
-    t.like((await second.operator.status()).ports.other, { mode, by: 'pm2', state: 'drained' })
-    t.is(await second.service.stop(), 0)
-    const third = await start(t, { config })
-    t.like((await third.operator.status()).ports, { http: { state: 'serving' }, other: { mode } })
-    over = true
-    await asking
-    t.false(answers.has(200))
-    await third.operator.run('resume', 'other')
-    t.is(await third.operator.health('other'), 200)
-  })
+      const first = await start(t, { config })
+      await first.operator.run('drain', `other:${mode}`)
+      first.service.supervisor.kill('SIGKILL')
+      await first.service.exited
 
-test.serial('a damaged state file means serving, and a loud line', async t => {
+      // Health checks are sent all the time, and none may report a healthy port.
+      const answers = new Set<number | string>()
+      let isOver = false
+      const checking = (async () => {
+        while (!isOver) {
+          answers.add(await first.operator.health('other'))
+          await delay(10)
+        }
+      })()
+      const second = await start(t, { config })
+      t.like((await second.operator.status()).ports.other, { mode, by: 'pm2', state: 'drained' })
+      t.is(await second.service.stop(), 0)
+      const third = await start(t, { config })
+      t.like((await third.operator.status()).ports, { http: { state: 'serving' }, other: { mode } })
+      isOver = true
+      await checking
+      t.false(answers.has(200))
+      await third.operator.run('resume', 'other')
+      t.is(await third.operator.health('other'), 200)
+    },
+  )
+
+test.serial('state file: a damaged one is logged as an error, and every port serves', async t => {
   const stateFile = join(folder(t), 'state.json')
   writeFileSync(stateFile, '{"maintenance": {"http": {"mode": "4')
   const { service, operator } = await start(t, { config: { stateFile } })
@@ -357,7 +360,7 @@ test.serial('a damaged state file means serving, and a loud line', async t => {
   t.regex(service.log(), /"level":50.*DAMAGED/)
 })
 
-test.serial('pm2 is told when the service is up, and which commands there are', async t => {
+test.serial('pm2: receives the available commands and the ready message', async t => {
   const child = spawn(process.execPath, ['dist/supervisor.js'], {
     env: {
       ...process.env,

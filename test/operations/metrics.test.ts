@@ -1,4 +1,4 @@
-// What a control port shows beside the health checks: metrics and history that agree with the traffic.
+// The metrics and the history of a control port agree with the traffic.
 import test from 'ava'
 import { startService } from '../support/service.ts'
 
@@ -10,7 +10,7 @@ const get = async (path: string) => {
   return { response, text: await response.text() }
 }
 
-/** Every sample of the metrics, by name and labels as they stand there. */
+/** Returns every sample of /metrics; the key is the name with its labels as printed. */
 async function samples(): Promise<Map<string, number>> {
   const { text } = await get('/metrics')
   const lines = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
@@ -19,7 +19,7 @@ async function samples(): Promise<Map<string, number>> {
   )
 }
 
-/** Looks again with every heartbeat until `reached`. */
+/** Polls the metrics until `reached` returns true. */
 async function untilSamples(reached: (now: Map<string, number>) => boolean): Promise<Map<string, number>> {
   for (;;) {
     const now = await samples()
@@ -28,7 +28,7 @@ async function untilSamples(reached: (now: Map<string, number>) => boolean): Pro
   }
 }
 
-test('the metrics count what was answered, over all workers', async t => {
+test('metrics: count the responses of all workers', async t => {
   const good = '/v1/users'
   const bad = '/v1/users?nonsense=1'
   for (const path of [...Array(20).fill(good), ...Array(7).fill(bad)]) await fetch(`${service.url}${path}`)
@@ -43,7 +43,7 @@ test('the metrics count what was answered, over all workers', async t => {
   t.is(now.get('users_api_port_state{port="http",state="serving"}'), 1)
 })
 
-test('the metrics are in the text format, each with help and type', async t => {
+test('metrics: valid text format, each metric with a type', async t => {
   const { response, text } = await get('/metrics')
   t.regex(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
   const described = new Set(
@@ -57,7 +57,7 @@ test('the metrics are in the text format, each with help and type', async t => {
   }
 })
 
-test('the history has a series for each port, all of one length', async t => {
+test('history: one series per port, all of the same length', async t => {
   const { text } = await get('/history')
   const { interval_ms, ports, cache, pool, memory_bytes } = JSON.parse(text)
   t.is(interval_ms, 1000)
@@ -68,7 +68,7 @@ test('the history has a series for each port, all of one length', async t => {
   t.is(Object.keys(memory_bytes.workers).length, 2)
 })
 
-test('a control port changes nothing: every other method is refused', async t => {
+test('control ports: read-only, every method but GET and HEAD is rejected', async t => {
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
     for (const path of ['/', '/status', '/metrics', '/healthcheck/http']) {
       const response = await fetch(`${service.controlUrl}${path}`, { method })

@@ -1,4 +1,4 @@
-// Reloads of a real service under load: new code and settings come in, bad ones stay out, and no request is lost.
+// Reloads of a real service under load: new code and settings are applied, invalid ones rejected, and no request is lost.
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,15 +33,15 @@ const overTls: Load = ({ httpsUrl }) => ({ url: httpsUrl })
 
 const loads: readonly [name: string, scheduling: string, options: Load][] = [
   ['keep-alive', 'shared', keepAlive],
-  ['a connection for each request', 'shared', oneARequest],
+  ['one connection per request', 'shared', oneARequest],
   ['keep-alive over TLS', 'shared', overTls],
-  ['a connection for each request, dealt out in turn', 'round-robin', oneARequest],
+  ['one connection per request, round-robin', 'round-robin', oneARequest],
 ]
 
 for (const [name, scheduling, options] of loads)
-  test.serial(`a reload loses nothing: ${name}`, async t => {
+  test.serial(`reload: no request is lost, ${name}`, async t => {
     const { service, operator } = await start(t, {
-      // With many heartbeats, there is one in each moment of a worker's end.
+      // Frequent heartbeats: some arrive in every phase of a worker's exit.
       config: { drain: { idleMs: 300 }, fleet: { scheduling, beatMs: 1 } },
     })
     const before = await service.workers()
@@ -61,7 +61,7 @@ for (const [name, scheduling, options] of loads)
     t.true((await service.workers()).every(pid => !before.includes(pid)))
   })
 
-test.serial('SIGUSR2 is a reload', async t => {
+test.serial('SIGUSR2: triggers a reload', async t => {
   const { service, operator } = await start(t)
   const before = await service.workers()
   service.supervisor.kill('SIGUSR2')
@@ -73,7 +73,7 @@ test.serial('SIGUSR2 is a reload', async t => {
   t.pass()
 })
 
-test.serial('never fewer workers listen than before', async t => {
+test.serial('reload: the number of ready workers never decreases', async t => {
   const { operator } = await start(t)
   let reloading = true
   const reload = operator.run('reload').finally(() => {
@@ -91,18 +91,18 @@ test.serial('never fewer workers listen than before', async t => {
   )
 })
 
-test.serial('a second reload at the same time is refused', async t => {
+test.serial('reload: a concurrent reload is rejected', async t => {
   const { operator } = await start(t)
   const first = operator.run('reload')
   const second = operator.run('reload')
-  // Both say reload, so the first reply to arrive is the refusal.
-  t.regex((await Promise.race([first, second])).error ?? '', /a reload is running/)
+  // Both replies name the same command, so both calls resolve with the first reply: the rejection.
+  t.regex((await Promise.race([first, second])).error ?? '', /a reload is already running/)
   await operator.until(
     ({ workers }) => workers.length === 2 && workers.every(({ state }) => state === 'ready'),
   )
 })
 
-test.serial('a draining port stays so in workers that come later', async t => {
+test.serial('reload: a drained port stays drained in the new workers', async t => {
   const { service, operator } = await start(t)
   await operator.run('drain', 'http')
   await operator.run('reload')
@@ -112,7 +112,7 @@ test.serial('a draining port stays so in workers that come later', async t => {
   t.is((await client.get('/v1/groups')).headers.connection, 'close')
 })
 
-test.serial('new settings come with a reload; bad ones end it, and the old workers stay', async t => {
+test.serial('reload: applies new settings; with invalid ones it fails and the old workers stay', async t => {
   const path = folder(t)
   cpSync(configFolder, path, { recursive: true })
   const { service, operator } = await start(t, { env: { NODE_CONFIG_DIR: path } })
@@ -140,7 +140,7 @@ test.serial('new settings come with a reload; bad ones end it, and the old worke
   t.deepEqual((await load.stop()).failures, {})
 })
 
-test.serial('other ports take a restart', async t => {
+test.serial('reload: fails if the ports have changed', async t => {
   const path = folder(t)
   cpSync(configFolder, path, { recursive: true })
   const file = join(path, 'local.json')
@@ -156,30 +156,30 @@ test.serial('other ports take a restart', async t => {
     env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify({ stateFile: join(path, 'state.json') }) },
   })
   writeFileSync(file, JSON.stringify({ ports: ports(first + 4) }))
-  t.regex((await operator.run('reload')).error ?? '', /a change of the ports takes a restart, not a reload/)
+  t.regex(
+    (await operator.run('reload')).error ?? '',
+    /changed ports require a restart; a reload cannot apply them/,
+  )
 })
 
-test.serial(
-  'new code that does not come up ends a reload and costs nothing; good code comes in again',
-  async t => {
-    const code = join(folder(t), 'code.mjs')
-    writeFileSync(code, '')
-    const { service, operator } = await start(t, {
-      env: { NODE_OPTIONS: `--import=${code}` },
-      config: { fleet: { bootMs: 10_000 } },
-    })
-    const load = await startLoad({ url: service.url, clients: 4 })
-    t.teardown(load.stop)
-    const workers = await service.workers()
-    for (const bad of ['process.exit(1)', 'await new Promise(() => setInterval(() => {}, 1000))']) {
-      writeFileSync(code, bad)
-      const { error } = await operator.run('reload')
-      t.regex(error ?? '', /the old workers stay: it (ended with exit code 1|did not listen within 10000 ms)/)
-      t.deepEqual(await service.workers(), workers)
-      t.is(await operator.health('http'), 200)
-    }
-    writeFileSync(code, '')
-    t.is((await operator.run('reload')).error, undefined)
-    t.deepEqual((await load.stop()).failures, {})
-  },
-)
+test.serial('reload: code that does not boot is rejected without loss; the next reload works', async t => {
+  const code = join(folder(t), 'code.mjs')
+  writeFileSync(code, '')
+  const { service, operator } = await start(t, {
+    env: { NODE_OPTIONS: `--import=${code}` },
+    config: { fleet: { bootMs: 10_000 } },
+  })
+  const load = await startLoad({ url: service.url, clients: 4 })
+  t.teardown(load.stop)
+  const workers = await service.workers()
+  for (const bad of ['process.exit(1)', 'await new Promise(() => setInterval(() => {}, 1000))']) {
+    writeFileSync(code, bad)
+    const { error } = await operator.run('reload')
+    t.regex(error ?? '', /the old workers stay: worker (exited with code 1|did not listen within 10000 ms)/)
+    t.deepEqual(await service.workers(), workers)
+    t.is(await operator.health('http'), 200)
+  }
+  writeFileSync(code, '')
+  t.is((await operator.run('reload')).error, undefined)
+  t.deepEqual((await load.stop()).failures, {})
+})

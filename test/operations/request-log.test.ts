@@ -1,4 +1,4 @@
-// One line a request, and a level that can be changed while the service runs.
+// The request log: one line per request, and a log level that can be changed at run time.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import test from 'ava'
@@ -34,20 +34,20 @@ const lines = (): Line[] =>
     .slice(0, -1)
     .map(line => JSON.parse(line))
 
-/** The first line that has this, once it is there. */
-async function line(has: (line: Line) => boolean): Promise<Line> {
+/** Waits for the first line that matches. */
+async function line(matches: (line: Line) => boolean): Promise<Line> {
   for (;;) {
-    const found = lines().find(has)
+    const found = lines().find(matches)
     if (found !== undefined) return found
-    if (service.supervisor.stdout === null) throw new Error('there is no output')
+    if (service.supervisor.stdout === null) throw new Error('the supervisor has no stdout')
     await once(service.supervisor.stdout, 'data')
   }
 }
 
-/** The line of a request with this id. */
+/** Waits for the line of the request with this id. */
 const lineOf = (requestId: string) => line(one => one.requestId === requestId)
 
-test.serial('a line has what there is to know of a request, and nothing that is private', async t => {
+test.serial('request line: contains all documented fields and no personal data', async t => {
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
   const id = await api.create('/v1/users', { first_name: 'Secret', last_name: 'Name' })
   const read = await api.get(`/v1/users/${id}`, { 'request-id': 'read', traceparent })
@@ -80,7 +80,7 @@ test.serial('a line has what there is to know of a request, and nothing that is 
   t.false(service.log().includes(service.database))
 })
 
-test.serial('a client that goes away has its line, too', async t => {
+test.serial('request line: also for a request that the client aborts', async t => {
   const body = '{"first_name": "a", "last_name": "gone"}'
   const socket = connect(service.port('http'), '127.0.0.1')
   socket.write(
@@ -91,7 +91,7 @@ test.serial('a client that goes away has its line, too', async t => {
   t.like(await lineOf('gone'), { status: 'aborted', method: 'POST' })
 })
 
-test.serial('what the parser refuses has its line, too', async t => {
+test.serial('request line: also for a request that the parser rejects', async t => {
   const refusedId = async (bytes: string) => {
     const raw = await connectRaw(service.port('http'))
     raw.write(bytes)
@@ -106,17 +106,17 @@ test.serial('what the parser refuses has its line, too', async t => {
     t.like(await lineOf(await refusedId(bytes)), { level: 30, msg: 'request', port: 'http', ...wanted })
 })
 
-test.serial('the level changes at once, in every worker, and in those to come', async t => {
+test.serial('log-level: changes at once in every worker, and applies to new workers', async t => {
   const bad = await operator.run('log-level', 'loud by=ada')
   t.regex(bad.error ?? '', /"loud"; the levels are trace, debug, info, warn, error, fatal, silent$/)
   t.regex((await operator.run('log-level')).error ?? '', /the levels are/)
   t.like(await operator.run('log-level', 'warn by=ada'), { level: 'warn', error: undefined })
-  // Both workers.
+  // Enough requests on new connections to reach both workers.
   const quiet = Array.from({ length: 8 }, (_, index) => `quiet-${index}`)
   const ask = (requestId: string) =>
     api.send('GET', '/v1/users', { 'request-id': requestId, connection: 'close' })
   await operator.until(({ workers }) => workers.every(({ state }) => state === 'ready'))
-  const heard = (await service.workers()).length
+  const workerCount = (await service.workers()).length
   for (const requestId of quiet) await ask(requestId)
 
   t.like(await operator.run('log-level', 'debug'), { level: 'debug' })
@@ -124,7 +124,7 @@ test.serial('the level changes at once, in every worker, and in those to come', 
     await ask(requestId)
     await lineOf(requestId)
   }
-  t.is(heard, 2)
+  t.is(workerCount, 2)
   t.deepEqual(
     lines().filter(({ requestId }) => requestId?.startsWith('quiet')),
     [],

@@ -1,4 +1,4 @@
-// The status page in a real browser: what operators see of a drain, of an outage, and of themselves.
+// The status page in a real browser: drain and resume, traffic, outages and the Content-Security-Policy.
 import { randomUUID } from 'node:crypto'
 import test, { type ExecutionContext } from 'ava'
 import { startBrowser } from '../support/browser.ts'
@@ -23,7 +23,7 @@ async function openPage(t: ExecutionContext, service: Service) {
   return {
     ...opened,
     heading: (name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor(),
-    /** Waits until this port's card has all of these texts. */
+    /** Waits until the card of this port contains all of these texts. */
     card(label: string, ...texts: (string | RegExp)[]) {
       const card = page.getByRole('region', { name: `Port ${label}`, exact: true })
       return Promise.all(texts.map(text => card.filter({ hasText: text }).waitFor()))
@@ -31,7 +31,7 @@ async function openPage(t: ExecutionContext, service: Service) {
   }
 }
 
-test.serial('a drain is seen as it happens, and the resume', async t => {
+test.serial('drain and resume: the page follows every state', async t => {
   const service = await start(t)
   const operator = createOperator(service)
   const { page, problems, loads, heading, card } = await openPage(t, service)
@@ -59,15 +59,15 @@ test.serial('a drain is seen as it happens, and the resume', async t => {
 
   await card('http', '0 of 1 checker noticed', '127.0.0.1', 'not yet')
   await operator.health('http')
-  await card('http', '1 of 1 checker noticed', '✓ has noticed')
+  await card('http', '1 of 1 checker noticed', '✓ noticed')
   const headers = { 'X-Haproxy-Server-State': 'DOWN 1/2' }
   await check(operator.controlPort('http'), '/healthcheck/http', { headers })
-  await card('http', '1 of 1 proxy noticed', 'says DOWN 1/2')
+  await card('http', '1 of 1 proxy noticed', 'reports DOWN 1/2')
   slow.write(body)
   await heading('http is drained')
   t.is(await page.title(), 'drained http · users-api')
   await operator.run('drain', 'https:refuse')
-  await card('https', 'drained', 'refused', 'elsewhere 404')
+  await card('https', 'drained', 'refused', 'other ports answer 404')
 
   await operator.run('resume', 'https')
   await operator.run('resume', 'http')
@@ -76,17 +76,17 @@ test.serial('a drain is seen as it happens, and the resume', async t => {
   t.deepEqual(problems, [])
 })
 
-test.serial('traffic, workers, memory and pool are shown, on a wall and on a phone', async t => {
+test.serial('traffic, workers, memory and pool are shown, also on a narrow screen', async t => {
   const service = await start(t)
   const { page, problems, card } = await openPage(t, service)
   const load = await startLoad({ url: service.url, clients: 4, pauseMs: 20 })
   t.teardown(load.stop)
-  await card('http', /Requests a second[1-9]/, /p50 [\d.]+ m?s/, /p99 [\d.]+ m?s/, /Connections4/)
+  await card('http', /Requests per second[1-9]/, /p50 [\d.]+ m?s/, /p99 [\d.]+ m?s/, /Connections4/)
   for (const pid of await service.workers())
     await page.getByRole('row', { name: new RegExp(`^${pid} ready .* \\d+$`) }).waitFor()
   await page
     .getByRole('region', { name: 'Database connections' })
-    .filter({ hasText: 'nobody waits' })
+    .filter({ hasText: 'none waiting' })
     .waitFor()
   await page.locator('.plot path:not(.area)[d*=L]').first().waitFor({ state: 'attached' })
 
@@ -95,15 +95,15 @@ test.serial('traffic, workers, memory and pool are shown, on a wall and on a pho
   t.deepEqual(problems, [])
 })
 
-test.serial('a Redis that is away is no trouble of a port, but told of', async t => {
+test.serial('Redis down: shown as unreachable, while all ports keep serving', async t => {
   const service = await start(t, { env: { REDIS_URL: 'redis://127.0.0.1:9' } })
   const { page, problems, heading } = await openPage(t, service)
   await heading('All ports are serving')
-  await page.getByRole('region', { name: 'Redis' }).filter({ hasText: 'away' }).waitFor()
+  await page.getByRole('region', { name: 'Redis' }).filter({ hasText: 'unreachable' }).waitFor()
   t.deepEqual(problems, [])
 })
 
-test.serial('the supervisor is away: the page says since when, and lives on when it is back', async t => {
+test.serial('supervisor down: the page shows since when, and recovers without a reload', async t => {
   const first = await start(t)
   const { page, problems, loads, heading } = await openPage(t, first)
   await heading('All ports are serving')
@@ -126,7 +126,7 @@ test.serial('the supervisor is away: the page says since when, and lives on when
   )
 })
 
-/** What somebody would try who could put something into the page. */
+/** Actions that injected content would try; resolves with the CSP directives that blocked them. */
 const attacks = `new Promise(resolve => {
   const blocked = new Set()
   const end = () => resolve([...blocked].sort())
@@ -141,29 +141,32 @@ const attacks = `new Promise(resolve => {
   try { document.body.innerHTML = '<p>' } catch {}
 })`
 
-test.serial('its policy lets nothing else in: no markup, no style, no other host', async t => {
-  const service = await start(t, { workers: 1 })
-  const { page, heading } = await openPage(t, service)
-  await heading('All ports are serving')
-  t.deepEqual(await page.evaluate(attacks), [
-    'connect-src',
-    'frame-src',
-    'img-src',
-    'require-trusted-types-for',
-    'style-src-elem',
-  ])
-  const answer = await check(service.port('http') + 1, '/', { method: 'HEAD' })
-  if (answer === 'refused') return t.fail()
-  t.is(answer.text, '')
-  t.like(answer.headers, {
-    'content-type': 'text/html; charset=utf-8',
-    'x-content-type-options': 'nosniff',
-    'referrer-policy': 'no-referrer',
-    'cache-control': 'no-store',
-  })
-  const policy = `${answer.headers['content-security-policy']}`
-  t.regex(
-    policy,
-    /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; /,
-  )
-})
+test.serial(
+  'Content-Security-Policy: blocks injected markup, styles and requests to other hosts',
+  async t => {
+    const service = await start(t, { workers: 1 })
+    const { page, heading } = await openPage(t, service)
+    await heading('All ports are serving')
+    t.deepEqual(await page.evaluate(attacks), [
+      'connect-src',
+      'frame-src',
+      'img-src',
+      'require-trusted-types-for',
+      'style-src-elem',
+    ])
+    const answer = await check(service.port('http') + 1, '/', { method: 'HEAD' })
+    if (answer === 'refused') return t.fail()
+    t.is(answer.text, '')
+    t.like(answer.headers, {
+      'content-type': 'text/html; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    })
+    const policy = `${answer.headers['content-security-policy']}`
+    t.regex(
+      policy,
+      /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; /,
+    )
+  },
+)

@@ -1,30 +1,31 @@
-// The fleet's record: which workers there are, and what each event makes of it. Pure; what to do about it is in plan.ts.
-// Times are milliseconds of one monotonic clock.
+// The state of the worker fleet: which workers exist, how often they failed, and whether a reload or a stop is running.
+// `reduce` is pure: it returns the state after one event. It neither forks nor kills: plan.ts derives the actions from
+// the state, and processes.ts performs them. All times are milliseconds of one monotonic clock.
 
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 15_000
-/** Who has been ready for so long did not die of what it was born with. */
+/** A worker that was ready this long counts as stable: its failure resets the backoff. */
 const STABLE_MS = 30_000
 
 export interface FleetWorker {
   readonly id: number
   readonly state: 'booting' | 'ready' | 'retiring'
-  /** When it came into its state; while it boots and waits for the database, when it said so last. */
+  /** When the worker entered its state. While it boots and waits for the database: the time of its last message. */
   readonly sinceMs: number
-  /** When it last said something; undefined before its first word. */
+  /** Time of the last message; undefined before the first. */
   readonly lastHeardMs: number | undefined
-  /** To be replaced: its code is old, or it takes too much memory. */
+  /** To be replaced: it runs old code, or it uses too much memory. */
   readonly stale: boolean
-  /** SIGKILL is on its way. */
+  /** SIGKILL has been sent. */
   readonly killed: boolean
 }
 
-/** Why a worker ended. */
-export interface Death {
+/** Why a worker exited. */
+export interface ExitCause {
   readonly reason: string
-  /** Somebody else killed it: that says nothing about code which is known to come up. */
-  readonly fromOutside: boolean
-  /** With this the supervisor should end, if the worker never came up: trying again would not help. */
+  /** SIGKILL that the supervisor did not send. It is no evidence against code that is known to boot. */
+  readonly killedExternally: boolean
+  /** The exit code for the supervisor if no worker becomes ready. Set only for causes that a retry cannot fix. */
   readonly exitCode?: number
 }
 
@@ -34,15 +35,16 @@ export type Reload =
 
 export interface Fleet {
   readonly workers: readonly FleetWorker[]
-  /** Deaths in a row, those of workers that were forked together counted once. */
-  readonly deaths: number
-  /** The deaths among them before the worker was ready; Infinity if trying again would not help. */
+  /** Consecutive failures. Workers that were forked together count once. */
+  readonly failures: number
+  /** Consecutive failures before the worker was ready; Infinity if a retry cannot help. */
   readonly bootFailures: number
-  readonly lastDeath: (Death & { readonly atMs: number }) | undefined
+  readonly lastFailure: (ExitCause & { readonly atMs: number }) | undefined
+  /** Earliest time of the next fork. */
   readonly forkAfterMs: number
   readonly reload: Reload
-  /** Workers retire at `closeAtMs`, and are killed at once where `cut`. */
-  readonly stop: { readonly closeAtMs: number; readonly cut: boolean } | undefined
+  /** Ready workers retire at `retireAtMs`. With `killNow` all workers are killed at once. */
+  readonly stop: { readonly retireAtMs: number; readonly killNow: boolean } | undefined
 }
 
 export type FleetEvent =
@@ -51,67 +53,73 @@ export type FleetEvent =
       readonly type: 'message'
       readonly id: number
       readonly withoutDatabase: boolean
-      readonly overweight: boolean
+      readonly overMemoryLimit: boolean
     }
-  | { readonly type: 'exited'; readonly id: number; readonly death: Death }
+  | { readonly type: 'exited'; readonly id: number; readonly cause: ExitCause }
   | { readonly type: 'reload' | 'skipWait' | 'clockJump' }
   | { readonly type: 'stop'; readonly delayMs: number }
 
 export const emptyFleet: Fleet = {
   workers: [],
-  deaths: 0,
+  failures: 0,
   bootFailures: 0,
-  lastDeath: undefined,
+  lastFailure: undefined,
   forkAfterMs: 0,
   reload: { state: 'idle' },
   stop: undefined,
 }
 
-/** How long to wait after so many deaths in a row. */
-function backoffMs(deaths: number): number {
-  return Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (deaths - 1))
+function backoffMs(failures: number): number {
+  return Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
 }
 
-function change(fleet: Fleet, id: number, to: (worker: FleetWorker) => Partial<FleetWorker>): Fleet {
+function updateWorker(
+  fleet: Fleet,
+  id: number,
+  update: (worker: FleetWorker) => Partial<FleetWorker>,
+): Fleet {
   return {
     ...fleet,
-    workers: fleet.workers.map(worker => (worker.id === id ? { ...worker, ...to(worker) } : worker)),
+    workers: fleet.workers.map(worker => (worker.id === id ? { ...worker, ...update(worker) } : worker)),
   }
 }
 
-/** What a death that was not asked for makes of the next forks. */
-function blame(fleet: Fleet, worker: FleetWorker, death: Death, nowMs: number): Fleet {
-  const booted = worker.state === 'ready'
-  const proven = booted || fleet.workers.some(({ state }) => state === 'ready')
-  if (death.fromOutside && proven) return fleet
-  const stable = booted && nowMs - worker.sinceMs >= STABLE_MS
-  const before = stable ? 0 : fleet.deaths
-  const counted = stable || fleet.lastDeath === undefined || worker.sinceMs >= fleet.lastDeath.atMs
-  if (!counted) return fleet
-  const hopeless = !booted && death.exitCode !== undefined
+/** Counts an unexpected exit and sets the earliest time of the next fork. */
+function recordFailure(fleet: Fleet, worker: FleetWorker, cause: ExitCause, nowMs: number): Fleet {
+  const wasReady = worker.state === 'ready'
+  const codeBoots = wasReady || fleet.workers.some(({ state }) => state === 'ready')
+  if (cause.killedExternally && codeBoots) return fleet
+  const wasStable = wasReady && nowMs - worker.sinceMs >= STABLE_MS
+  const previousFailures = wasStable ? 0 : fleet.failures
+  // A worker that has not changed its state since the last failure belongs to the same round, which counts once.
+  const isNewRound = wasStable || fleet.lastFailure === undefined || worker.sinceMs >= fleet.lastFailure.atMs
+  if (!isNewRound) return fleet
+  const retryIsFutile = !wasReady && cause.exitCode !== undefined
+  const bootFailures = retryIsFutile ? Infinity : fleet.bootFailures + 1
   return {
     ...fleet,
-    deaths: before + 1,
-    bootFailures: booted ? fleet.bootFailures : hopeless ? Infinity : fleet.bootFailures + 1,
-    lastDeath: { ...death, atMs: nowMs },
-    // The first one that had been ready is replaced at once.
-    forkAfterMs: booted && before === 0 ? nowMs : nowMs + backoffMs(before + (booted ? 0 : 1)),
+    failures: previousFailures + 1,
+    bootFailures: wasReady ? fleet.bootFailures : bootFailures,
+    lastFailure: { ...cause, atMs: nowMs },
+    // The first failure of a worker that had been ready causes no backoff.
+    forkAfterMs:
+      wasReady && previousFailures === 0 ? nowMs : nowMs + backoffMs(previousFailures + (wasReady ? 0 : 1)),
   }
 }
 
-function exited(fleet: Fleet, id: number, death: Death, nowMs: number): Fleet {
+function exited(fleet: Fleet, id: number, cause: ExitCause, nowMs: number): Fleet {
   const worker = fleet.workers.find(one => one.id === id)
   const rest = { ...fleet, workers: fleet.workers.filter(one => one.id !== id) }
   if (worker === undefined || worker.state === 'retiring' || fleet.stop !== undefined) return rest
-  const blamed = blame(rest, worker, death, nowMs)
-  if (fleet.reload.state !== 'running' || worker.state !== 'booting' || worker.stale) return blamed
-  // The new code does not come up: the old workers stay, and the old code is not to blame for it.
+  const next = recordFailure(rest, worker, cause, nowMs)
+  if (fleet.reload.state !== 'running' || worker.state !== 'booting' || worker.stale) return next
+  // The new code fails to boot: the reload ends, the old workers stay, and the old code gets no boot failure for it.
   return {
-    ...blamed,
+    ...next,
     bootFailures: fleet.bootFailures,
-    lastDeath: fleet.lastDeath,
-    reload: { state: 'failed', reason: death.reason },
-    workers: blamed.workers.map(one => ({ ...one, stale: false })),
+    lastFailure: fleet.lastFailure,
+    reload: { state: 'failed', reason: cause.reason },
+    workers: next.workers.map(one => ({ ...one, stale: false })),
   }
 }
 
@@ -129,28 +137,31 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
       return { ...fleet, workers: [...fleet.workers, worker] }
     }
     case 'message':
-      return change(fleet, event.id, ({ state, sinceMs, stale }) => {
-        // Without a database nobody comes up: no reason to kill, but one to give up a reload.
-        const waits = event.withoutDatabase && state === 'booting' && fleet.reload.state !== 'running'
-        const grown = event.overweight && state === 'ready' && nowMs - sinceMs >= STABLE_MS
-        return { lastHeardMs: nowMs, sinceMs: waits ? nowMs : sinceMs, stale: stale || grown }
+      return updateWorker(fleet, event.id, ({ state, sinceMs, stale }) => {
+        // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
+        // fails instead, and the old workers stay.
+        const suspendTimeout =
+          event.withoutDatabase && state === 'booting' && fleet.reload.state !== 'running'
+        // A new worker is exempt, so a limit below normal use causes at most one replacement every STABLE_MS.
+        const hasGrown = event.overMemoryLimit && state === 'ready' && nowMs - sinceMs >= STABLE_MS
+        return { lastHeardMs: nowMs, sinceMs: suspendTimeout ? nowMs : sinceMs, stale: stale || hasGrown }
       })
     case 'listening':
       return {
-        ...change(fleet, event.id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
+        ...updateWorker(fleet, event.id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
         bootFailures: 0,
       }
     case 'retired':
-      return change(fleet, event.id, () => ({ state: 'retiring', sinceMs: nowMs }))
+      return updateWorker(fleet, event.id, () => ({ state: 'retiring', sinceMs: nowMs }))
     case 'killed':
-      return change(fleet, event.id, () => ({ killed: true }))
+      return updateWorker(fleet, event.id, () => ({ killed: true }))
     case 'exited':
-      return exited(fleet, event.id, event.death, nowMs)
+      return exited(fleet, event.id, event.cause, nowMs)
     case 'reload':
       return {
         ...fleet,
-        // New code has no deaths to answer for.
-        deaths: 0,
+        // The failures of the old code do not delay the new code.
+        failures: 0,
         forkAfterMs: nowMs,
         reload: { state: 'running' },
         workers: fleet.workers.map(worker => ({ ...worker, stale: true })),
@@ -166,20 +177,24 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
     case 'stop':
       return fleet.stop !== undefined
         ? fleet
-        : { ...fleet, stop: { closeAtMs: nowMs + event.delayMs, cut: false } }
+        : { ...fleet, stop: { retireAtMs: nowMs + event.delayMs, killNow: false } }
     case 'skipWait':
       return fleet.stop === undefined
         ? fleet
-        : { ...fleet, stop: { closeAtMs: nowMs, cut: nowMs >= fleet.stop.closeAtMs } }
+        : { ...fleet, stop: { retireAtMs: nowMs, killNow: nowMs >= fleet.stop.retireAtMs } }
   }
 }
 
-/** The record after an event. */
-export function reduce(fleet: Fleet, event: FleetEvent, wanted: number, nowMs: number): Fleet {
+/**
+ * Returns the state after an event.
+ * @param targetWorkers number of workers that should be ready: a reload is done when so many run the new code
+ */
+export function reduce(fleet: Fleet, event: FleetEvent, targetWorkers: number, nowMs: number): Fleet {
   const next = apply(fleet, event, nowMs)
   if (next.reload.state !== 'running') return next
-  if (next.stop !== undefined) return { ...next, reload: { state: 'failed', reason: 'the service stops' } }
-  const renewed = next.workers.filter(worker => worker.state === 'ready' && !worker.stale).length
-  const old = next.workers.some(worker => worker.stale)
-  return renewed >= wanted && !old ? { ...next, reload: { state: 'done' } } : next
+  if (next.stop !== undefined)
+    return { ...next, reload: { state: 'failed', reason: 'the service is stopping' } }
+  const fresh = next.workers.filter(worker => worker.state === 'ready' && !worker.stale).length
+  const hasStale = next.workers.some(worker => worker.stale)
+  return fresh >= targetWorkers && !hasStale ? { ...next, reload: { state: 'done' } } : next
 }

@@ -1,31 +1,32 @@
-// What to do about the fleet, and when to look again: compares what is wanted with what there is. Pure.
-// In this order: kill who missed a deadline, replace who is stale, retire who is replaced, fork who is missing.
+// Decides what to do next about the workers: compares the state of the fleet with its limits and returns actions.
+// `plan` is pure: it knows no processes and keeps no state. The order is fixed: kill workers past a deadline, replace
+// stale workers, retire replaced workers, fork missing workers.
 import { exitCodes } from '../../core/exit-codes.ts'
 import type { Fleet, FleetWorker } from './fleet.ts'
 
 export interface Limits {
-  /** How many workers should be ready. */
+  /** Number of workers that should be ready. */
   readonly workers: number
-  /** From the fork until it listens; a wait for the database does not count. */
+  /** Timeout from the fork until the worker listens, in ms; time spent waiting for the database does not count. */
   readonly bootMs: number
-  /** Who says nothing for so long hangs. */
+  /** A worker that sends no message for this long counts as hung, in ms. */
   readonly silentMs: number
-  /** From being retired until its end. */
+  /** Timeout from the start of retirement until the exit, in ms. */
   readonly retireMs: number
-  /** So many in a row, with no worker ready, end the supervisor. */
+  /** Number of consecutive boot failures, with no worker ready, that ends the supervisor. */
   readonly bootFailures: number
 }
 
-export type Step =
-  | { readonly do: 'fork' }
-  | { readonly do: 'retire'; readonly id: number }
-  | { readonly do: 'kill'; readonly id: number; readonly reason: string }
-  | { readonly do: 'end'; readonly exitCode: number; readonly reason: string }
+export type Action =
+  | { readonly type: 'fork' }
+  | { readonly type: 'retire'; readonly id: number }
+  | { readonly type: 'kill'; readonly id: number; readonly reason: string }
+  | { readonly type: 'exit'; readonly exitCode: number; readonly reason: string }
 
 export interface Plan {
-  readonly steps: readonly Step[]
-  /** When the next deadline is; Infinity if only an event can change anything. */
-  readonly wakeAtMs: number
+  readonly actions: readonly Action[]
+  /** Time of the next deadline; Infinity if only an event can lead to new actions. */
+  readonly nextRunAtMs: number
 }
 
 interface Deadline {
@@ -33,69 +34,73 @@ interface Deadline {
   readonly reason: string
 }
 
-/** When a worker is killed, unless it does what it should before. */
+/** The earliest deadline of a worker, which is killed if it misses it. */
 function deadlineOf({ state, sinceMs, lastHeardMs }: FleetWorker, limits: Limits): Deadline {
-  const silent: Deadline = {
+  const silence: Deadline = {
     atMs: lastHeardMs === undefined ? Infinity : lastHeardMs + limits.silentMs,
-    reason: `it said nothing for ${limits.silentMs} ms`,
+    reason: `worker sent no message for ${limits.silentMs} ms`,
   }
-  if (state === 'ready') return silent
-  const late: Deadline =
+  if (state === 'ready') return silence
+  const transition: Deadline =
     state === 'booting'
-      ? { atMs: sinceMs + limits.bootMs, reason: `it did not listen within ${limits.bootMs} ms` }
-      : { atMs: sinceMs + limits.retireMs, reason: 'it did not end in time' }
-  return late.atMs < silent.atMs ? late : silent
+      ? { atMs: sinceMs + limits.bootMs, reason: `worker did not listen within ${limits.bootMs} ms` }
+      : { atMs: sinceMs + limits.retireMs, reason: `worker did not exit within ${limits.retireMs} ms` }
+  return transition.atMs < silence.atMs ? transition : silence
 }
 
-function end(exitCode: number, reason: string): Plan {
-  return { steps: [{ do: 'end', exitCode, reason }], wakeAtMs: Infinity }
+function exit(exitCode: number, reason: string): Plan {
+  return { actions: [{ type: 'exit', exitCode, reason }], nextRunAtMs: Infinity }
 }
 
-/** Where the service stops: whoever is ready retires when the delay is over. */
+/** The plan while the service stops: ready workers retire when the drain delay is over. */
 function planStop(workers: readonly FleetWorker[], stop: NonNullable<Fleet['stop']>, nowMs: number): Plan {
-  if (workers.length === 0) return end(exitCodes.stopped, 'all workers have ended')
-  const steps = workers
+  if (workers.length === 0) return exit(exitCodes.stopped, 'all workers have exited')
+  const actions = workers
     .filter(worker => !worker.killed)
-    .flatMap(({ id, state }): Step[] => {
-      // Who is still booting has nothing to finish.
-      if (stop.cut || state === 'booting') return [{ do: 'kill', id, reason: 'the service stops' }]
-      return state === 'ready' && nowMs >= stop.closeAtMs ? [{ do: 'retire', id }] : []
+    .flatMap(({ id, state }): Action[] => {
+      // A booting worker has no requests to finish.
+      if (stop.killNow || state === 'booting')
+        return [{ type: 'kill', id, reason: 'the service is stopping' }]
+      return state === 'ready' && nowMs >= stop.retireAtMs ? [{ type: 'retire', id }] : []
     })
-  return { steps, wakeAtMs: nowMs < stop.closeAtMs ? stop.closeAtMs : Infinity }
+  return { actions, nextRunAtMs: nowMs < stop.retireAtMs ? stop.retireAtMs : Infinity }
 }
 
-/** Where the service runs: so many workers as are wanted, the stale ones replaced one at a time, new one first. */
+/** The plan while the service runs: `limits.workers` ready workers; stale ones are replaced one at a time, new one first. */
 function planService(fleet: Fleet, limits: Limits, nowMs: number): Plan {
   const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
   const ready = live.filter(({ state }) => state === 'ready')
   if (ready.length === 0 && fleet.bootFailures >= limits.bootFailures)
-    return end(
-      fleet.lastDeath?.exitCode ?? exitCodes.noWorkers,
-      `no worker comes up: ${fleet.lastDeath?.reason}`,
+    return exit(
+      fleet.lastFailure?.exitCode ?? exitCodes.noWorkers,
+      `no worker could start: ${fleet.lastFailure?.reason}`,
     )
   const stale = ready.find(worker => worker.stale)
-  const replaced = stale ?? ready[0]
-  if (replaced !== undefined && ready.length > limits.workers)
-    return { steps: [{ do: 'retire', id: replaced.id }], wakeAtMs: Infinity }
+  const surplus = stale ?? ready[0]
+  if (surplus !== undefined && ready.length > limits.workers)
+    return { actions: [{ type: 'retire', id: surplus.id }], nextRunAtMs: Infinity }
 
   const missing = limits.workers - live.length
-  // One at a time: not while another one comes or goes.
-  const settled = fleet.workers.length === ready.length
-  const forks = missing > 0 ? missing : stale !== undefined && settled ? 1 : 0
-  if (forks > 0 && nowMs < fleet.forkAfterMs) return { steps: [], wakeAtMs: fleet.forkAfterMs }
-  return { steps: Array.from({ length: forks }, () => ({ do: 'fork' })), wakeAtMs: Infinity }
+  // A replacement starts only while no other worker boots or retires.
+  const allReady = fleet.workers.length === ready.length
+  const forks = missing > 0 ? missing : stale !== undefined && allReady ? 1 : 0
+  if (forks > 0 && nowMs < fleet.forkAfterMs) return { actions: [], nextRunAtMs: fleet.forkAfterMs }
+  return { actions: Array.from({ length: forks }, () => ({ type: 'fork' })), nextRunAtMs: Infinity }
 }
 
-/** Steps that, once done and recorded, make another plan possible; without steps there is nothing to do until then. */
+/**
+ * Returns the next actions. Call it again after these are performed and recorded, until it returns none; then call it at
+ * `nextRunAtMs` or after the next event.
+ */
 export function plan(fleet: Fleet, limits: Limits, nowMs: number): Plan {
   const deadlines = fleet.workers
     .filter(worker => !worker.killed)
     .map(worker => ({ id: worker.id, ...deadlineOf(worker, limits) }))
   const overdue = deadlines.filter(({ atMs }) => atMs <= nowMs)
   if (overdue.length > 0)
-    return { steps: overdue.map(({ id, reason }) => ({ do: 'kill', id, reason })), wakeAtMs: nowMs }
+    return { actions: overdue.map(({ id, reason }) => ({ type: 'kill', id, reason })), nextRunAtMs: nowMs }
 
-  const { steps, wakeAtMs } =
+  const { actions, nextRunAtMs } =
     fleet.stop === undefined ? planService(fleet, limits, nowMs) : planStop(fleet.workers, fleet.stop, nowMs)
-  return { steps, wakeAtMs: Math.min(wakeAtMs, ...deadlines.map(({ atMs }) => atMs)) }
+  return { actions, nextRunAtMs: Math.min(nextRunAtMs, ...deadlines.map(({ atMs }) => atMs)) }
 }

@@ -1,4 +1,6 @@
-// The workers' processes: does what the plan says, and records what becomes of it.
+// Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results in the state
+// of fleet.ts. Supervisor and workers exchange only the messages of core/messages.ts. When to fork, retire or kill is not
+// decided here.
 import cluster from 'node:cluster'
 import { once } from 'node:events'
 import type { Scheduling } from '../../config/schema.ts'
@@ -11,28 +13,28 @@ import {
 } from '../../core/messages.ts'
 import { emptyFleet, type Fleet, type FleetEvent, type Reload, reduce } from './fleet.ts'
 import { reclaimConnections } from './handover.ts'
-import { type Limits, plan, type Step } from './plan.ts'
-import { closing, deathOf, type Handle, type WorkerView } from './worker-handle.ts'
+import { type Action, type Limits, plan } from './plan.ts'
+import { exitCauseOf, type Handle, type WorkerView, withPortsClosing } from './worker-handle.ts'
 
-/** A healthy worker answers in a few, also on a busy machine; nobody should wait much longer for a hung one. */
-const ANSWER_MS = 1000
+/** Timeout of `refresh`. A healthy worker replies within a few ms, even on a busy machine. */
+const REFRESH_TIMEOUT_MS = 1000
 
 export interface ClusterOptions {
   readonly limits: Limits
-  /** Over this a worker is replaced, in good order. */
+  /** A worker whose resident memory exceeds this is replaced as in a reload. */
   readonly memoryBytes: number
   readonly scheduling: Scheduling
-  /** The file that a worker runs. */
+  /** Path of the file that a worker runs. */
   readonly exec: string
   readonly log: Log
-  /** What every worker that is not retiring should do now. */
+  /** Returns the desired state of every worker that is not retiring. */
   desiredState(revision: number): DesiredState
-  /** A worker has said how it is. @param before what it said last */
+  /** Called for each heartbeat. @param before the previous heartbeat of the same worker */
   heartbeat(now: Heartbeat, before: Heartbeat | undefined): void
-  /** A worker listens on every data port. */
+  /** Called when a worker listens on every data port. */
   listening(): void
-  /** The supervisor should end: nobody is left, or nobody comes up. */
-  end(exitCode: number, reason: string): never
+  /** Ends the supervisor. Called when no worker is left after a stop, or when no worker can start. */
+  exit(exitCode: number, reason: string): never
 }
 
 export type Cluster = ReturnType<typeof createCluster>
@@ -42,57 +44,57 @@ export function createCluster(options: ClusterOptions) {
   const handles = new Map<number, Handle>()
   let fleet: Fleet = emptyFleet
   let timer: NodeJS.Timeout | undefined
-  let awake = false
+  let isRunScheduled = false
   let lastRunMs = performance.now()
   let revision = 0
-  let reloaded = (_outcome: Reload): void => {}
+  let resolveReload = (_outcome: Reload): void => {}
 
   function record(event: FleetEvent): void {
     const before = fleet.reload
     fleet = reduce(fleet, event, limits.workers, performance.now())
-    if (before.state === 'running' && fleet.reload.state !== 'running') reloaded(fleet.reload)
-    wake()
+    if (before.state === 'running' && fleet.reload.state !== 'running') resolveReload(fleet.reload)
+    scheduleRun()
   }
 
-  /** Looks at the plan soon: after the messages that have arrived, so that nobody is judged unheard. */
-  function wake(): void {
-    if (awake) return
-    awake = true
+  /** Runs the plan after the messages that have already arrived, so that no worker is killed despite a pending message. */
+  function scheduleRun(): void {
+    if (isRunScheduled) return
+    isRunScheduled = true
     setImmediate(run)
   }
 
   function run(): void {
     const nowMs = performance.now()
-    // Heartbeats wake it all the time. If they did not, it was stopped itself, and heard nobody for that reason.
+    // Heartbeats trigger frequent runs. A long gap means that the supervisor itself was suspended and read no messages.
     if (nowMs - lastRunMs > limits.silentMs / 2) record({ type: 'clockJump' })
     lastRunMs = nowMs
     for (;;) {
-      const { steps, wakeAtMs } = plan(fleet, limits, nowMs)
-      if (steps.length === 0) {
+      const { actions, nextRunAtMs } = plan(fleet, limits, nowMs)
+      if (actions.length === 0) {
         clearTimeout(timer)
-        if (wakeAtMs < Infinity) timer = setTimeout(wake, Math.ceil(wakeAtMs - nowMs))
+        if (nextRunAtMs < Infinity) timer = setTimeout(scheduleRun, Math.ceil(nextRunAtMs - nowMs))
         break
       }
-      for (const step of steps) perform(step)
+      for (const action of actions) perform(action)
     }
-    awake = false
+    isRunScheduled = false
   }
 
-  function perform(step: Step): void {
-    switch (step.do) {
+  function perform(action: Action): void {
+    switch (action.type) {
       case 'fork':
         fork()
         break
       case 'retire':
-        log.info({ worker: handles.get(step.id)?.worker.process.pid }, 'a worker retires')
-        record({ type: 'retired', id: step.id })
-        send(step.id)
+        log.info({ worker: handles.get(action.id)?.worker.process.pid }, 'worker retiring')
+        record({ type: 'retired', id: action.id })
+        send(action.id)
         break
       case 'kill':
-        kill(step.id, step.reason)
+        kill(action.id, action.reason)
         break
-      case 'end':
-        options.end(step.exitCode, step.reason)
+      case 'exit':
+        options.exit(action.exitCode, action.reason)
     }
   }
 
@@ -100,9 +102,9 @@ export function createCluster(options: ClusterOptions) {
     record({ type: 'killed', id })
     const handle = handles.get(id)
     if (handle === undefined) return
-    log.error({ worker: handle.worker.process.pid, reason }, 'a worker is killed')
+    log.error({ worker: handle.worker.process.pid, reason }, 'worker killed')
     handle.killReason = reason
-    // Not worker.kill(), which waits for the worker to agree.
+    // Not worker.kill(): it waits for the worker to disconnect first.
     handle.worker.process.kill('SIGKILL')
   }
 
@@ -112,9 +114,9 @@ export function createCluster(options: ClusterOptions) {
     reclaimConnections(worker, () =>
       fleet.workers.some(({ id, state }) => state === 'ready' && isConnected(id)),
     )
-    // Without a process there is no exit to wait for.
+    // If the spawn failed, no exit event follows.
     worker.on('error', error => {
-      log.error({ reason: error.message }, 'a worker is in trouble')
+      log.error({ reason: error.message }, 'worker process error')
       if (worker.process.pid === undefined) exited(worker.id, -1, null)
     })
     record({ type: 'forked', id: worker.id })
@@ -124,8 +126,8 @@ export function createCluster(options: ClusterOptions) {
     const handle = handles.get(id)
     if (handle === undefined) return
     const withoutDatabase = message.type === 'heartbeat' && message.databaseDownSinceMs !== undefined
-    const overweight = message.type === 'heartbeat' && message.rssBytes > options.memoryBytes
-    record({ type: 'message', id, withoutDatabase, overweight })
+    const overMemoryLimit = message.type === 'heartbeat' && message.rssBytes > options.memoryBytes
+    record({ type: 'message', id, withoutDatabase, overMemoryLimit })
     if (message.type === 'hello') send(id)
     else if (message.type === 'listening') {
       record({ type: 'listening', id })
@@ -139,26 +141,26 @@ export function createCluster(options: ClusterOptions) {
   function exited(id: number, code: number, signal: string | null): void {
     const handle = handles.get(id)
     if (handle === undefined) return
-    const death = deathOf(handle, code, signal)
-    const asked = fleet.stop !== undefined || stateOf(id) === 'retiring'
-    log[asked ? 'info' : 'warn'](
-      { worker: handle.worker.process.pid, reason: death.reason },
-      'a worker has ended',
+    const cause = exitCauseOf(handle, code, signal)
+    const isExpected = fleet.stop !== undefined || stateOf(id) === 'retiring'
+    log[isExpected ? 'info' : 'warn'](
+      { worker: handle.worker.process.pid, reason: cause.reason },
+      'worker exited',
     )
     handles.delete(id)
-    record({ type: 'exited', id, death })
+    record({ type: 'exited', id, cause })
   }
 
   const isConnected = (id: number) => handles.get(id)?.worker.isConnected() === true
   const stateOf = (id: number) => fleet.workers.find(worker => worker.id === id)?.state
 
   /**
-   * Says to a worker what is wanted of it; a worker that dies meanwhile needs not know.
-   * @returns the number of the message, which is in the heartbeat that answers it
+   * Sends a worker its desired state. A failed send is ignored: that worker is exiting.
+   * @returns the revision of the message; the worker repeats it in the heartbeat that acknowledges the message
    */
   function send(id: number): number {
     const desired = options.desiredState(++revision)
-    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? closing(desired) : desired, () => {})
+    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? withPortsClosing(desired) : desired, () => {})
     return desired.revision
   }
 
@@ -172,34 +174,34 @@ export function createCluster(options: ClusterOptions) {
     start(): void {
       cluster.schedulingPolicy = options.scheduling === 'round-robin' ? cluster.SCHED_RR : cluster.SCHED_NONE
       cluster.setupPrimary({ exec: options.exec, args: [] })
-      wake()
+      scheduleRun()
     },
-    /** Says to all workers what is wanted now. */
+    /** Sends every worker its current desired state. */
     sendAll(): void {
       for (const id of handles.keys()) send(id)
     },
-    /** Has every worker that came up say how it is now; who does not in a moment stays as it was known. */
+    /** Requests a heartbeat from every worker that has booted. A worker that does not reply in time keeps its last one. */
     async refresh(): Promise<void> {
-      const signal = AbortSignal.timeout(ANSWER_MS)
-      const up = [...handles].filter(([id]) => stateOf(id) !== 'booting')
-      const answers = up.map(async ([id, handle]) => {
+      const signal = AbortSignal.timeout(REFRESH_TIMEOUT_MS)
+      const booted = [...handles].filter(([id]) => stateOf(id) !== 'booting')
+      const replies = booted.map(async ([id, handle]) => {
         const sent = send(id)
-        // Another heartbeat may be under way.
+        // A heartbeat sent before the request may arrive first.
         while ((handle.heartbeat?.appliedRevision ?? 0) < sent)
           await once(handle.worker, 'message', { signal })
       })
-      await Promise.allSettled(answers)
+      await Promise.allSettled(replies)
     },
-    /** Replaces every worker, one after another. Not while another reload is running. */
+    /** Replaces every worker, one after another. Must not be called while another reload is running. */
     reload(): Promise<Reload> {
       const outcome = new Promise<Reload>(resolve => {
-        reloaded = resolve
+        resolveReload = resolve
       })
       record({ type: 'reload' })
       return outcome
     },
     stop: (delayMs: number) => record({ type: 'stop', delayMs }),
-    /** Ends the present wait of a stop. */
+    /** Ends the current wait of a stop: first the drain delay, then the wait for in-flight requests. */
     skipWait: () => record({ type: 'skipWait' }),
     isReloading: () => fleet.reload.state === 'running',
     isStopping: () => fleet.stop !== undefined,

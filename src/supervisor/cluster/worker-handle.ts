@@ -1,14 +1,14 @@
-// A worker as its supervisor knows it: the process, what it said last, and why it ended.
+// The supervisor's record of one worker process: the process, its last heartbeat and the cause of its exit.
 import type { Worker } from 'node:cluster'
 import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages.ts'
-import type { Death, FleetWorker } from './fleet.ts'
+import type { ExitCause, FleetWorker } from './fleet.ts'
 
-/** A worker as it is known, for the status. */
+/** A worker as the status reports it. */
 export interface WorkerView extends FleetWorker {
   readonly pid: number | undefined
-  /** `Date.now()` at its fork. */
+  /** `Date.now()` at the fork. */
   readonly startedMs: number
-  /** The last one. */
+  /** The last heartbeat; undefined before the first. */
   readonly heartbeat: Heartbeat | undefined
 }
 
@@ -16,20 +16,22 @@ export interface Handle {
   readonly worker: Worker
   readonly startedMs: number
   heartbeat?: Heartbeat
-  /** What it said why it must end. */
+  /** The fatal error that the worker reported before its exit. */
   fatal?: Extract<WorkerMessage, { type: 'fatal' }>
+  /** Why the supervisor killed the worker. */
   killReason?: string
 }
 
-/** @param code and `signal` are what the process ended with */
-export function deathOf({ fatal, killReason }: Handle, code: number, signal: string | null): Death {
-  if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode, fromOutside: false }
-  if (killReason !== undefined) return { reason: killReason, fromOutside: false }
-  return { reason: `it ended with ${signal ?? `exit code ${code}`}`, fromOutside: signal === 'SIGKILL' }
+/** Returns the cause of a worker's exit. @param code and `signal` are the arguments of the cluster's `exit` event */
+export function exitCauseOf({ fatal, killReason }: Handle, code: number, signal: string | null): ExitCause {
+  if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode, killedExternally: false }
+  if (killReason !== undefined) return { reason: killReason, killedExternally: false }
+  const reason = signal === null ? `worker exited with code ${code}` : `worker terminated by ${signal}`
+  return { reason, killedExternally: signal === 'SIGKILL' }
 }
 
-/** What is wanted of a worker that retires. */
-export function closing(desired: DesiredState): DesiredState {
+/** Returns the desired state of a retiring worker: every port closing. */
+export function withPortsClosing(desired: DesiredState): DesiredState {
   const ports = Object.entries(desired.ports).map(
     ([label, { port }]) => [label, { port, state: 'closing' }] as const,
   )

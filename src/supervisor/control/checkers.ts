@@ -1,18 +1,19 @@
-// Who checks the health of a port, and what each one was told last: so an operator sees that a proxy has noticed.
+// Remembers the clients that check the health of a port and the last response to each. Operators see from it whether a
+// proxy has noticed a drain.
 
-/** So many are remembered for a port; beyond, those seen longest ago are forgotten. */
-const MOST = 64
-/** Who has not checked for so long does not check any more. */
-const FORGOTTEN_MS = 60_000
+/** Limit of checkers per port. Beyond it, the least recently seen one is removed. */
+const MAX_CHECKERS = 64
+/** A checker is removed this long after its last check. */
+const EXPIRY_MS = 60_000
 
 export interface Checker {
-  /** Its IP address. */
+  /** IP address. */
   readonly address: string
-  /** When it checked last, ISO 8601. */
+  /** Time of the last check, ISO 8601. */
   readonly seen: string
-  /** The status that it was given. */
+  /** HTTP status of the last response. */
   readonly status: number
-  /** What HAProxy says of the server, from X-Haproxy-Server-State. */
+  /** HAProxy's view of the server, from the header X-Haproxy-Server-State. */
   readonly server_state: string | null
 }
 
@@ -22,19 +23,19 @@ export function createCheckers() {
   const byLabel = new Map<string, Map<string, Checker>>()
 
   return {
-    checked(label: string, checker: Checker): void {
+    record(label: string, checker: Checker): void {
       const known = byLabel.get(label) ?? new Map<string, Checker>()
       byLabel.set(label, known)
-      // A Map keeps the order of insertion: the one seen longest ago is the first.
+      // A Map keeps insertion order, so the least recently seen checker is the first.
       known.delete(checker.address)
       known.set(checker.address, checker)
       const [oldest] = known.keys()
-      if (known.size > MOST && oldest !== undefined) known.delete(oldest)
+      if (known.size > MAX_CHECKERS && oldest !== undefined) known.delete(oldest)
     },
 
-    of(label: string, now: Date): Checker[] {
+    list(label: string, now: Date): Checker[] {
       const known = [...(byLabel.get(label)?.values() ?? [])]
-      return known.filter(({ seen }) => now.getTime() - Date.parse(seen) < FORGOTTEN_MS)
+      return known.filter(({ seen }) => now.getTime() - Date.parse(seen) < EXPIRY_MS)
     },
   }
 }

@@ -1,4 +1,5 @@
-// The listener of one control port: open or closed as the maintenance wants it, also where another process is in its way.
+// The listener of one control port. It is open unless the maintenance mode is `refuse`. If another process has taken the
+// port, opening is retried every second.
 import type { Server } from 'node:http'
 import { type Address, listen } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
@@ -10,53 +11,53 @@ export interface ControlListenerOptions {
   readonly server: Server
   readonly address: Address
   readonly log: Log
-  /** Whether it should accept connections now. */
-  isWanted(): boolean
+  /** Whether the port should accept connections now. */
+  shouldBeOpen(): boolean
 }
 
-export function createControlListener({ label, server, address, log, isWanted }: ControlListenerOptions) {
+export function createControlListener({ label, server, address, log, shouldBeOpen }: ControlListenerOptions) {
   const use = `control port of ${label}`
-  let last: Promise<unknown> = Promise.resolve()
+  let lastOperation: Promise<unknown> = Promise.resolve()
   let retry: NodeJS.Timeout | undefined
-  let isBlocked = false
+  let hasFailed = false
 
-  /** One after another: opening may take its time. */
-  function inTurn<T>(act: () => Promise<T>): Promise<T> {
-    const turn = last.then(act, act)
-    last = turn
-    return turn
+  /** Runs operations one after another: opening a port is asynchronous. */
+  function enqueue<T>(operation: () => Promise<T>): Promise<T> {
+    const result = lastOperation.then(operation, operation)
+    lastOperation = result
+    return result
   }
 
   async function update(): Promise<string | undefined> {
     clearTimeout(retry)
     try {
-      if (!isWanted()) {
+      if (!shouldBeOpen()) {
         server.close()
         server.closeAllConnections()
       } else if (!server.listening) await listen(server, address, use, 0)
-      if (isBlocked) log.warn({ label }, 'the control port is as it should be again')
-      isBlocked = false
+      if (hasFailed) log.warn({ label }, 'control port recovered')
+      hasFailed = false
       return undefined
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      if (!isBlocked) log.error({ label, reason }, 'the control port stays closed, and is tried again')
-      isBlocked = true
-      retry = setTimeout(() => inTurn(update), RETRY_MS)
+      if (!hasFailed) log.error({ label, reason }, 'control port cannot be opened, retrying')
+      hasFailed = true
+      retry = setTimeout(() => enqueue(update), RETRY_MS)
       return reason
     }
   }
 
   return {
     label,
-    /** For the start. @throws FatalError where it cannot be opened */
+    /** Opens the port at startup. @throws FatalError if it cannot be opened */
     open: () =>
-      inTurn(async () => {
-        if (isWanted()) await listen(server, address, use)
+      enqueue(async () => {
+        if (shouldBeOpen()) await listen(server, address, use)
       }),
     /**
-     * Opens or closes it as is wanted now. Where it cannot be opened that is tried again, until it can or need not.
-     * @returns why it is still closed
+     * Opens or closes the port as required now. A failure to open is retried until it succeeds or the port should be closed.
+     * @returns why the port is still closed
      */
-    sync: () => inTurn(update),
+    sync: () => enqueue(update),
   }
 }

@@ -1,4 +1,4 @@
-// The control ports: plain HTTP for health checks and status, read-only. Each answers for every label.
+// The control ports: read-only HTTP servers for health checks and status. Every control port answers for every label.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Config } from '../../config/config.ts'
@@ -18,16 +18,16 @@ export interface ControlOptions {
   readonly checkers: ReturnType<typeof createCheckers>
   health(label: string): Health
   readonly documents: Documents
-  /** Whether this label's control port accepts connections: in the mode `refuse` it does not. */
+  /** Whether the control port of this label should accept connections; false in the mode `refuse`. */
   isOpen(label: string): boolean
 }
 
-interface Answer extends Document {
+interface ControlResponse extends Document {
   readonly status: number
 }
 
 const HEALTH = '/healthcheck/'
-// Checks are short and few, whoever sends them.
+// Health checks are short and few, so the limits are low.
 const MAX_CONNECTIONS = 1000
 const MAX_HEADER_BYTES = 16_384
 const serverOptions = {
@@ -36,17 +36,17 @@ const serverOptions = {
   requestTimeout: 10_000,
   maxHeaderSize: MAX_HEADER_BYTES,
 }
-const readOnly = 'a control port is read-only'
+const readOnly = 'control ports are read-only; use GET or HEAD'
 const allow = { Allow: 'GET, HEAD' }
 
-/** Like those of the data ports, but not by name: what is unknown here is no 404. */
+/** Has the format of a data port's error response. The status is explicit: an unknown path is not a 404 here. */
 function failure(
   request: IncomingMessage,
   status: number,
   code: string,
   message: string,
   headers?: Document['headers'],
-): Answer {
+): ControlResponse {
   const id = requestIdOf(request)
   return {
     status,
@@ -55,18 +55,22 @@ function failure(
   }
 }
 
-/** The path that was asked for, also of a URL with scheme and host, which every server is to take (RFC 9112, 3.2.2). */
+/** Returns the path of the request target, also if that is in absolute form, which servers must accept (RFC 9112, 3.2.2). */
 function pathOf({ url = '' }: IncomingMessage): string {
   const [path = ''] = url.replace(/^https?:\/\/[^/?]*/i, '').split('?')
   return path || '/'
 }
 
-/** Plain IPv4, also where the socket is IPv6. */
+/** Returns the client's address; an IPv4-mapped IPv6 address as plain IPv4. */
 function addressOf(request: IncomingMessage): string {
   return (request.socket.remoteAddress ?? 'unknown').replace(/^::ffff:/, '')
 }
 
-function send(request: IncomingMessage, response: ServerResponse, { status, body, headers }: Answer): void {
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, body, headers }: ControlResponse,
+): void {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   response.writeHead(status, {
     'Content-Type': 'application/json; charset=utf-8',
@@ -82,10 +86,10 @@ export function createControl(options: ControlOptions) {
   const { config, checkers } = options
   const labels = config.ports.map(port => port.label)
 
-  function check(request: IncomingMessage, label: string): Answer {
+  function check(request: IncomingMessage, label: string): ControlResponse {
     const { status, code, message } = options.health(label)
     const state = request.headers['x-haproxy-server-state']
-    checkers.checked(label, {
+    checkers.record(label, {
       address: addressOf(request),
       seen: new Date().toISOString(),
       status,
@@ -94,7 +98,10 @@ export function createControl(options: ControlOptions) {
     return { status, body: { meta: { status, message, code } } }
   }
 
-  async function show(request: IncomingMessage, document: Documents[string]): Promise<Answer> {
+  async function documentResponse(
+    request: IncomingMessage,
+    document: Documents[string],
+  ): Promise<ControlResponse> {
     try {
       return { status: 200, ...(await document()) }
     } catch (error) {
@@ -102,33 +109,37 @@ export function createControl(options: ControlOptions) {
     }
   }
 
-  function answer(request: IncomingMessage): Answer | Promise<Answer> {
+  function respond(request: IncomingMessage): ControlResponse | Promise<ControlResponse> {
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return failure(request, 405, 'method_not_allowed', readOnly, allow)
     const path = pathOf(request)
     const document = Object.hasOwn(options.documents, path) ? options.documents[path] : undefined
-    if (document !== undefined) return show(request, document)
+    if (document !== undefined) return documentResponse(request, document)
     const label = labels.find(one => path === HEALTH + one)
     if (label !== undefined) return check(request, label)
-    // Not 404, which would turn a mistyped check into a silent drain.
+    // Not 404: a load balancer would take a mistyped path for a drained port.
     const known = labels.map(one => HEALTH + one).join(', ')
-    return failure(request, 400, 'port_not_found', `there is no ${path}; the health checks are ${known}`)
+    return failure(request, 400, 'port_not_found', `unknown path ${path}; the health checks are ${known}`)
   }
 
   const listeners = config.ports.map(({ label, port }) => {
     const server = http.createServer(serverOptions, async (request, response) =>
-      send(request, response, await answer(request)),
+      send(request, response, await respond(request)),
     )
     server.maxConnections = MAX_CONNECTIONS
     server.on('checkExpectation', (request, response) => {
       response.shouldKeepAlive = false
-      send(request, response, failure(request, 417, 'expectation_failed', 'nothing can be expected here'))
+      send(
+        request,
+        response,
+        failure(request, 417, 'expectation_failed', 'the Expect header is not supported on control ports'),
+      )
     })
     server.on('connect', (_request, socket) =>
       answerRaw(socket, new ApiError('method_not_allowed', readOnly, { headers: allow })),
     )
     server.on('clientError', (error: ParserError, socket) => {
-      // A TCP connect is a check, too: whoever hangs up at once, or resets, is no error.
+      // A plain TCP connect is a valid check, so a client that closes or resets without a request is not an error.
       if (socket.writableEnded) return
       if (!socket.writable || !(socket instanceof Socket) || socket.bytesRead === 0) socket.destroy()
       else answerRaw(socket, parserError(error, { urlBytes: MAX_HEADER_BYTES }))
@@ -138,21 +149,21 @@ export function createControl(options: ControlOptions) {
       server,
       address: { host: config.control.host, port: port + config.control.offset },
       log: options.log,
-      isWanted: () => options.isOpen(label),
+      shouldBeOpen: () => options.isOpen(label),
     })
   })
 
   return {
     /**
      * Opens the control ports that should be open.
-     * @throws FatalError where one cannot be opened
+     * @throws FatalError if one cannot be opened
      */
     async open(): Promise<void> {
       await Promise.all(listeners.map(listener => listener.open()))
     },
     /**
-     * Opens or closes the control port of a label as its mode wants it now.
-     * @returns why it is still closed where it should be open; that is tried again
+     * Opens or closes the control port of a label as its mode requires. A failure to open is retried.
+     * @returns why the port is still closed although it should be open
      */
     sync: async (label: string): Promise<string | undefined> =>
       listeners.find(listener => listener.label === label)?.sync(),

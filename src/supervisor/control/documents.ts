@@ -1,11 +1,11 @@
-// What a control port serves beside the health checks, all of it read-only: the page for people, and what it lives on.
+// The read-only documents of a control port: the status page, its data (/status and /history) and the metrics.
 import type { Health } from './health.ts'
 import { createHistory } from './history.ts'
 import { createMetrics, type MetricsSources } from './metrics.ts'
 import { createPage } from './status-page.ts'
 
 export interface Document {
-  /** Sent as JSON, unless it is text already. */
+  /** A string is sent as it is, everything else as JSON. */
   readonly body: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -14,7 +14,7 @@ export interface Document {
 export type Documents = Readonly<Record<string, () => Document | Promise<Document>>>
 
 export interface DocumentSources extends MetricsSources {
-  /** What a health check of the label is told. */
+  /** Returns the response to a health check of the label. */
   health(label: string): Health
 }
 
@@ -29,10 +29,10 @@ export function createDocuments(labels: readonly string[], sources: DocumentSour
     ),
   }))
 
-  function recent() {
+  function historyDocument() {
     const pools = workers().flatMap(({ heartbeat }) => heartbeat?.pool ?? [])
-    const sum = (of: (pool: (typeof pools)[number]) => number) =>
-      pools.reduce((all, pool) => all + of(pool), 0)
+    const sum = (pick: (pool: (typeof pools)[number]) => number) =>
+      pools.reduce((total, pool) => total + pick(pool), 0)
     return {
       now: new Date().toISOString(),
       interval_ms: history.intervalMs,
@@ -55,7 +55,7 @@ export function createDocuments(labels: readonly string[], sources: DocumentSour
   return {
     '/': () => page,
     '/status': () => ({ body: status() }),
-    '/history': () => ({ body: recent() }),
+    '/history': () => ({ body: historyDocument() }),
     '/metrics': async () => ({
       body: await metrics.text(),
       headers: { 'Content-Type': metrics.contentType },

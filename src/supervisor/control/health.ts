@@ -1,4 +1,4 @@
-// What a health check is told about a port. Pure, and from memory: a check costs no I/O.
+// Computes the response to a health check of a port. Pure: it uses state in memory, so a check causes no I/O.
 import type { PortState } from '../port-states.ts'
 
 export interface Health {
@@ -9,11 +9,11 @@ export interface Health {
 
 export interface HealthFacts {
   readonly state: PortState
-  /** Of each worker that serves the port: since when it has had no database, as `Date.now()`. */
+  /** One value of each worker that serves the port: since when the database is unreachable, as `Date.now()`. */
   readonly databaseDownSinceMs: readonly (number | undefined)[]
 }
 
-/** The first that applies, in the contract's order. */
+/** Returns the first result that applies, in the order: no worker, no database, maintenance, serving. */
 export function healthOf(label: string, facts: HealthFacts, databaseGraceMs: number, nowMs: number): Health {
   const { state, databaseDownSinceMs } = facts
   const lost = (sinceMs: number | undefined) => sinceMs !== undefined && nowMs - sinceMs > databaseGraceMs

@@ -1,10 +1,10 @@
-// The last minutes, second by second, for the status page.
+// Keeps the traffic of the last five minutes, one sample a second, for the status page.
 import { latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
 import type { ClusterTotals } from './traffic-totals.ts'
 
 const INTERVAL_MS = 1000
 const SAMPLES = 300
-/** Rates are means over so many intervals: heartbeats do not arrive in step with them. */
+/** Rates are means over this many intervals, because heartbeats are not synchronized with the samples. */
 const WINDOW = 3
 
 interface Sample {
@@ -12,7 +12,10 @@ interface Sample {
   readonly connections: Readonly<Record<string, number>>
 }
 
-/** The latency that a share of the requests stayed under, taking those of a bucket as evenly spread; null for none. */
+/**
+ * Returns a percentile of the latency in ms, interpolated linearly within its bucket; null without requests.
+ * @param share 0 to 1, e.g. 0.99
+ */
 export function percentileMs(latency: readonly number[], share: number): number | null {
   const total = latency.reduce((sum, count) => sum + count, 0)
   if (total === 0) return null
@@ -29,19 +32,19 @@ function countOf({ responses }: TrafficTotals, outcomes: readonly string[]): num
   return outcomes.reduce((sum, outcome) => sum + (responses[outcome] ?? 0), 0)
 }
 
-const everything = ['2xx', '3xx', '4xx', '5xx', 'aborted']
+const allOutcomes = ['2xx', '3xx', '4xx', '5xx', 'aborted']
 
-/** @param now tells the present sample */
-export function createHistory(labels: readonly string[], now: () => Sample) {
-  const samples: Sample[] = [now()]
+/** @param takeSample returns the current sample */
+export function createHistory(labels: readonly string[], takeSample: () => Sample) {
+  const samples: Sample[] = [takeSample()]
 
   const timer = setInterval(() => {
-    samples.push(now())
+    samples.push(takeSample())
     if (samples.length > SAMPLES + WINDOW) samples.shift()
   }, INTERVAL_MS)
   timer.unref()
 
-  /** One value for each of the last samples, from it and the one a window before it. */
+  /** Returns one value for each sample but the first, computed from it and the sample one window earlier. */
   function series<T>(value: (sample: Sample, before: Sample, seconds: number) => T): T[] {
     return samples.slice(1).map((sample, index) => {
       const first = Math.max(0, index + 1 - WINDOW)
@@ -50,7 +53,7 @@ export function createHistory(labels: readonly string[], now: () => Sample) {
   }
 
   function ofPort(label: string) {
-    const traffic = <T>(value: (now: TrafficTotals, before: TrafficTotals, seconds: number) => T) =>
+    const traffic = <T>(value: (latest: TrafficTotals, earlier: TrafficTotals, seconds: number) => T) =>
       series((sample, before, seconds) => {
         const [latest, earlier] = [sample.totals.ports[label], before.totals.ports[label]]
         return latest === undefined || earlier === undefined ? null : value(latest, earlier, seconds)
@@ -67,7 +70,7 @@ export function createHistory(labels: readonly string[], now: () => Sample) {
         ),
       )
     return {
-      requests: rate(everything),
+      requests: rate(allOutcomes),
       client_errors: rate(['4xx']),
       server_errors: rate(['5xx']),
       p50_ms: percentile(0.5),
@@ -83,7 +86,7 @@ export function createHistory(labels: readonly string[], now: () => Sample) {
   }
 
   return {
-    /** By label; oldest first, rates a second. */
+    /** Series by label, oldest value first; rates are per second. */
     ports: () => Object.fromEntries(labels.map(label => [label, ofPort(label)])),
     cacheHitRatio: () => series(hitRatio),
     intervalMs: INTERVAL_MS,

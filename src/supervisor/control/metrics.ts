@@ -1,4 +1,5 @@
-// The metrics for Prometheus, in prom-client's names and conventions: sums of the cluster by port, gauges by worker.
+// The metrics for Prometheus: counters and histograms summed over the cluster by port, gauges by worker. Names follow the
+// conventions of prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { latencyBoundsMs } from '../../core/messages.ts'
 import type { WorkerView } from '../cluster/worker-handle.ts'
@@ -19,7 +20,7 @@ interface Value {
 
 const states = ['serving', 'draining', 'drained'] as const
 
-/** As prom-client's `getMetricsAsJSON` gives a metric; there is one of each, so that the sum is itself. */
+/** A metric in the form of prom-client's `getMetricsAsJSON`. Each occurs once, so the aggregator `sum` keeps its values. */
 const metric = (
   type: 'counter' | 'gauge' | 'histogram',
   name: string,
@@ -33,12 +34,12 @@ const metric = (
   aggregator: 'sum',
 })
 
-/** Cumulative and in seconds, as Prometheus has them. */
+/** Prometheus histograms have cumulative buckets, in seconds. */
 function histogramValues(name: string, { ports }: ClusterTotals): Value[] {
   return Object.entries(ports).flatMap(([port, { latency, latencySumMs }]) => {
     let count = 0
-    const buckets = latency.map((own, at) => {
-      count += own
+    const buckets = latency.map((bucketCount, at) => {
+      count += bucketCount
       const boundMs = latencyBoundsMs[at]
       const le = boundMs === undefined ? '+Inf' : boundMs / 1000
       return { metricName: `${name}_bucket`, labels: { le, port }, value: count }
@@ -51,25 +52,30 @@ function histogramValues(name: string, { ports }: ClusterTotals): Value[] {
   })
 }
 
-function ofTraffic(totals: ClusterTotals) {
+function trafficMetrics(totals: ClusterTotals) {
   const duration = 'http_request_duration_seconds'
   const responses = Object.entries(totals.ports).flatMap(([port, traffic]) =>
     Object.entries(traffic.responses).map(([code, value]) => ({ labels: { port, code }, value })),
   )
-  const lookups = Object.entries(totals.cache).map(([result, value]) => ({ labels: { result }, value }))
+  const cacheLookups = Object.entries(totals.cache).map(([result, value]) => ({ labels: { result }, value }))
   return [
-    metric('counter', 'http_responses_total', 'Responses by port and class of status.', responses),
+    metric('counter', 'http_responses_total', 'Responses by port and status class.', responses),
     metric(
       'histogram',
       duration,
-      'From the request until the end of its response.',
+      'Time from the request to the end of its response.',
       histogramValues(duration, totals),
     ),
-    metric('counter', 'users_api_cache_lookups_total', 'Includes looked up in Redis.', lookups),
+    metric(
+      'counter',
+      'users_api_cache_lookups_total',
+      'Lookups of included records in Redis, by result.',
+      cacheLookups,
+    ),
   ]
 }
 
-function ofPorts({ ports }: Status) {
+function portMetrics({ ports }: Status) {
   const gauge = (name: string, help: string, value: (status: Status['ports'][string]) => number) =>
     metric(
       'gauge',
@@ -82,12 +88,12 @@ function ofPorts({ ports }: Status) {
   )
   return [
     gauge('http_connections', 'Open connections.', status => status.connections),
-    gauge('http_requests_in_flight', 'Requests that wait for their answer.', status => status.in_flight),
-    metric('gauge', 'users_api_port_state', '1 for the state that the port is in.', stateValues),
+    gauge('http_requests_in_flight', 'Requests in flight.', status => status.in_flight),
+    metric('gauge', 'users_api_port_state', '1 for the current state of the port, else 0.', stateValues),
   ]
 }
 
-function ofWorkers(workers: readonly WorkerView[]) {
+function workerMetrics(workers: readonly WorkerView[]) {
   const gauge = (
     name: string,
     help: string,
@@ -110,36 +116,45 @@ function ofWorkers(workers: readonly WorkerView[]) {
   return [
     gauge(
       'users_api_worker_eventloop_lag_p99_seconds',
-      'Of the last second.',
+      'Event loop lag since the last heartbeat, 99th percentile.',
       heartbeat => heartbeat.lagP99Ms / 1000,
     ),
     gauge(
       'users_api_worker_eventloop_lag_max_seconds',
-      'Of the last second.',
+      'Maximum event loop lag since the last heartbeat.',
       heartbeat => heartbeat.lagMs / 1000,
     ),
     gauge('users_api_worker_resident_memory_bytes', 'Resident memory.', heartbeat => heartbeat.rssBytes),
-    gauge('users_api_worker_database_up', '0 while the worker cannot reach the database.', heartbeat =>
+    gauge('users_api_worker_database_up', '0 while the database is unreachable.', heartbeat =>
       heartbeat.databaseDownSinceMs === undefined ? 1 : 0,
     ),
-    gauge('users_api_worker_cache_up', '0 while the worker cannot use Redis, or has none.', heartbeat =>
+    gauge('users_api_worker_cache_up', '0 while Redis is unreachable or not configured.', heartbeat =>
       heartbeat.cache.state === 'connected' ? 1 : 0,
     ),
-    metric('gauge', 'users_api_database_pool_connections', 'Connections and waiters of the pool.', pool),
+    metric(
+      'gauge',
+      'users_api_database_pool_connections',
+      'Connections of the pool and requests waiting for one, by state.',
+      pool,
+    ),
   ]
 }
 
-/** @returns what `/metrics` answers, and its media type */
+/** Creates the text of `/metrics` and its media type. */
 export function createMetrics(sources: MetricsSources) {
-  const own = new Registry()
-  collectDefaultMetrics({ register: own })
+  const supervisorRegistry = new Registry()
+  collectDefaultMetrics({ register: supervisorRegistry })
 
   return {
-    contentType: own.contentType,
+    contentType: supervisorRegistry.contentType,
     async text(): Promise<string> {
       const status = sources.status()
-      const cluster = [...ofTraffic(sources.totals()), ...ofPorts(status), ...ofWorkers(sources.workers())]
-      const metrics = [...cluster, ...(await own.getMetricsAsJSON())]
+      const cluster = [
+        ...trafficMetrics(sources.totals()),
+        ...portMetrics(status),
+        ...workerMetrics(sources.workers()),
+      ]
+      const metrics = [...cluster, ...(await supervisorRegistry.getMetricsAsJSON())]
       return AggregatorRegistry.aggregate([metrics]).metrics()
     },
   }

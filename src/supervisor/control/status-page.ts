@@ -1,8 +1,9 @@
-// The status page: one file, sent as it stands. Its policy lets nothing run, load or frame it but what it brings itself.
+// The status page: one static HTML file. Its Content-Security-Policy allows only its own inline script and style, requests
+// to its own origin, and no framing.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** The source expressions of a policy that allow exactly the inline blocks of this element. */
+/** Returns the CSP source expressions that allow exactly the inline blocks of this element. */
 function hashesOf(html: string, element: 'script' | 'style'): string {
   const blocks = [...html.matchAll(new RegExp(`<${element}[^>]*>(.*?)</${element}>`, 'gs'))]
   return blocks
@@ -10,7 +11,7 @@ function hashesOf(html: string, element: 'script' | 'style'): string {
     .join(' ')
 }
 
-/** @throws Error where the file beside this one is missing */
+/** @throws Error if status-page.html is missing */
 export function createPage(): { body: string; headers: Record<string, string> } {
   const body = readFileSync(new URL('./status-page.html', import.meta.url), 'utf8')
   const policy = [
@@ -22,7 +23,7 @@ export function createPage(): { body: string; headers: Record<string, string> } 
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-    // Text stays text: the browser refuses to parse any of it as markup.
+    // No text from the service can be parsed as markup: the page creates no Trusted Types policy.
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ]

@@ -1,4 +1,4 @@
-// What is known at this moment, for operators, pages and health checks: all from memory.
+// The current status for operators, the status page and health checks, computed from state in memory.
 import type { Config, DataPortConfig } from '../../config/config.ts'
 import { type CacheState, cacheStates } from '../../core/messages.ts'
 import type { Cluster } from '../cluster/processes.ts'
@@ -19,7 +19,7 @@ export interface PortStatus {
   readonly port: number
   readonly control_port: number
   readonly state: PortState
-  /** How its checks tell of the maintenance; null while it serves. */
+  /** How health checks report the maintenance; null while the port serves. */
   readonly mode: DrainMode | null
   readonly since: string
   readonly by: string
@@ -39,7 +39,7 @@ interface WorkerStatus {
 export interface Status {
   readonly ports: Readonly<Record<string, PortStatus>>
   readonly workers: readonly WorkerStatus[]
-  /** The worst that a worker knows of it. */
+  /** The worst state that a worker reports, in the order of `cacheStates`. */
   readonly redis: CacheState
 }
 
@@ -59,43 +59,43 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
 
 export function createStatus({ config, maintenance, cluster, checkers }: StatusOptions) {
   function portStatus({ label, port }: DataPortConfig): PortStatus {
-    const intent = maintenance.of(label)
-    const { mode, since, by } = intent
+    const portMaintenance = maintenance.get(label)
+    const { mode, since, by } = portMaintenance
     const reports = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
     return {
       port,
       control_port: port + config.control.offset,
-      state: stateOf(intent, reports),
+      state: stateOf(portMaintenance, reports),
       mode,
       since,
       by,
       connections: sum(reports.map(report => report.connections)),
       in_flight: sum(reports.map(report => report.inFlight)),
-      checkers: checkers.of(label, new Date()),
+      checkers: checkers.list(label, new Date()),
     }
   }
 
   function redis(): CacheState {
-    const known = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.cache.state ?? [])
-    return cacheStates.find(state => known.includes(state)) ?? 'connecting'
+    const reported = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.cache.state ?? [])
+    return cacheStates.find(state => reported.includes(state)) ?? 'connecting'
   }
 
   return {
-    now: (): Status => ({
+    current: (): Status => ({
       ports: Object.fromEntries(config.ports.map(port => [port.label, portStatus(port)])),
       workers: cluster.workers().map(workerStatus),
       redis: redis(),
     }),
 
-    /** What a health check of the label is told. */
+    /** Returns the response to a health check of the label. */
     health(label: string): Health {
-      // Where the service stops, a retiring worker still serves those who are connected.
+      // While the service stops, retiring workers still serve their open connections.
       const serving = cluster.workers().filter(({ state }) => state === 'ready' || cluster.isStopping())
       const reports = serving.flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
       return healthOf(
         label,
         {
-          state: stateOf(maintenance.of(label), reports),
+          state: stateOf(maintenance.get(label), reports),
           databaseDownSinceMs: serving.map(({ heartbeat }) => heartbeat?.databaseDownSinceMs),
         },
         config.health.databaseGraceMs,

@@ -1,4 +1,4 @@
-// What the whole cluster has answered: the sum over all workers, also over those that are gone.
+// The traffic of the whole cluster: totals over all workers, including those that have exited.
 import { type Heartbeat, latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
 
 export interface ClusterTotals {
@@ -13,7 +13,7 @@ const noTraffic: TrafficTotals = {
   latencySumMs: 0,
 }
 
-/** `sum` and what `now` has more than `before`. */
+/** Returns `sum` plus the increase from `before` to `now`. */
 function advance(sum: TrafficTotals, now: TrafficTotals, before: TrafficTotals = noTraffic): TrafficTotals {
   const responses = { ...sum.responses }
   for (const [outcome, count] of Object.entries(now.responses))
@@ -32,7 +32,7 @@ export function createClusterTraffic(labels: readonly string[]) {
   }
 
   return {
-    /** @param before the same worker's last heartbeat, whose counts are in the totals already */
+    /** @param before the previous heartbeat of the same worker; its counts are already part of the totals */
     heartbeat(now: Heartbeat, before: Heartbeat | undefined): void {
       const ports = { ...totals.ports }
       for (const [label, traffic] of Object.entries(now.traffic))

@@ -1,315 +1,324 @@
-// The fleet's plan, against a made-up world in which processes boot, fall silent, die and obey as chance will have it.
+// The fleet's state and plan in a simulation in which processes boot, hang, exit and follow commands, also at random.
 import test from 'ava'
 import fc from 'fast-check'
 import { emptyFleet, type Fleet, type FleetEvent, reduce } from '../../../src/supervisor/cluster/fleet.ts'
-import { type Limits, plan, type Step } from '../../../src/supervisor/cluster/plan.ts'
+import { type Action, type Limits, plan } from '../../../src/supervisor/cluster/plan.ts'
 
 const limits: Limits = { workers: 3, bootMs: 30_000, silentMs: 10_000, retireMs: 32_000, bootFailures: 5 }
 
-/** The fleet and its clock: each event is recorded and the plan is then followed, as cluster.ts does. */
-function createWorld(wanted: Limits = limits) {
+/** The fleet with a simulated clock: records each event and performs the planned actions, as processes.ts does. */
+function createSimulation(simulatedLimits: Limits = limits) {
   let fleet: Fleet = emptyFleet
   let nowMs = 1000
   let nextId = 1
-  let wakeAtMs = Infinity
-  const done: Step[] = []
-  const deaths: number[] = []
+  let nextRunAtMs = Infinity
+  const performed: Action[] = []
 
   function record(event: FleetEvent): void {
-    fleet = reduce(fleet, event, wanted.workers, nowMs)
+    fleet = reduce(fleet, event, simulatedLimits.workers, nowMs)
   }
 
-  function follow(): void {
-    for (let turn = 0; turn < 20; turn++) {
-      const next = plan(fleet, wanted, nowMs)
-      wakeAtMs = next.wakeAtMs
-      if (next.steps.length === 0) return
-      for (const step of next.steps) {
-        done.push(step)
-        if (step.do === 'end') return
-        if (step.do === 'fork') record({ type: 'forked', id: nextId++ })
-        if (step.do === 'retire') record({ type: 'retired', id: step.id })
-        if (step.do === 'kill') record({ type: 'killed', id: step.id })
+  function runPlan(): void {
+    for (let iteration = 0; iteration < 20; iteration++) {
+      const next = plan(fleet, simulatedLimits, nowMs)
+      nextRunAtMs = next.nextRunAtMs
+      if (next.actions.length === 0) return
+      for (const action of next.actions) {
+        performed.push(action)
+        if (action.type === 'exit') return
+        if (action.type === 'fork') record({ type: 'forked', id: nextId++ })
+        if (action.type === 'retire') record({ type: 'retired', id: action.id })
+        if (action.type === 'kill') record({ type: 'killed', id: action.id })
       }
     }
-    throw new Error('the plan never comes to rest')
+    throw new Error('the plan still returns actions after 20 iterations')
   }
 
-  const world = {
-    done,
-    deaths,
+  const simulation = {
+    performed,
     fleet: () => fleet,
     nowMs: () => nowMs,
-    wakeAtMs: () => wakeAtMs,
-    ended: () => done.at(-1)?.do === 'end',
-    steps: (kind: Step['do']) => done.filter(step => step.do === kind),
+    nextRunAtMs: () => nextRunAtMs,
+    ended: () => performed.at(-1)?.type === 'exit',
+    actions: (type: Action['type']) => performed.filter(action => action.type === type),
     ready: () =>
       fleet.workers.filter(({ state, killed }) => state === 'ready' && !killed).map(({ id }) => id),
-    happen(event: FleetEvent): void {
+    dispatch(event: FleetEvent): void {
       record(event)
-      follow()
+      runPlan()
     },
-    hear(id: number, withoutDatabase = false, overweight = false): void {
-      world.happen({ type: 'message', id, withoutDatabase, overweight })
+    message(id: number, withoutDatabase = false, overMemoryLimit = false): void {
+      simulation.dispatch({ type: 'message', id, withoutDatabase, overMemoryLimit })
     },
-    die(id: number, reason = 'it ended with exit code 1', fromOutside = false): void {
-      world.happen({ type: 'exited', id, death: { reason, fromOutside } })
+    exit(id: number, reason = 'worker exited with code 1', killedExternally = false): void {
+      simulation.dispatch({ type: 'exited', id, cause: { reason, killedExternally } })
     },
-    /** It says that no other will come up, either. */
-    dieForGood(id: number): void {
-      const death = { reason: 'a fault in the settings', fromOutside: false, exitCode: 78 }
-      world.happen({ type: 'exited', id, death })
+    /** The worker exits for a cause that a retry cannot fix. */
+    exitForGood(id: number): void {
+      const cause = { reason: 'invalid settings', killedExternally: false, exitCode: 78 }
+      simulation.dispatch({ type: 'exited', id, cause })
     },
     listen(id: number): void {
-      world.happen({ type: 'listening', id })
+      simulation.dispatch({ type: 'listening', id })
     },
-    /** Time goes by: whoever is in `beating` says so in time. */
-    pass(ms: number, beating: () => readonly number[] = () => []): void {
+    /** Advances the clock; the workers in `responsive` send their messages in time. */
+    pass(ms: number, responsive: () => readonly number[] = () => []): void {
       const untilMs = nowMs + ms
       while (nowMs < untilMs) {
-        nowMs = Math.min(untilMs, nowMs + 1000, Math.max(nowMs + 1, Math.ceil(wakeAtMs)))
-        for (const id of beating()) record({ type: 'message', id, withoutDatabase: false, overweight: false })
-        follow()
+        nowMs = Math.min(untilMs, nowMs + 1000, Math.max(nowMs + 1, Math.ceil(nextRunAtMs)))
+        for (const id of responsive())
+          record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false })
+        runPlan()
       }
     },
-    everybody: () => fleet.workers.map(({ id }) => id),
+    workerIds: () => fleet.workers.map(({ id }) => id),
   }
-  follow()
-  return world
+  runPlan()
+  return simulation
 }
 
-/** A world in which all workers listen. */
-function runningWorld() {
-  const world = createWorld()
-  for (const id of world.everybody()) {
-    world.hear(id)
-    world.listen(id)
+/** A simulation in which all workers listen. */
+function createRunningSimulation() {
+  const simulation = createSimulation()
+  for (const id of simulation.workerIds()) {
+    simulation.message(id)
+    simulation.listen(id)
   }
-  return world
+  return simulation
 }
 
-test('so many workers are forked as are wanted', t => {
+test('start: forks the configured number of workers', t => {
   t.deepEqual(
-    createWorld()
+    createSimulation()
       .fleet()
       .workers.map(({ state }) => state),
     ['booting', 'booting', 'booting'],
   )
 })
 
-test('a worker that had been ready is replaced at once, and then with backoff up to 15 s', t => {
-  const world = runningWorld()
+test('backoff: a ready worker that exits is replaced at once, repeated failures wait up to 15 s', t => {
+  const simulation = createRunningSimulation()
   const gaps: number[] = []
   for (let crash = 0; crash < 11; crash++) {
-    const forks = world.steps('fork').length
-    const diedMs = world.nowMs()
-    world.die(world.everybody().at(-1) ?? 0)
-    while (world.steps('fork').length === forks) world.pass(1, world.everybody)
-    gaps.push(world.nowMs() - diedMs)
-    const replacement = world.everybody().at(-1) ?? 0
-    world.listen(replacement)
-    world.pass(1000, world.everybody)
+    const forks = simulation.actions('fork').length
+    const exitedMs = simulation.nowMs()
+    simulation.exit(simulation.workerIds().at(-1) ?? 0)
+    while (simulation.actions('fork').length === forks) simulation.pass(1, simulation.workerIds)
+    gaps.push(simulation.nowMs() - exitedMs)
+    const replacement = simulation.workerIds().at(-1) ?? 0
+    simulation.listen(replacement)
+    simulation.pass(1000, simulation.workerIds)
   }
   t.deepEqual(gaps, [0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 15_000, 15_000])
 
-  world.pass(30_000, world.everybody)
-  const forks = world.steps('fork').length
-  world.die(world.everybody().at(-1) ?? 0)
-  t.is(world.steps('fork').length, forks + 1, 'after 30 s the past is forgotten')
+  simulation.pass(30_000, simulation.workerIds)
+  const forks = simulation.actions('fork').length
+  simulation.exit(simulation.workerIds().at(-1) ?? 0)
+  t.is(simulation.actions('fork').length, forks + 1, 'a worker that was ready for 30 s resets the backoff')
 })
 
-test('who is killed from outside is replaced at once, however often', t => {
-  const world = runningWorld()
+test('external SIGKILL: the worker is replaced at once, without backoff', t => {
+  const simulation = createRunningSimulation()
   for (let kills = 0; kills < 60; kills++) {
-    world.die(world.ready()[0] ?? 0, 'it ended with SIGKILL', true)
-    t.is(world.fleet().workers.length, 3)
-    world.pass(500, world.everybody)
-    world.listen(world.everybody().at(-1) ?? 0)
-    world.pass(500, world.everybody)
+    simulation.exit(simulation.ready()[0] ?? 0, 'worker terminated by SIGKILL', true)
+    t.is(simulation.fleet().workers.length, 3)
+    simulation.pass(500, simulation.workerIds)
+    simulation.listen(simulation.workerIds().at(-1) ?? 0)
+    simulation.pass(500, simulation.workerIds)
   }
 })
 
-test('who is killed from outside before it ever came up counts as a failure, unless others are ready', t => {
-  const world = createWorld()
+test('external SIGKILL: while booting it counts as a failure, unless another worker is ready', t => {
+  const simulation = createSimulation()
   for (let round = 0; round < 5; round++) {
-    world.pass(500, world.everybody)
-    for (const id of world.everybody()) world.die(id, 'it ended with SIGKILL', true)
-    world.pass(14_500, world.everybody)
+    simulation.pass(500, simulation.workerIds)
+    for (const id of simulation.workerIds()) simulation.exit(id, 'worker terminated by SIGKILL', true)
+    simulation.pass(14_500, simulation.workerIds)
   }
-  t.like(world.done.at(-1), { do: 'end', exitCode: 70 })
+  t.like(simulation.performed.at(-1), { type: 'exit', exitCode: 70 })
 
-  const running = runningWorld()
-  running.die(1)
+  const running = createRunningSimulation()
+  running.exit(1)
   for (let kills = 0; kills < 10; kills++) {
-    running.pass(500, running.everybody)
-    running.die(running.everybody().at(-1) ?? 0, 'it ended with SIGKILL', true)
-    t.is(running.everybody().length, 3)
+    running.pass(500, running.workerIds)
+    running.exit(running.workerIds().at(-1) ?? 0, 'worker terminated by SIGKILL', true)
+    t.is(running.workerIds().length, 3)
   }
 })
 
-test('workers that never come up end the supervisor, with the reason', t => {
-  const world = createWorld()
-  for (let round = 0; round < 10 && !world.ended(); round++) {
-    world.pass(500, world.everybody)
-    for (const id of world.everybody()) world.die(id, 'the code throws')
-    world.pass(15_000 - 500, world.everybody)
+test('boot failures: the supervisor exits with the reason when no worker boots', t => {
+  const simulation = createSimulation()
+  for (let round = 0; round < 10 && !simulation.ended(); round++) {
+    simulation.pass(500, simulation.workerIds)
+    for (const id of simulation.workerIds()) simulation.exit(id, 'the code throws')
+    simulation.pass(15_000 - 500, simulation.workerIds)
   }
-  t.deepEqual(world.done.at(-1), { do: 'end', exitCode: 70, reason: 'no worker comes up: the code throws' })
-  t.is(world.steps('fork').length, 5 * limits.workers, 'those of one round count once')
+  t.deepEqual(simulation.performed.at(-1), {
+    type: 'exit',
+    exitCode: 70,
+    reason: 'no worker could start: the code throws',
+  })
+  t.is(simulation.actions('fork').length, 5 * limits.workers, 'workers that were forked together count once')
 })
 
-test('a reason that only a person can mend ends it at once, but never while a worker serves', t => {
-  const death = { reason: 'run npm run migrate', exitCode: 78, fromOutside: false }
-  const world = createWorld()
-  world.happen({ type: 'exited', id: 1, death })
-  t.deepEqual(world.done.at(-1), {
-    do: 'end',
+test('boot failures: a cause that a retry cannot fix ends the supervisor at once, unless a worker is ready', t => {
+  const cause = { reason: 'run npm run migrate', exitCode: 78, killedExternally: false }
+  const simulation = createSimulation()
+  simulation.dispatch({ type: 'exited', id: 1, cause })
+  t.deepEqual(simulation.performed.at(-1), {
+    type: 'exit',
     exitCode: 78,
-    reason: 'no worker comes up: run npm run migrate',
+    reason: 'no worker could start: run npm run migrate',
   })
 
-  const serving = runningWorld()
-  serving.die(1)
-  serving.happen({ type: 'exited', id: 4, death })
+  const serving = createRunningSimulation()
+  serving.exit(1)
+  serving.dispatch({ type: 'exited', id: 4, cause })
   t.false(serving.ended())
   t.deepEqual(serving.ready(), [2, 3])
 })
 
-test('who does not listen in time is killed, but not for want of a database', t => {
-  const world = createWorld()
-  world.pass(29_000, () => [1, 2, 3])
+test('boot timeout: a worker that does not listen is killed, but not while it waits for the database', t => {
+  const simulation = createSimulation()
+  simulation.pass(29_000, () => [1, 2, 3])
   for (let second = 0; second < 20; second++) {
-    world.hear(1, true)
-    world.pass(1000)
+    simulation.message(1, true)
+    simulation.pass(1000)
   }
-  const reason = 'it did not listen within 30000 ms'
+  const reason = 'worker did not listen within 30000 ms'
   const first = [
-    { do: 'kill', id: 2, reason },
-    { do: 'kill', id: 3, reason },
+    { type: 'kill', id: 2, reason },
+    { type: 'kill', id: 3, reason },
   ]
-  t.deepEqual(world.steps('kill'), first)
-  // The database has come: now there is no more excuse, but all the time again.
-  world.pass(28_999, () => [1])
-  t.deepEqual(world.steps('kill').slice(0, 2), first)
-  t.true(world.everybody().includes(1))
-  world.pass(1, () => [1])
-  t.true(world.steps('kill').some(step => step.do === 'kill' && step.id === 1))
+  t.deepEqual(simulation.actions('kill'), first)
+  // The database is reachable again: the full boot timeout starts again.
+  simulation.pass(28_999, () => [1])
+  t.deepEqual(simulation.actions('kill').slice(0, 2), first)
+  t.true(simulation.workerIds().includes(1))
+  simulation.pass(1, () => [1])
+  t.true(simulation.actions('kill').some(action => action.type === 'kill' && action.id === 1))
 })
 
-test('silence is a death sentence', t => {
-  const world = runningWorld()
-  world.pass(9999, () => [1, 2])
-  t.deepEqual(world.steps('kill'), [])
-  world.pass(1, () => [1, 2])
-  t.deepEqual(world.steps('kill'), [{ do: 'kill', id: 3, reason: 'it said nothing for 10000 ms' }])
+test('heartbeat timeout: a worker without messages is killed and replaced', t => {
+  const simulation = createRunningSimulation()
+  simulation.pass(9999, () => [1, 2])
+  t.deepEqual(simulation.actions('kill'), [])
+  simulation.pass(1, () => [1, 2])
+  t.deepEqual(simulation.actions('kill'), [
+    { type: 'kill', id: 3, reason: 'worker sent no message for 10000 ms' },
+  ])
   t.deepEqual(
-    world.fleet().workers.map(({ id }) => id),
+    simulation.fleet().workers.map(({ id }) => id),
     [1, 2, 3, 4],
-    'it is replaced before its end is known',
+    'the replacement is forked before the exit event',
   )
 })
 
-test('a supervisor that was stopped itself blames nobody', t => {
-  const world = runningWorld()
-  world.happen({ type: 'clockJump' })
-  t.deepEqual(world.steps('kill'), [])
+test('heartbeat timeout: after a suspension of the supervisor no worker is killed', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'clockJump' })
+  t.deepEqual(simulation.actions('kill'), [])
 })
 
-test('a reload replaces one worker after another, the new one first', t => {
-  const world = runningWorld()
-  world.happen({ type: 'reload' })
+test('reload: replaces one worker after another, starting the new one first', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'reload' })
   for (const [old, fresh] of [
     [1, 4],
     [2, 5],
     [3, 6],
   ] as const) {
-    t.is(world.everybody().at(-1), fresh)
-    t.is(world.ready().length, 3)
-    world.listen(fresh)
-    t.deepEqual(world.done.at(-1), { do: 'retire', id: old })
-    t.is(world.fleet().workers.length, 4, 'the next waits until the old one has ended')
-    world.die(old)
+    t.is(simulation.workerIds().at(-1), fresh)
+    t.is(simulation.ready().length, 3)
+    simulation.listen(fresh)
+    t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: old })
+    t.is(simulation.fleet().workers.length, 4, 'the next replacement waits until the old worker has exited')
+    simulation.exit(old)
   }
-  t.deepEqual(world.fleet().reload, { state: 'done' })
-  t.deepEqual(world.ready(), [4, 5, 6])
+  t.deepEqual(simulation.fleet().reload, { state: 'done' })
+  t.deepEqual(simulation.ready(), [4, 5, 6])
 })
 
-test('a reload stops where the new code does not come up', t => {
-  const world = runningWorld()
-  world.happen({ type: 'reload' })
-  world.die(4, 'it ended with exit code 1')
-  t.deepEqual(world.fleet().reload, { state: 'failed', reason: 'it ended with exit code 1' })
-  world.pass(60_000, world.everybody)
-  t.deepEqual(world.everybody(), [1, 2, 3])
+test('reload: fails and keeps the old workers if the new code does not boot', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'reload' })
+  simulation.exit(4, 'worker exited with code 1')
+  t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker exited with code 1' })
+  simulation.pass(60_000, simulation.workerIds)
+  t.deepEqual(simulation.workerIds(), [1, 2, 3])
 })
 
-test('a reload that failed for good costs nothing later: who dies is replaced', t => {
-  const world = runningWorld()
-  world.happen({ type: 'reload' })
-  world.dieForGood(4)
-  for (const id of [1, 2, 3]) world.die(id, 'it ended with SIGKILL', true)
-  world.pass(60_000, world.everybody)
-  t.is(world.steps('end').length, 0)
-  t.true(world.everybody().length >= 3)
+test('reload: after a failure that a retry cannot fix, workers that exit later are still replaced', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'reload' })
+  simulation.exitForGood(4)
+  for (const id of [1, 2, 3]) simulation.exit(id, 'worker terminated by SIGKILL', true)
+  simulation.pass(60_000, simulation.workerIds)
+  t.is(simulation.actions('exit').length, 0)
+  t.true(simulation.workerIds().length >= 3)
 })
 
-test('a reload does not wait for a database', t => {
-  const world = runningWorld()
-  world.happen({ type: 'reload' })
+test('reload: the boot timeout applies while the database is unreachable', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'reload' })
   for (let second = 0; second < 30; second++) {
-    for (const id of [1, 2, 3]) world.hear(id)
-    world.hear(4, true)
-    world.pass(1000)
+    for (const id of [1, 2, 3]) simulation.message(id)
+    simulation.message(4, true)
+    simulation.pass(1000)
   }
-  t.deepEqual(world.steps('kill'), [{ do: 'kill', id: 4, reason: 'it did not listen within 30000 ms' }])
-  world.die(4, 'it did not listen within 30000 ms')
-  t.is(world.fleet().reload.state, 'failed')
-  t.is(world.steps('fork').length, 4, 'nor tries again')
+  t.deepEqual(simulation.actions('kill'), [
+    { type: 'kill', id: 4, reason: 'worker did not listen within 30000 ms' },
+  ])
+  simulation.exit(4, 'worker did not listen within 30000 ms')
+  t.is(simulation.fleet().reload.state, 'failed')
+  t.is(simulation.actions('fork').length, 4, 'no further attempt')
 })
 
-test('a worker over its memory is replaced as in a reload, if it did not start so', t => {
-  const world = runningWorld()
-  world.hear(2, false, true)
-  t.is(world.everybody().length, 3)
-  world.pass(30_000, world.everybody)
-  world.hear(2, false, true)
-  t.deepEqual(world.ready(), [1, 2, 3])
-  world.listen(4)
-  t.deepEqual(world.done.at(-1), { do: 'retire', id: 2 })
-  world.die(2)
-  t.deepEqual(world.ready(), [1, 3, 4])
-  t.is(world.steps('fork').length, 4)
+test('memory limit: a worker above it is replaced as in a reload, but not in its first 30 s', t => {
+  const simulation = createRunningSimulation()
+  simulation.message(2, false, true)
+  t.is(simulation.workerIds().length, 3)
+  simulation.pass(30_000, simulation.workerIds)
+  simulation.message(2, false, true)
+  t.deepEqual(simulation.ready(), [1, 2, 3])
+  simulation.listen(4)
+  t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 2 })
+  simulation.exit(2)
+  t.deepEqual(simulation.ready(), [1, 3, 4])
+  t.is(simulation.actions('fork').length, 4)
 })
 
-test('a stop waits the delay, retires, cuts at the deadline and ends with 0', t => {
-  const world = runningWorld()
-  world.happen({ type: 'stop', delayMs: 5000 })
-  world.pass(4999, world.everybody)
-  world.die(1)
-  t.deepEqual(world.steps('retire'), [])
-  t.is(world.everybody().length, 2, 'nobody is replaced any more')
-  world.pass(1, world.everybody)
-  t.is(world.steps('retire').length, 2)
-  world.die(2)
-  world.pass(limits.retireMs, world.everybody)
-  t.deepEqual(world.steps('kill'), [{ do: 'kill', id: 3, reason: 'it did not end in time' }])
-  t.false(world.ended())
-  world.die(3)
-  t.deepEqual(world.done.at(-1), { do: 'end', exitCode: 0, reason: 'all workers have ended' })
+test('stop: waits the drain delay, retires the workers, kills at the deadline and exits with 0', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'stop', delayMs: 5000 })
+  simulation.pass(4999, simulation.workerIds)
+  simulation.exit(1)
+  t.deepEqual(simulation.actions('retire'), [])
+  t.is(simulation.workerIds().length, 2, 'no replacement during a stop')
+  simulation.pass(1, simulation.workerIds)
+  t.is(simulation.actions('retire').length, 2)
+  simulation.exit(2)
+  simulation.pass(limits.retireMs, simulation.workerIds)
+  t.deepEqual(simulation.actions('kill'), [
+    { type: 'kill', id: 3, reason: 'worker did not exit within 32000 ms' },
+  ])
+  t.false(simulation.ended())
+  simulation.exit(3)
+  t.deepEqual(simulation.performed.at(-1), { type: 'exit', exitCode: 0, reason: 'all workers have exited' })
 })
 
-test('each further signal skips the wait that is on: the delay, then the requests', t => {
-  const world = runningWorld()
-  world.happen({ type: 'stop', delayMs: 5000 })
-  world.happen({ type: 'skipWait' })
-  t.is(world.steps('retire').length, 3)
-  t.deepEqual(world.steps('kill'), [])
-  world.pass(1, world.everybody)
-  world.happen({ type: 'skipWait' })
-  t.is(world.steps('kill').length, 3)
+test('stop: each further signal skips the current wait, first the delay, then the requests', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'stop', delayMs: 5000 })
+  simulation.dispatch({ type: 'skipWait' })
+  t.is(simulation.actions('retire').length, 3)
+  t.deepEqual(simulation.actions('kill'), [])
+  simulation.pass(1, simulation.workerIds)
+  simulation.dispatch({ type: 'skipWait' })
+  t.is(simulation.actions('kill').length, 3)
 })
 
-test('whatever happens, the promises hold', t => {
+test('any sequence of events keeps the invariants', t => {
   const action = fc.oneof(
     {
       weight: 6,
@@ -318,7 +327,7 @@ test('whatever happens, the promises hold', t => {
     {
       weight: 6,
       arbitrary: fc.record({
-        do: fc.constantFrom('listen', 'die', 'kill', 'silence', 'weight', 'noDatabase'),
+        do: fc.constantFrom('listen', 'exit', 'kill', 'hang', 'growth', 'noDatabase'),
         pick: fc.nat(8),
       }),
     },
@@ -326,52 +335,55 @@ test('whatever happens, the promises hold', t => {
   )
   fc.assert(
     fc.property(fc.array(action, { maxLength: 60 }), fc.integer({ min: 1, max: 4 }), (actions, workers) => {
-      const world = createWorld({ ...limits, workers })
-      const silent = new Set<number>()
-      const beating = () => world.everybody().filter(id => !silent.has(id))
+      const simulation = createSimulation({ ...limits, workers })
+      const hung = new Set<number>()
+      const responsive = () => simulation.workerIds().filter(id => !hung.has(id))
 
       for (const one of actions) {
-        if (world.ended()) return
-        const readyBefore = world.ready().length
-        const stepsBefore = world.done.length
-        const picked = 'pick' in one ? world.fleet().workers[one.pick % world.everybody().length] : undefined
-        if (one.do === 'pass') world.pass('ms' in one ? one.ms : 0, beating)
+        if (simulation.ended()) return
+        const readyBefore = simulation.ready().length
+        const performedBefore = simulation.performed.length
+        const picked =
+          'pick' in one ? simulation.fleet().workers[one.pick % simulation.workerIds().length] : undefined
+        if (one.do === 'pass') simulation.pass('ms' in one ? one.ms : 0, responsive)
         else if (one.do === 'reload') {
-          if (world.fleet().stop === undefined) world.happen({ type: 'reload' })
-        } else if (one.do === 'stop') world.happen({ type: 'stop', delayMs: 5000 })
-        else if (one.do === 'skipWait' || one.do === 'clockJump') world.happen({ type: one.do })
+          if (simulation.fleet().stop === undefined) simulation.dispatch({ type: 'reload' })
+        } else if (one.do === 'stop') simulation.dispatch({ type: 'stop', delayMs: 5000 })
+        else if (one.do === 'skipWait' || one.do === 'clockJump') simulation.dispatch({ type: one.do })
         else if (picked !== undefined) {
-          if (one.do === 'listen' && picked.state === 'booting' && !picked.killed) world.listen(picked.id)
-          if (one.do === 'die') world.die(picked.id)
-          if (one.do === 'kill') world.die(picked.id, 'it ended with SIGKILL', true)
-          if (one.do === 'silence') silent.add(picked.id)
-          if (one.do === 'weight') world.hear(picked.id, false, true)
-          if (one.do === 'noDatabase') world.hear(picked.id, true)
+          if (one.do === 'listen' && picked.state === 'booting' && !picked.killed)
+            simulation.listen(picked.id)
+          if (one.do === 'exit') simulation.exit(picked.id)
+          if (one.do === 'kill') simulation.exit(picked.id, 'worker terminated by SIGKILL', true)
+          if (one.do === 'hang') hung.add(picked.id)
+          if (one.do === 'growth') simulation.message(picked.id, false, true)
+          if (one.do === 'noDatabase') simulation.message(picked.id, true)
         }
 
-        const fleet = world.fleet()
-        const steps = world.done.slice(stepsBefore)
+        const fleet = simulation.fleet()
+        const actionsNow = simulation.performed.slice(performedBefore)
         const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
-        if (world.ended()) return
-        // Every missed deadline ends in a kill.
+        if (simulation.ended()) return
+        // A worker past a deadline has been killed.
         for (const { id, state, sinceMs, lastHeardMs, killed } of fleet.workers) {
           if (killed) continue
           if (lastHeardMs !== undefined)
-            t.true(world.nowMs() - lastHeardMs < limits.silentMs, `${id} is silent`)
-          if (state === 'retiring') t.true(world.nowMs() - sinceMs < limits.retireMs, `${id} does not end`)
-          if (state === 'booting') t.true(world.nowMs() - sinceMs < limits.bootMs, `${id} does not boot`)
+            t.true(simulation.nowMs() - lastHeardMs < limits.silentMs, `${id} sends no messages`)
+          if (state === 'retiring')
+            t.true(simulation.nowMs() - sinceMs < limits.retireMs, `${id} does not exit`)
+          if (state === 'booting') t.true(simulation.nowMs() - sinceMs < limits.bootMs, `${id} does not boot`)
         }
         if (fleet.stop !== undefined) {
-          t.false(steps.some(step => step.do === 'fork'))
+          t.false(actionsNow.some(action => action.type === 'fork'))
           continue
         }
-        // Nobody is asked to go before somebody new listens.
-        const left = steps.filter(step => step.do === 'retire').length
-        if (left > 0) t.true(world.ready().length >= workers)
-        if (one.do === 'reload') t.is(world.ready().length, readyBefore)
-        // Never more than one too many, and nobody missing without a date for the replacement.
+        // A worker retires only when its replacement listens.
+        const retired = actionsNow.filter(action => action.type === 'retire').length
+        if (retired > 0) t.true(simulation.ready().length >= workers)
+        if (one.do === 'reload') t.is(simulation.ready().length, readyBefore)
+        // At most one worker too many; a missing worker always has a scheduled replacement.
         t.true(live.length <= workers + 1)
-        if (live.length < workers) t.true(world.wakeAtMs() <= world.nowMs() + 15_000)
+        if (live.length < workers) t.true(simulation.nextRunAtMs() <= simulation.nowMs() + 15_000)
       }
     }),
     { numRuns: 2000 },

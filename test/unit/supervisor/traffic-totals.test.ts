@@ -1,4 +1,4 @@
-// What the cluster has answered: counted once, whichever worker it was and whether it still lives.
+// The traffic totals of the cluster: each response counts once, also after its worker has exited.
 import test from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
@@ -20,10 +20,10 @@ const heartbeatOf = (traffic: Traffic, hits: number): Heartbeat => ({
   appliedRevision: 0,
 })
 
-test('any workers, heartbeats and deaths: the totals are what was answered and told', t => {
+test('totals: any sequence of responses, heartbeats and exits counts each reported response once', t => {
   const event = fc.record({
     worker: fc.nat(2),
-    kind: fc.constantFrom('answer', 'heartbeat', 'death'),
+    kind: fc.constantFrom('response', 'heartbeat', 'exit'),
     status: fc.constantFrom(200, 201, 404, 503),
     durationMs: fc.double({ min: 0, max: 20_000, noNaN: true }),
   })
@@ -32,22 +32,22 @@ test('any workers, heartbeats and deaths: the totals are what was answered and t
     const fresh = () => ({
       traffic: createTraffic(),
       answered: 0,
-      told: 0,
+      reported: 0,
       last: undefined as Heartbeat | undefined,
     })
     const workers = [fresh(), fresh(), fresh()]
     let expected = 0
     for (const { worker: at, kind, status, durationMs } of events) {
       const worker = workers[at] ?? fresh()
-      if (kind === 'answer') {
+      if (kind === 'response') {
         worker.traffic.recordResponse(status, durationMs)
         worker.answered++
       } else if (kind === 'heartbeat') {
         const heartbeat = heartbeatOf(worker.traffic, worker.answered)
         cluster.heartbeat(heartbeat, worker.last)
         worker.last = heartbeat
-        expected += worker.answered - worker.told
-        worker.told = worker.answered
+        expected += worker.answered - worker.reported
+        worker.reported = worker.answered
       } else workers[at] = fresh()
     }
     const { ports, cache } = cluster.totals()
@@ -59,7 +59,7 @@ test('any workers, heartbeats and deaths: the totals are what was answered and t
   fc.assert(property)
 })
 
-test('a percentile lies in its bucket', t => {
+test('percentile: interpolated within its bucket', t => {
   const traffic = createTraffic()
   for (let at = 0; at < 98; at++) traffic.recordResponse(200, 4)
   traffic.recordResponse(200, 80)
