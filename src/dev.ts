@@ -4,15 +4,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { print, runCommand } from './cli/command-line.ts'
-import { untilHealthy } from './cli/health-checks.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
 import { prepareMysql } from './cli/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from './cli/private-servers/programs.ts'
 import { prepareRedis } from './cli/private-servers/redis.ts'
-import { runServer } from './cli/private-servers/run-server.ts'
-import type { PrivateServer } from './cli/private-servers/server.ts'
-import { describeUrls } from './cli/screen.ts'
+import { type PrivateServer, runServer } from './cli/private-servers/server.ts'
+import { describeUrls } from './cli/urls.ts'
+import { waitUntilHealthy } from './cli/wait-until-healthy.ts'
 import { type Config, loadConfig } from './config/config.ts'
 import { root } from './config/root.ts'
 
@@ -40,7 +39,7 @@ function tellWhenHealthy(config: Config, service: ChildProcess): void {
   const assertRunning = (): void => {
     if (service.exitCode !== null || service.signalCode !== null) throw new Error('it has ended')
   }
-  untilHealthy(config, Infinity, assertRunning).then(
+  waitUntilHealthy(config, Infinity, assertRunning).then(
     () => print(`it runs, and again at each change; Ctrl-C ends it\n${describeUrls(config)}`),
     () => {},
   )

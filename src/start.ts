@@ -2,7 +2,6 @@
 import { once } from 'node:events'
 import { dirname } from 'node:path'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
-import { remarksOn, untilHealthy } from './cli/health-checks.ts'
 import { type ProcessManager, withProcessManager } from './cli/pm2/process-manager.ts'
 import { startServer } from './cli/pm2/servers.ts'
 import { base, startService, stopEverything } from './cli/pm2/service.ts'
@@ -12,8 +11,9 @@ import { prepareMysql } from './cli/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from './cli/private-servers/programs.ts'
 import { prepareRedis } from './cli/private-servers/redis.ts'
 import { createProgress, type Progress } from './cli/progress.ts'
-import { describeUrls } from './cli/screen.ts'
-import { dataUrl } from './cli/urls.ts'
+import { startRemarks } from './cli/start-remarks.ts'
+import { dataUrl, describeUrls } from './cli/urls.ts'
+import { waitUntilHealthy } from './cli/wait-until-healthy.ts'
 import { type Config, loadConfig } from './config/config.ts'
 import { root } from './config/root.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
@@ -77,7 +77,7 @@ async function bringUp(config: Config, manager: ProcessManager, begin: Begin): P
   if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, begin)
   begin('starting the service')
   await startService(manager, env)
-  await untilHealthy(config, HEALTHY_TIMEOUT_MS, () => manager.assertUp(serviceName, 'the service'))
+  await waitUntilHealthy(config, HEALTHY_TIMEOUT_MS, () => manager.assertUp(serviceName, 'the service'))
 }
 
 /** @returns a signal that aborts at a Ctrl-C: once, for npm passes on what the terminal has sent already */
@@ -119,14 +119,14 @@ async function start(config: Config, manager: ProcessManager): Promise<number> {
           ' `ports` and, for every command here, `export PM2_HOME=$PWD/var/pm2`',
       )
     print(`it is running already\n${describe(config)}`)
-    for (const remark of await remarksOn(config)) print(remark)
+    for (const remark of await startRemarks(config)) print(remark)
     return 0
   }
   const startedMs = performance.now()
   const state = readState(config.stateFile)
   await startAnew(config, manager)
   print(`it runs, after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describe(config)}`)
-  for (const remark of await remarksOn(config)) print(remark)
+  for (const remark of await startRemarks(config)) print(remark)
   if (state.is === 'damaged')
     print(
       `${config.stateFile} was damaged, so that every port is in service: npm run ops -- drain <label> where that is wrong`,

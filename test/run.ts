@@ -14,8 +14,7 @@ import {
   redisProgram,
 } from '../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../src/cli/private-servers/redis.ts'
-import { runServer } from '../src/cli/private-servers/run-server.ts'
-import type { PrivateServer } from '../src/cli/private-servers/server.ts'
+import { type PrivateServer, runServer } from '../src/cli/private-servers/server.ts'
 import { kitPrograms } from './support/config-tools.ts'
 import { haproxyProgram } from './support/haproxy.ts'
 

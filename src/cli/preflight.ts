@@ -1,9 +1,9 @@
 // What has to be so before the service is started: looked at early, so that minutes are not spent in vain.
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { untilFree } from '../core/listen.ts'
 import { createLog } from '../core/log.ts'
+import { retry } from '../core/retry.ts'
 import { isNotUpYet } from '../database/driver-errors.ts'
 import { migrate } from '../database/migrator.ts'
 
@@ -30,27 +30,27 @@ export async function migrateWhenUp(
   patienceMs: number,
   print: (line: string) => void,
 ): Promise<string[]> {
-  const giveUpMs = performance.now() + patienceMs
   // One for all attempts: each log listens for the end of the process.
   const log = createLog('warn', 'migrate')
   print('migrating the database')
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const applied = await migrate(url, log)
-      if (applied.length > 0) print(`migrated the database: ${applied.join(', ')}`)
-      return applied
-    } catch (error) {
-      const reason = reasonOf(error)
-      if (!isNotUpYet(error)) {
-        if (!hasCode(error)) throw error
-        throw new Error(
-          `the database refuses to be migrated (${reason}): correct DATABASE_URL, or let its user change the schema`,
-        )
-      }
-      if (performance.now() > giveUpMs)
-        throw new Error(`the database cannot be reached (${reason}): start it, or correct DATABASE_URL`)
-      if (attempt === 1) print(`waiting for the database: ${reason}`)
-    }
-    await delay(PAUSE_MS)
+  try {
+    const applied = await retry(() => migrate(url, log), {
+      timeoutMs: patienceMs,
+      pauseMs: () => PAUSE_MS,
+      isTransient: isNotUpYet,
+      beforePause: (error, attempt) => {
+        if (attempt === 1) print(`waiting for the database: ${reasonOf(error)}`)
+      },
+    })
+    if (applied.length > 0) print(`migrated the database: ${applied.join(', ')}`)
+    return applied
+  } catch (error) {
+    const reason = reasonOf(error)
+    if (isNotUpYet(error))
+      throw new Error(`the database cannot be reached (${reason}): start it, or correct DATABASE_URL`)
+    if (!hasCode(error)) throw error
+    throw new Error(
+      `the database refuses to be migrated (${reason}): correct DATABASE_URL, or let its user change the schema`,
+    )
   }
 }

@@ -1,7 +1,7 @@
 // The servers that are compared, each started as a process of its own that all are told the same.
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { runServer } from '../../src/cli/private-servers/run-server.ts'
+import { runServer } from '../../src/cli/private-servers/server.ts'
 import { createClient } from '../support/http.ts'
 import { claimPorts } from '../support/ports.ts'
 import { platformaticArgs, platformaticProgram } from './platformatic.ts'

@@ -9,7 +9,7 @@ import mysql from 'mysql2/promise'
 import { prepareMysql } from '../../src/cli/private-servers/mysql.ts'
 import { installMissing } from '../../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
-import { runServer } from '../../src/cli/private-servers/run-server.ts'
+import { runServer } from '../../src/cli/private-servers/server.ts'
 
 async function temporaryFolder(t: ExecutionContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'users-api-private-'))

@@ -1,7 +1,6 @@
 // A private server whose plug can be pulled, and put back.
 
-import { runServer } from '../../src/cli/private-servers/run-server.ts'
-import type { PrivateServer } from '../../src/cli/private-servers/server.ts'
+import { type PrivateServer, runServer } from '../../src/cli/private-servers/server.ts'
 
 export type Plug = Awaited<ReturnType<typeof createPlug>>
 

@@ -1,8 +1,7 @@
 // Brings people and groups in: what is there already stays as it is, so that loading again is safe. It takes the people
 // a batch at a time, however many there are.
 import type { Api, Entry } from './api-client.ts'
-import { quoted } from './quoted.ts'
-import type { Person, Source } from './source.ts'
+import { type Person, quoted, type Source } from './source.ts'
 
 const BATCH = 500
 /** Requests at a time. */

@@ -1,6 +1,6 @@
 // Says what is wrong with a JSON file: where it is, what it has to be, and what it is instead.
 import { z } from 'zod'
-import { quoted } from './quoted.ts'
+import { quoted } from './source.ts'
 
 const FAULTS_SHOWN = 10
 

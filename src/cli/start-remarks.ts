@@ -1,0 +1,52 @@
+// The remarks that `npm start` prints about a service that runs: ports in maintenance, a Redis that cannot be reached.
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import type { Config } from '../config/config.ts'
+import { type CacheState, cacheStates } from '../core/messages.ts'
+import { readState } from '../supervisor/state-file.ts'
+import { controlUrl } from './urls.ts'
+
+const REQUEST_TIMEOUT_MS = 2000
+const PAUSE_MS = 100
+/** How long the service may take to find out whether Redis can be reached. */
+const REDIS_TIMEOUT_MS = 5000
+
+/** The part of the `/status` response that is read here. */
+const statusResponse = z.object({ redis: z.enum(cacheStates) })
+
+/** Reads the state of Redis from the first control port that answers; undefined if none does. */
+async function readRedisState(config: Config): Promise<CacheState | undefined> {
+  for (const port of config.ports) {
+    try {
+      const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
+      const response = await fetch(`${controlUrl(config, port)}/status`, { signal })
+      return statusResponse.parse(await response.json()).redis
+    } catch {}
+  }
+  return undefined
+}
+
+/** The labels of the configured ports that are in maintenance. The state file is the source: it outlives the service. */
+function labelsInMaintenance({ ports, stateFile }: Config): string[] {
+  const state = readState(stateFile)
+  if (state.is !== 'kept') return []
+  return Object.keys(state.maintenance).filter(label => ports.some(port => port.label === label))
+}
+
+/** @returns the remarks, one line each */
+export async function startRemarks(config: Config): Promise<string[]> {
+  const deadlineMs = performance.now() + REDIS_TIMEOUT_MS
+  let redis = await readRedisState(config)
+  while (redis === 'connecting' && performance.now() < deadlineMs) {
+    await delay(PAUSE_MS)
+    redis = await readRedisState(config)
+  }
+  const remarks = labelsInMaintenance(config).map(
+    label => `${label} is in maintenance, as it was: npm run ops -- resume ${label}`,
+  )
+  if (redis === 'away')
+    remarks.push(
+      'Redis cannot be reached, so that every read goes to the database: start it, or correct REDIS_URL',
+    )
+  return remarks
+}

@@ -1,0 +1,54 @@
+// Waits until a started service is healthy, as seen from outside by its proxies.
+import type { Config } from '../config/config.ts'
+import { retry } from '../core/retry.ts'
+import { readState } from '../supervisor/state-file.ts'
+import { serviceName } from './command-line.ts'
+import { healthUrl } from './urls.ts'
+
+const CHECK_TIMEOUT_MS = 2000
+const PAUSE_MS = 100
+
+/** The status of one health check, or undefined if no response arrives. */
+async function check(url: string): Promise<number | undefined> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
+    await response.body?.cancel()
+    return response.status
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Waits until every port's health check answers 200, or 404 in maintenance. Ports in maintenance with mode `refuse` are
+ * skipped, because their control ports refuse connections.
+ * @param assertRunning called between checks; an error that it throws ends the wait
+ * @throws Error after `timeoutMs`
+ */
+export async function waitUntilHealthy(
+  config: Config,
+  timeoutMs: number,
+  assertRunning: () => void | Promise<void>,
+): Promise<void> {
+  const deadlineMs = performance.now() + timeoutMs
+  const state = readState(config.stateFile)
+  const refuses = (label: string) => state.is === 'kept' && state.maintenance[label]?.mode === 'refuse'
+  await assertRunning()
+  for (const port of config.ports.filter(({ label }) => !refuses(label))) {
+    const url = healthUrl(config, port)
+    const assertHealthy = async () => {
+      const status = await check(url)
+      if (status !== 200 && status !== 404)
+        throw new Error(
+          `${url} answers ${status ?? 'nothing'} after ${timeoutMs / 1000} s:` +
+            ` \`npx pm2 logs ${serviceName}\` may say why`,
+        )
+    }
+    await retry(assertHealthy, {
+      timeoutMs: deadlineMs - performance.now(),
+      pauseMs: () => PAUSE_MS,
+      isTransient: () => true,
+      beforePause: assertRunning,
+    })
+  }
+}
