@@ -1,5 +1,5 @@
-// Entry of `npm run dev`: the service from source, started again at each change. Where no URL is given, private servers
-// under var/dev come and go with it, beside those of `npm start`.
+// Entry of `npm run dev`: runs the service from source and restarts it at each change. For each URL missing in the
+// configuration, it runs a private server in var/dev, separate from those of `npm start`.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -18,9 +18,13 @@ import { root } from './config/root.ts'
 const DATABASE_TIMEOUT_MS = 30_000
 
 const base = join(root, 'var', 'dev')
-const ended = new AbortController()
+const interruption = new AbortController()
 
-/** @param run starts a server. @returns the URLs of those that were started, as settings of the environment */
+/**
+ * Starts a private server for each URL missing in the configuration.
+ * @param run starts one server and returns its URL
+ * @returns the URLs as arguments of `env`
+ */
 async function startServers(
   { database, cache }: Config,
   run: (server: PrivateServer) => Promise<string>,
@@ -34,13 +38,16 @@ async function startServers(
   return [...redis, `DATABASE_URL=${url}`]
 }
 
-/** The first time; a fault in the source may be mended meanwhile. */
-function tellWhenHealthy(config: Config, service: ChildProcess): void {
+/**
+ * Prints the URLs when the service is healthy for the first time. It waits without a limit: the source can have
+ * errors.
+ */
+function printWhenHealthy(config: Config, service: ChildProcess): void {
   const assertRunning = (): void => {
-    if (service.exitCode !== null || service.signalCode !== null) throw new Error('it has ended')
+    if (service.exitCode !== null || service.signalCode !== null) throw new Error('the service exited')
   }
   waitUntilHealthy(config, Infinity, assertRunning).then(
-    () => print(`it runs, and again at each change; Ctrl-C ends it\n${describeUrls(config)}`),
+    () => print(`running, restarts at each change; Ctrl-C stops it\n${describeUrls(config)}`),
     () => {},
   )
 }
@@ -56,26 +63,27 @@ async function main(): Promise<number> {
       running.push(await runServer(server))
       return server.url
     })
-    if (ended.signal.aborted) return 0
+    if (interruption.signal.aborted) return 0
     const service = spawn(
       'env',
       [...variables, 'tsx', 'watch', '--clear-screen=false', 'src/supervisor.ts'],
       {
         cwd: root,
         stdio: 'inherit',
-        // Out of reach of a Ctrl-C at the terminal: tsx passes on what it gets, and two signals would be one to hurry.
+        // In its own process group, so that a Ctrl-C in the terminal does not signal the supervisor directly: tsx
+        // forwards its signal too, and a second signal makes the supervisor skip the drain wait.
         detached: true,
       },
     )
-    ended.signal.addEventListener('abort', () => service.kill('SIGTERM'))
+    interruption.signal.addEventListener('abort', () => service.kill('SIGTERM'))
     const exited = once(service, 'exit')
-    tellWhenHealthy(config, service)
+    printWhenHealthy(config, service)
     const [code] = await exited
-    return ended.signal.aborted ? 0 : (code ?? 1)
+    return interruption.signal.aborted ? 0 : (code ?? 1)
   } finally {
     await Promise.all(running.map(server => server.stop()))
   }
 }
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => ended.abort())
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
 process.exit(await runCommand(main))

@@ -1,4 +1,5 @@
-// Entry of `npm run ops`: one operator's command, its reply as JSON, and an exit code that scripts can trust.
+// Entry of `npm run ops`: runs one operator's command, prints its reply as JSON, and maps the reply to an exit code
+// for scripts.
 import { userInfo } from 'node:os'
 import { runCommand, serviceName } from './cli/command-line.ts'
 import { withProcessManager } from './cli/pm2/process-manager.ts'
@@ -9,22 +10,24 @@ const exitCodes = { done: 0, refused: 1, usage: 2, notRunning: 3, timeout: 4 } a
 
 const usage = `usage: npm run ops -- <command> [argument]
 
-  drain <label>[:404|:refuse]   take a port into maintenance: its check fails, its requests go on
-  wait <label>                  until the draining port has no connection and every checker knows, or the deadline
-  resume <label>                back into service
-  status                        ports, connections, checkers, workers, Redis
-  reload                        new code and configuration, one worker at a time
-  reload-certificates           new certificates for new connections
-  log-level <level>             of the supervisor and all workers, until the next start: trace, debug, info, warn, …
+  drain <label>[:404|:refuse]   put a port into maintenance: its health check fails, requests are still served
+  wait <label>                  wait until the draining port has no connections and every checker has seen the
+                                maintenance, or until the drain deadline
+  resume <label>                put a port back into service
+  status                        show ports, connections, checkers, workers and Redis
+  reload                        load new code and configuration, one worker at a time
+  reload-certificates           load new certificates for new connections
+  log-level <level>             set the log level of the supervisor and all workers until the next start:
+                                trace, debug, info, warn, …
 
-exit codes: 0 done, 1 refused, 2 usage, 3 ${serviceName} does not run, 4 no reply in time`
+exit codes: 0 done, 1 refused, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time`
 
 const TIMEOUT_MS = 10_000
-// These reply when they are done; should the service end before that, nobody waits any longer.
+// These commands reply when they are complete. If the service exits first, the wait ends at once.
 const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, reload: 30 * 60_000 }
 
-/** What changes something is logged with who typed it; pm2 does not print. */
-function withName(command: string, argument: string | undefined): string | null {
+/** Adds the user's name to commands that change something, for the service's log. pm2 does not pass the name on. */
+function withUser(command: string, argument: string | undefined): string | null {
   if (command === 'status' || command === 'wait') return argument ?? null
   const by = `by=${userInfo().username}`
   return argument === undefined ? by : `${argument} ${by}`
@@ -36,10 +39,10 @@ function report(outcome: Outcome): number {
       console.log(JSON.stringify(outcome.reply, null, 2))
       return 'error' in outcome.reply ? exitCodes.refused : exitCodes.done
     case 'not running':
-      console.error(`${serviceName} does not run, or is just starting or ending: npm start`)
+      console.error(`${serviceName} is not running, or is starting or stopping: npm start`)
       return exitCodes.notRunning
-    case 'time-out':
-      console.error(`${serviceName} has not replied in time: npx pm2 logs ${serviceName}`)
+    case 'timeout':
+      console.error(`${serviceName} did not reply in time: npx pm2 logs ${serviceName}`)
       return exitCodes.timeout
   }
 }
@@ -52,7 +55,7 @@ async function main(): Promise<number> {
   }
   const timeoutMs = longTimeoutsMs[command] ?? TIMEOUT_MS
   return withProcessManager(async () =>
-    report(await trigger(serviceName, command, withName(command, argument), timeoutMs)),
+    report(await trigger(serviceName, command, withUser(command, argument), timeoutMs)),
   )
 }
 

@@ -1,4 +1,5 @@
-// Entry of `npm start`: from nothing to a healthy service under pm2. It ends with that, or with nothing left behind.
+// Entry of `npm start`: starts the private servers and the service under pm2 and waits until the service is healthy.
+// If the start fails or is interrupted, everything that it has started is stopped.
 import { once } from 'node:events'
 import { dirname } from 'node:path'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
@@ -24,7 +25,7 @@ const HEALTHY_TIMEOUT_MS = 60_000
 
 type Begin = Progress['begin']
 
-/** Starts private servers where the configuration has no URL. @returns their URLs, as the environment of the service */
+/** Starts a private server for each URL missing in the configuration. @returns their URLs as environment variables */
 async function startServers(
   config: Config,
   manager: ProcessManager,
@@ -49,29 +50,29 @@ async function startServers(
   return env
 }
 
-/** The screen that a start ends with. */
-function describe(config: Config): string {
+/** The text that is printed after a start. */
+function describeService(config: Config): string {
   const [first] = config.ports
   if (first === undefined) return ''
   const curl = `curl ${first.protocol === 'https' ? '-k ' : ''}${dataUrl(config, first)}/v1/users`
   return `${describeUrls(config)}
 Try:
   ${curl} -H 'Content-Type: application/json' -d '{"first_name": "Mary", "last_name": "Somerville"}'
-  npm run load -- test/data/community.json      people and groups from a file, JSON or CSV
-  npm run ops -- status                         what runs, port by port
+  npm run load -- test/data/community.json      load users and groups from a JSON or CSV file
+  npm run ops -- status                         show the state of each port
 
-\`npx pm2 logs ${serviceName}\` shows what it says; \`npm stop\` ends it, the data stay in var/.
+\`npx pm2 logs ${serviceName}\` shows the log; \`npm stop\` stops the service and keeps its data in var/.
 `
 }
 
-async function assertPossible(config: Config): Promise<void> {
+async function assertPreconditions(config: Config): Promise<void> {
   await assertPortsFree(config)
   await assertWritable(dirname(config.stateFile))
   if (config.database.url === null || config.cache.url === null) await assertWritable(base)
 }
 
-/** @param begin throws once the start is interrupted, so that nothing is started after that */
-async function bringUp(config: Config, manager: ProcessManager, begin: Begin): Promise<void> {
+/** @param begin throws after an interruption, so that no further step is started */
+async function startAll(config: Config, manager: ProcessManager, begin: Begin): Promise<void> {
   const env = await startServers(config, manager, begin)
   const url = config.database.url ?? env.DATABASE_URL
   if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, begin)
@@ -80,16 +81,19 @@ async function bringUp(config: Config, manager: ProcessManager, begin: Begin): P
   await waitUntilHealthy(config, HEALTHY_TIMEOUT_MS, () => manager.assertUp(serviceName, 'the service'))
 }
 
-/** @returns a signal that aborts at a Ctrl-C: once, for npm passes on what the terminal has sent already */
+/**
+ * @returns a signal that aborts at the first SIGINT or SIGTERM. A Ctrl-C can arrive twice, because npm forwards the
+ * SIGINT that the terminal has already sent to the whole process group.
+ */
 function interruption(): AbortSignal {
   const controller = new AbortController()
-  const stopped = new FatalError(exitCodes.interrupted, 'it has stopped')
+  const stopped = new FatalError(exitCodes.interrupted, 'stopped')
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => controller.abort(stopped))
   return controller.signal
 }
 
-async function startAnew(config: Config, manager: ProcessManager): Promise<void> {
-  await assertPossible(config)
+async function startOrUndo(config: Config, manager: ProcessManager): Promise<void> {
+  await assertPreconditions(config)
   const interrupted = interruption()
   const progress = createProgress(process.stdout)
   const begin = (line: string): void => {
@@ -98,13 +102,13 @@ async function startAnew(config: Config, manager: ProcessManager): Promise<void>
   }
   try {
     await Promise.race([
-      bringUp(config, manager, begin),
+      startAll(config, manager, begin),
       once(interrupted, 'abort').then(() => interrupted.throwIfAborted()),
     ])
     progress.end()
   } catch (error) {
     progress.end()
-    if (interrupted.aborted) print('interrupted: stopping what this start has started')
+    if (interrupted.aborted) print('interrupted: stopping everything that this command has started')
     await stopEverything(manager)
     throw error
   }
@@ -115,21 +119,21 @@ async function start(config: Config, manager: ProcessManager): Promise<number> {
   if (app?.isRunning) {
     if (`${app.folder}/` !== root)
       throw new Error(
-        `it is running already, but from ${app.folder}: stop it there, or have a second one here, with other` +
-          ' `ports` and, for every command here, `export PM2_HOME=$PWD/var/pm2`',
+        `already running, but from ${app.folder}: stop it there, or run a second instance here with other` +
+          ' `ports` and, for every command, `export PM2_HOME=$PWD/var/pm2`',
       )
-    print(`it is running already\n${describe(config)}`)
+    print(`already running\n${describeService(config)}`)
     for (const remark of await startRemarks(config)) print(remark)
     return 0
   }
   const startedMs = performance.now()
   const state = readState(config.stateFile)
-  await startAnew(config, manager)
-  print(`it runs, after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describe(config)}`)
+  await startOrUndo(config, manager)
+  print(`running after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describeService(config)}`)
   for (const remark of await startRemarks(config)) print(remark)
   if (state.is === 'damaged')
     print(
-      `${config.stateFile} was damaged, so that every port is in service: npm run ops -- drain <label> where that is wrong`,
+      `${config.stateFile} was damaged, so every port is in service: npm run ops -- drain <label> puts one back into maintenance`,
     )
   return 0
 }

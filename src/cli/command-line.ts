@@ -1,4 +1,4 @@
-// What the commands that people type have in common: they end with an exit code and, if they fail, with one message.
+// Shared by the commands that are run from a terminal: the exit code, and one message if a command fails.
 import { ConfigError } from '../config/config.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 
@@ -14,8 +14,8 @@ function exitCodeFor(error: unknown): number {
 }
 
 /**
- * Runs a command to its end.
- * @returns the exit code: the command's own, or one for the error that it threw, whose message has been printed
+ * Runs a command. If the command throws, its error message is printed.
+ * @returns the exit code: the one that the command returns, or the one for the error that it throws
  */
 export async function runCommand(command: () => Promise<number>): Promise<number> {
   try {

@@ -1,4 +1,4 @@
-// What has to be so before the service is started: looked at early, so that minutes are not spent in vain.
+// Checks and migrations that run before the service is started, so that a misconfiguration is reported early.
 import type { Config } from '../config/config.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { untilFree } from '../core/listen.ts'
@@ -9,7 +9,7 @@ import { migrate } from '../database/migrator.ts'
 
 const PAUSE_MS = 500
 
-/** @throws FatalError about the first port that cannot be had, which says what to do */
+/** @throws FatalError for the first port that cannot be listened on; the message says what to do */
 export async function assertPortsFree({ ports, host, control }: Pick<Config, 'ports' | 'host' | 'control'>) {
   for (const { label, port } of ports)
     for (const [address, number, use] of [
@@ -20,22 +20,23 @@ export async function assertPortsFree({ ports, host, control }: Pick<Config, 'po
 }
 
 /**
- * Migrates the database, with patience for one that is just starting.
- * @param print takes a line about a step that is going to take a while
- * @returns the names of the migrations that were applied
- * @throws Error that says what to do
+ * Migrates the database. Retries while the database is starting.
+ * @param timeoutMs how many milliseconds to retry; 0 allows one attempt
+ * @param print called with a line before each step that can take several seconds
+ * @returns the names of the applied migrations
+ * @throws Error whose message says what to do
  */
 export async function migrateWhenUp(
   url: string,
-  patienceMs: number,
+  timeoutMs: number,
   print: (line: string) => void,
 ): Promise<string[]> {
-  // One for all attempts: each log listens for the end of the process.
+  // One log for all attempts: each log adds a listener for the exit of the process.
   const log = createLog('warn', 'migrate')
   print('migrating the database')
   try {
     const applied = await retry(() => migrate(url, log), {
-      timeoutMs: patienceMs,
+      timeoutMs,
       pauseMs: () => PAUSE_MS,
       isTransient: isNotUpYet,
       beforePause: (error, attempt) => {
@@ -50,7 +51,7 @@ export async function migrateWhenUp(
       throw new Error(`the database cannot be reached (${reason}): start it, or correct DATABASE_URL`)
     if (!hasCode(error)) throw error
     throw new Error(
-      `the database refuses to be migrated (${reason}): correct DATABASE_URL, or let its user change the schema`,
+      `the database cannot be migrated (${reason}): correct DATABASE_URL, or grant its user the right to change the schema`,
     )
   }
 }

@@ -1,21 +1,22 @@
-// The progress of a command that takes a while: a line for each, and on a terminal how long the present one has taken.
+// The progress of a command in steps: one line per step. On a terminal, the line of the current step shows its
+// duration.
 
 const TICK_MS = 200
-/** What is faster needs no figure. */
-const NOTABLE_MS = 1000
+/** Steps that are shorter than this show no duration. */
+const MIN_SHOWN_MS = 1000
 
 export type Progress = ReturnType<typeof createProgress>
 
-/** @param output is drawn on again and again where it is a terminal; elsewhere it gets whole lines */
+/** @param output a terminal, whose current line is redrawn, or a file, which receives whole lines */
 export function createProgress(output: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>) {
   let title: string | undefined
-  let sinceMs = 0
+  let startedMs = 0
   let timer: NodeJS.Timeout | undefined
 
   function draw(): void {
-    const tookMs = performance.now() - sinceMs
-    const figure = tookMs < NOTABLE_MS ? '' : `  ${Math.floor(tookMs / 1000)} s`
-    output.write(`\r\u001b[K${title}${figure}`)
+    const elapsedMs = performance.now() - startedMs
+    const duration = elapsedMs < MIN_SHOWN_MS ? '' : `  ${Math.floor(elapsedMs / 1000)} s`
+    output.write(`\r\u001b[K${title}${duration}`)
   }
 
   function end(): void {
@@ -28,18 +29,18 @@ export function createProgress(output: Pick<NodeJS.WriteStream, 'isTTY' | 'write
   }
 
   return {
-    /** The step before this one is over. */
+    /** Begins a step and ends the previous one. */
     begin(line: string): void {
       end()
       title = `users-api: ${line}`
-      sinceMs = performance.now()
+      startedMs = performance.now()
       if (!output.isTTY) output.write(`${title}\n`)
       else {
         draw()
         timer = setInterval(draw, TICK_MS)
       }
     },
-    /** The last one is over. */
+    /** Ends the last step. */
     end,
   }
 }

@@ -1,4 +1,4 @@
-// The remarks that `npm start` prints about a service that runs: ports in maintenance, a Redis that cannot be reached.
+// The remarks that `npm start` prints about a running service: ports in maintenance and an unreachable Redis.
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
@@ -14,7 +14,7 @@ const REDIS_TIMEOUT_MS = 5000
 /** The part of the `/status` response that is read here. */
 const statusResponse = z.object({ redis: z.enum(cacheStates) })
 
-/** Reads the state of Redis from the first control port that answers; undefined if none does. */
+/** Reads the state of Redis from the first control port that answers. @returns undefined if none answers */
 async function readRedisState(config: Config): Promise<CacheState | undefined> {
   for (const port of config.ports) {
     try {
@@ -26,7 +26,9 @@ async function readRedisState(config: Config): Promise<CacheState | undefined> {
   return undefined
 }
 
-/** The labels of the configured ports that are in maintenance. The state file is the source: it outlives the service. */
+/**
+ * The labels of the configured ports that are in maintenance. The state file is the source: it outlives the service.
+ */
 function labelsInMaintenance({ ports, stateFile }: Config): string[] {
   const state = readState(stateFile)
   if (state.is !== 'kept') return []
@@ -42,11 +44,11 @@ export async function startRemarks(config: Config): Promise<string[]> {
     redis = await readRedisState(config)
   }
   const remarks = labelsInMaintenance(config).map(
-    label => `${label} is in maintenance, as it was: npm run ops -- resume ${label}`,
+    label => `${label} is still in maintenance: npm run ops -- resume ${label}`,
   )
   if (redis === 'away')
     remarks.push(
-      'Redis cannot be reached, so that every read goes to the database: start it, or correct REDIS_URL',
+      'Redis cannot be reached, so every read queries the database: start it, or correct REDIS_URL',
     )
   return remarks
 }

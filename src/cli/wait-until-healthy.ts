@@ -20,10 +20,10 @@ async function check(url: string): Promise<number | undefined> {
 }
 
 /**
- * Waits until every port's health check answers 200, or 404 in maintenance. Ports in maintenance with mode `refuse` are
- * skipped, because their control ports refuse connections.
+ * Waits until every port's health check answers 200, or 404 in maintenance. Ports in maintenance with mode `refuse`
+ * are skipped, because their control ports refuse connections.
  * @param assertRunning called between checks; an error that it throws ends the wait
- * @throws Error after `timeoutMs`
+ * @throws Error after `timeoutMs` milliseconds
  */
 export async function waitUntilHealthy(
   config: Config,
@@ -34,14 +34,15 @@ export async function waitUntilHealthy(
   const state = readState(config.stateFile)
   const refuses = (label: string) => state.is === 'kept' && state.maintenance[label]?.mode === 'refuse'
   await assertRunning()
-  for (const port of config.ports.filter(({ label }) => !refuses(label))) {
+  for (const port of config.ports) {
+    if (refuses(port.label)) continue
     const url = healthUrl(config, port)
     const assertHealthy = async () => {
       const status = await check(url)
       if (status !== 200 && status !== 404)
         throw new Error(
           `${url} answers ${status ?? 'nothing'} after ${timeoutMs / 1000} s:` +
-            ` \`npx pm2 logs ${serviceName}\` may say why`,
+            ` \`npx pm2 logs ${serviceName}\` may show the reason`,
         )
     }
     await retry(assertHealthy, {

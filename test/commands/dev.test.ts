@@ -1,4 +1,4 @@
-// npm run dev: from source, with servers of its own, and all of it ends together.
+// npm run dev: runs from source with private servers, which stop together with the service.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, readFile } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import test from 'ava'
 import { createInstallation } from '../support/installation.ts'
 import { ask } from '../support/service.ts'
 
-test('dev serves without a URL, prints lines for people, and leaves nothing behind', async t => {
+test('dev: starts private servers, prints a readable log, and leaves no process behind', async t => {
   const here = await createInstallation()
   t.teardown(() => here.remove())
   await cp('src', join(here.folder, 'src'), { recursive: true })
@@ -26,10 +26,10 @@ test('dev serves without a URL, prints lines for people, and leaves nothing behi
   while (!text.includes(` ${here.url}/v1/docs\n`)) await once(dev.stdout, 'data')
   while (!text.includes('"/v1/users"')) await once(dev.stdout, 'data')
   t.regex(text, /^\[[\d:.]+\] .*INFO.*\(\d+\): .*worker listening/m)
-  // As a Ctrl-C does.
+  // A Ctrl-C signals the whole process group.
   if (dev.pid !== undefined) process.kill(-dev.pid, 'SIGINT')
   await closed
-  // One key is one signal, and none to hurry.
+  // One Ctrl-C is one signal: a second one would skip the drain wait.
   t.regex(text, /service stopping/)
   t.notRegex(text, /wait skipped/)
   t.deepEqual(await here.processes(), [])

@@ -1,4 +1,4 @@
-// npm run load: files of people and groups, good and bad, and a service that goes away in the middle.
+// npm run load: valid and invalid files, and a service that is unavailable before or during the import.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { claimPorts } from '../support/ports.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 
-// Batches have to be cut to fit.
+// Limits so low that batches must be split.
 const limits = { batchEntries: 7, bodyBytes: 600, membershipsPerUser: 3 }
 const service = await startService({ config: { limits } })
 const api = createClient(service.url)
@@ -26,7 +26,7 @@ test.after.always(async t => {
 
 let files = 0
 
-/** Loads a file with this text. */
+/** Loads a file with this content. */
 async function load(type: 'csv' | 'json', text: string | Buffer, ...args: string[]) {
   const file = join(folder, `${++files}.${type}`)
   await writeFile(file, text)
@@ -48,27 +48,33 @@ async function groupsOf(t: ExecutionContext, lastName: string): Promise<(string 
   return users[0]?.groups?.map(({ name }) => name)
 }
 
-test.serial('CSV: quotes, line ends within them, several groups; again, it adds what is new', async t => {
-  const text = [
-    '\ufefflast_name,groups,first_name',
-    '" O""Neil, junior ",Chess; Choir, Ada ',
-    '"Zoë\n茶","",',
-    'Watson 🕷,Chess,!Mary',
-    'Watson 🕷,Choir,!Mary',
-    ...Array.from({ length: 30 }, (_, index) => `Many ${index},,\\x`),
-    '',
-  ].join('\r\n')
-  const first = await load('csv', text)
-  t.is(first.code, 1)
-  t.deepEqual(first.counts, { people: [32, 1, 1], groups: [2, 0, 0], memberships: [4, 0, 0] })
-  t.regex(first.stderr, /^line 4: "" "Zoë\\n茶": first_name: must have 1 to 255 characters; last_name: .*$/m)
-  t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir'])
-  t.deepEqual(await groupsOf(t, 'Watson 🕷'), ['Chess', 'Choir'])
+test.serial(
+  'csv: quotes, line breaks in values and several groups; a second load adds only new records',
+  async t => {
+    const text = [
+      '\ufefflast_name,groups,first_name',
+      '" O""Neil, junior ",Chess; Choir, Ada ',
+      '"Zoë\n茶","",',
+      'Watson 🕷,Chess,!Mary',
+      'Watson 🕷,Choir,!Mary',
+      ...Array.from({ length: 30 }, (_, index) => `Many ${index},,\\x`),
+      '',
+    ].join('\r\n')
+    const first = await load('csv', text)
+    t.is(first.code, 1)
+    t.deepEqual(first.counts, { people: [32, 1, 1], groups: [2, 0, 0], memberships: [4, 0, 0] })
+    t.regex(
+      first.stderr,
+      /^line 4: "" "Zoë\\n茶": first_name: must have 1 to 255 characters; last_name: .*$/m,
+    )
+    t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir'])
+    t.deepEqual(await groupsOf(t, 'Watson 🕷'), ['Chess', 'Choir'])
 
-  const again = await load('csv', text.replace('Chess; Choir', 'Choir;Tea 茶'))
-  t.deepEqual(again.counts, { people: [0, 33, 1], groups: [1, 2, 0], memberships: [1, 3, 0] })
-  t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir', 'Tea 茶'])
-})
+    const again = await load('csv', text.replace('Chess; Choir', 'Choir;Tea 茶'))
+    t.deepEqual(again.counts, { people: [0, 33, 1], groups: [1, 2, 0], memberships: [1, 3, 0] })
+    t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir', 'Tea 茶'])
+  },
+)
 
 const spreadsheets = {
   'with semicolons': Buffer.from('\ufefffirst_name;last_name;groups\r\nA;Semi, colon;"S1;S2"\r\n'),
@@ -79,7 +85,7 @@ const spreadsheets = {
   ),
 }
 for (const [title, text] of Object.entries(spreadsheets))
-  test.serial(`CSV of a spreadsheet, ${title}`, async t => {
+  test.serial(`csv: spreadsheet ${title}`, async t => {
     const { code, counts, stderr } = await load('csv', text)
     t.is(code, 0, stderr)
     t.like(counts, { people: [1, 0, 0], memberships: [2, 0, 0] })
@@ -87,7 +93,7 @@ for (const [title, text] of Object.entries(spreadsheets))
     t.deepEqual(await groupsOf(t, name), ['S1', 'S2'])
   })
 
-test.serial('what fails is named with its line and its reason, and the others come in', async t => {
+test.serial('failures: printed with line and reason, the other entries are loaded', async t => {
   const users = [
     { first_name: 'a', last_name: 'x'.repeat(256) },
     { first_name: 'a', last_name: 'y'.repeat(1000) },
@@ -106,7 +112,7 @@ test.serial('what fails is named with its line and its reason, and the others co
   t.deepEqual(await groupsOf(t, 'four'), ['g1', 'g2', 'g3'])
 })
 
-test.serial('CSV: rows that have other columns than line 1 fail, and the others come in', async t => {
+test.serial('csv: rows with too few or too many columns fail, the others are loaded', async t => {
   const { code, counts, stderr } = await load(
     'csv',
     'first_name, last_name, groups\nRows, before,\nRows, short\nRows, of, many, columns\n,,\nRows, "after"," "\n',
@@ -114,39 +120,39 @@ test.serial('CSV: rows that have other columns than line 1 fail, and the others 
   t.is(code, 1)
   t.deepEqual(counts.people, [2, 0, 2])
   t.deepEqual(stderr.split('\n'), [
-    'line 3: 2 of 3 columns: an empty one needs a comma, too',
-    'line 4: 4 columns, not 3: a value with a comma in it has to be in quotes',
+    'line 3: 2 of 3 columns: an empty column needs a comma too',
+    'line 4: 4 columns instead of 3: a value that contains a comma must be in quotes',
     '',
   ])
   t.is(await api.count('/v1/users?first_name=Rows'), 2)
-  const nobody = await load('csv', 'first_name;last_name\nNobody\n')
-  t.like(nobody, { code: 1, stderr: 'line 2: 1 of 2 columns: an empty one needs a semicolon, too\n' })
+  const none = await load('csv', 'first_name;last_name\nMissing\n')
+  t.like(none, { code: 1, stderr: 'line 2: 1 of 2 columns: an empty column needs a semicolon too\n' })
 })
 
-test.serial('a bad file is refused with the line of what is wrong', async t => {
+test.serial('invalid file: rejected with the line of the fault, nothing is loaded', async t => {
   const before = await api.count('/v1/users')
-  const bad: ['csv' | 'json', string | Buffer, RegExp][] = [
+  const invalid: ['csv' | 'json', string | Buffer, RegExp][] = [
     [
       'csv',
       '',
-      /line 1: the columns must be first_name, last_name and, if wanted, groups, .* but are missing/,
+      /line 1: the columns must be first_name, last_name and optionally groups, .* but are missing/,
     ],
     [
       'csv',
       'first_name,last_name,age\n',
       /line 1: the columns must be .* but are first_name, last_name, age/,
     ],
-    ['csv', 'PK\x03\x04\x14', /this is no text: save a spreadsheet as CSV/],
+    ['csv', 'PK\x03\x04\x14', /not a text file: save a spreadsheet as CSV/],
     ['csv', 'first_name,last_name,first_name\n', /line 1: the columns must be .* but are .*, first_name$/m],
     [
       'csv',
       'first_name,last_name\nLate,misfit\na;b\nc;d\n',
-      /line 3 and most others: not as many columns as in line 1, where a comma separates them$/m,
+      /line 3 and most other lines: not as many columns as in line 1, with a comma as the separator$/m,
     ],
     [
       'csv',
       'first_name,last_name\nLate,quote\na,"b\nc,d\n',
-      /line 3: a quote that is opened from here on is never closed$/m,
+      /line 3: a quote that is opened here or later is never closed$/m,
     ],
     [
       'csv',
@@ -156,32 +162,40 @@ test.serial('a bad file is refused with the line of what is wrong', async t => {
     [
       'csv',
       'first_name,last_name\nLate,closing\na,"b\nc,"d"\n',
-      /line 4 \(the row begins on line 3\): a quote within a value has to be doubled/,
+      /line 4 \(the row begins on line 3\): a quote inside a value must be doubled/,
     ],
-    ['csv', 'first_name,last_name\nMary "May",Smith\n', /line 2: a quote within a value has to be doubled/],
-    ['csv', Buffer.from('first_name,last_name\na,b\nJürgen,c\n', 'latin1'), /line 3: this is not UTF-8/],
-    ['json', '', /: line 1, column 1: this is not JSON: a value is missing here/],
+    ['csv', 'first_name,last_name\nMary "May",Smith\n', /line 2: a quote inside a value must be doubled/],
+    [
+      'csv',
+      Buffer.from('first_name,last_name\na,b\nJürgen,c\n', 'latin1'),
+      /line 3: invalid UTF-8: save the file as UTF-8$/m,
+    ],
+    ['json', '', /: line 1, column 1: invalid JSON: a value is missing here/],
     [
       'json',
       '{"users": [\n{"first_name": "a" "last_name": "b"}]}',
-      /: line 2, column 20: this is not JSON: a comma is missing here$/m,
+      /: line 2, column 20: invalid JSON: a comma is missing here$/m,
     ],
-    ['json', "{'users': []}", /: line 1, column 2: this is not JSON: a text has to be in double quotes/],
+    ['json', "{'users': []}", /: line 1, column 2: invalid JSON: a string must be in double quotes/],
     [
       'json',
       '{"users": [\n{"first_name": "b", "last_name": "b", "groups": [{}]}]}',
-      /: line 2: users\[0\]\.groups\[0\] must be a text in " ", but is an object$/m,
+      /: line 2: users\[0\]\.groups\[0\] must be a string, but is an object$/m,
+    ],
+    ['json', '[{"first_name": "a", "last_name": "b"}]', /: the file must be an object, but is an array$/m],
+    ['json', '{}', /: users is missing, and must be an array$/m],
+    [
+      'json',
+      '{"users": [], "grous": []}',
+      /: the file must not have "grous": allowed are source, groups, users$/m,
     ],
     [
       'json',
-      '[{"first_name": "a", "last_name": "b"}]',
-      /: the file must be an object in { }, but is a list$/m,
+      Buffer.from('{"groups": ["\n\xe9"]}', 'latin1'),
+      /line 2: invalid UTF-8: save the file as UTF-8$/m,
     ],
-    ['json', '{}', /: users is missing, and must be a list in \[ \]$/m],
-    ['json', '{"users": [], "grous": []}', /: the file may have source, groups, users, but has "grous"$/m],
-    ['json', Buffer.from('{"groups": ["\n\xe9"]}', 'latin1'), /line 2: this is not UTF-8/],
   ]
-  for (const [type, text, reason] of bad) {
+  for (const [type, text, reason] of invalid) {
     const { code, file, stderr } = await load(type, text)
     t.is(code, 65, stderr)
     t.true(stderr.startsWith(`users-api: ${file}: `), stderr)
@@ -191,14 +205,14 @@ test.serial('a bad file is refused with the line of what is wrong', async t => {
   t.is(await api.count('/v1/users'), before)
   const missing = await runNode('dist/load.js', [join(folder, 'none.csv'), '--url', service.url])
   t.is(missing.code, 65)
-  t.regex(missing.stderr, /there is no file .*none\.csv$/m)
+  t.regex(missing.stderr, /none\.csv does not exist$/m)
   const directory = await runNode('dist/load.js', [folder, '--url', service.url])
   t.is(directory.code, 65)
   t.true(directory.stderr.endsWith(`${folder} is a folder\n`), directory.stderr)
 })
 
 test.serial(
-  'every fault of a JSON file is told, each with its place, and how many more there are',
+  'invalid file: all faults of a JSON file are counted, the first ones printed with their places',
   async t => {
     const users = [
       null,
@@ -210,13 +224,13 @@ test.serial(
     t.is(code, 65)
     t.deepEqual(stderr.split('\n'), [
       `users-api: ${file}: 14 faults`,
-      '  users[0] must be an object in { }, but is null',
-      '  line 3: users[1].first_name must be a text in " ", but is null',
-      '  line 3: users[1].last_name must be a text in " ", but is a list',
-      '  line 3: users[1] may have first_name, last_name, groups, but has "age"',
+      '  users[0] must be an object, but is null',
+      '  line 3: users[1].first_name must be a string, but is null',
+      '  line 3: users[1].last_name must be a string, but is an array',
+      '  line 3: users[1] must not have "age": allowed are first_name, last_name, groups',
       ...[2, 3, 4].flatMap(index =>
         ['first_name', 'last_name'].map(
-          name => `  line ${index + 2}: users[${index}].${name} is missing, and must be a text in " "`,
+          name => `  line ${index + 2}: users[${index}].${name} is missing, and must be a string`,
         ),
       ),
       '  and 4 more',
@@ -225,7 +239,7 @@ test.serial(
   },
 )
 
-test.serial('the command line: usage, the default URL, a URL where nobody is', async t => {
+test.serial('command line: usage, the default URL, and a URL without this service', async t => {
   for (const args of [
     [],
     ['a.csv', 'b.csv'],
@@ -240,23 +254,20 @@ test.serial('the command line: usage, the default URL, a URL where nobody is', a
   })
   t.is((await runNode('dist/load.js', [file], { ...process.env, NODE_CONFIG })).code, 0)
   const advice: [string, RegExp][] = [
-    [
-      service.controlUrl,
-      /it answers 400 .*: name the service with --url as http:.*, a data port without a path\n$/,
-    ],
+    [service.controlUrl, /responds with 400 .*: set --url to a data port without a path, such as http:.*\n$/],
     [
       `${service.url}/v1`,
-      /it answers 404 .*: name the service with --url as http:.*, a data port without a path\n$/,
+      /responds with 404 .*: set --url to a data port without a path, such as http:.*\n$/,
     ],
     [
       service.httpsUrl,
-      /certificate.*: trust its certificate with NODE_EXTRA_CA_CERTS, or name its http port/,
+      /certificate.*: trust its certificate with NODE_EXTRA_CA_CERTS, or set --url to its http port/,
     ],
     [
       service.url.replace('http:', 'https:'),
-      /it speaks http, not https: start it .* or name another with --url, and load again\n$/,
+      /the port serves http, not https: start it .* or set --url to another service, then load again\n$/,
     ],
-    ['http://127.0.0.1:9', /: start it .* or name another with --url, and load again\n$/],
+    ['http://127.0.0.1:9', /: start it .* or set --url to another service, then load again\n$/],
   ]
   for (const [url, expected] of advice) {
     const away = await runNode('dist/load.js', [file, '--url', url])
@@ -266,7 +277,7 @@ test.serial('the command line: usage, the default URL, a URL where nobody is', a
   }
 })
 
-test.serial('an answer that is lost, a 503, and a service that is gone', async t => {
+test.serial('retries: after a lost response and a 503, until the timeout', async t => {
   let requests = 0
   let goneFrom = Infinity
   const front = http.createServer((request, response) => {
@@ -278,7 +289,7 @@ test.serial('an answer that is lost, a 503, and a service that is gone', async t
     }
     const { method, url, headers } = request
     const outgoing = http.request(`${service.url}${url}`, { method, headers, agent: false }, answer => {
-      // It has been done, but nobody hears of it.
+      // The service has carried out the request, but the client receives no response.
       if (number % 4 === 3) return void answer.resume().on('end', () => request.socket.destroy())
       response.writeHead(answer.statusCode ?? 500, answer.headers)
       answer.pipe(response)
@@ -300,7 +311,7 @@ test.serial('an answer that is lost, a 503, and a service that is gone', async t
   t.is(gone.code, 69)
 })
 
-test.serial('a service that is away from the beginning is waited for, with patience', async t => {
+test.serial('retries: an unavailable service is waited for, up to --patience', async t => {
   const ports = await claimPorts()
   t.teardown(ports.release)
   const url = `http://127.0.0.1:${ports.first}`
@@ -314,7 +325,7 @@ test.serial('a service that is away from the beginning is waited for, with patie
   const child = spawn(process.execPath, ['dist/load.js', file, '--url', url])
   const closed = once(child, 'close')
   await once(child.stderr, 'data')
-  // A proxy is there before the service.
+  // A proxy answers before the service is available.
   let requests = 0
   const proxy = http.createServer(({ url }, response) => {
     if (++requests === 1) response.writeHead(502).end('<html>')
@@ -325,7 +336,7 @@ test.serial('a service that is away from the beginning is waited for, with patie
   t.deepEqual(await closed, [0, null])
 })
 
-test.serial('^C says that it goes on when it is run again', async t => {
+test.serial('interruption: ^C prints that the command can be repeated to continue', async t => {
   const silent = http.createServer()
   silent.listen(0, '127.0.0.1')
   await once(silent, 'listening')
@@ -333,10 +344,10 @@ test.serial('^C says that it goes on when it is run again', async t => {
   const { port } = silent.address() as AddressInfo
   const { file } = await load('json', '{"users": []}')
   const child = spawn(process.execPath, ['dist/load.js', file, '--url', `http://127.0.0.1:${port}`])
-  let said = ''
-  child.stderr.setEncoding('utf8').on('data', text => (said += text))
+  let printed = ''
+  child.stderr.setEncoding('utf8').on('data', text => (printed += text))
   await once(silent, 'request')
   child.kill('SIGINT')
   t.deepEqual(await once(child, 'close'), [130, null])
-  t.is(said, 'users-api: interrupted; run it again, it goes on\n')
+  t.is(printed, 'users-api: interrupted: run the command again to continue\n')
 })

@@ -1,4 +1,4 @@
-// npm start, npm stop and npm run ops as a user has them: with pm2's daemon and private servers of their own.
+// npm start, npm stop and npm run ops with a separate pm2 daemon and private servers.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -19,33 +19,43 @@ test.beforeEach(async t => {
 })
 test.afterEach.always(t => t.context.here.remove())
 
-/** The process whose command line has this word. */
+/** The id of the process whose command line contains `word`. */
 async function processOf(here: Installation, word: string): Promise<number> {
   const line = (await here.processes()).find(one => one.includes(word))
   return Number.parseInt(line ?? '', 10)
 }
 
-/** What an operator's command has printed. @throws Error with what there is instead of a reply */
+/**
+ * The reply that an operator's command printed.
+ * @throws Error with its exit code and standard error if there is none
+ */
 function replyOf({ code, stdout, stderr }: Outcome) {
-  if (stdout === '') throw new Error(`no reply but exit code ${code}: ${stderr}`)
+  if (stdout === '') throw new Error(`no reply, exit code ${code}: ${stderr}`)
   return JSON.parse(stdout)
 }
 
-/** Whether a process can be made that may not listen on port 80. */
-async function canTakeRights(): Promise<boolean> {
-  const firstForAll = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(() => '0')
+/** Whether a process without the right to listen on port 80 can be created. */
+async function canDropRights(): Promise<boolean> {
+  const firstUnprivileged = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(
+    () => '0',
+  )
   const setpriv = await runToEnd('setpriv', ['--version']).catch(() => undefined)
-  return Number(firstForAll) > 80 && setpriv?.code === 0
+  return Number(firstUnprivileged) > 80 && setpriv?.code === 0
 }
 
 test.serial(
-  'start, use, start again, stop, start again: one service, nothing left, the data kept',
+  'start and stop: a second start changes nothing, a stop leaves no process behind, the data remain',
   async t => {
     const { here } = t.context
     const first = await here.start()
     t.is(first.code, 0, first.stdout + first.stderr)
     for (const label of ['http', 'https']) t.regex(first.stdout, new RegExp(`/healthcheck/${label}$`, 'm'))
-    for (const step of [/making a data folder for M/, /starting M/, /migrating the/, /starting the service/])
+    for (const step of [
+      /creating a data folder for M/,
+      /starting M/,
+      /migrating the/,
+      /starting the service/,
+    ])
       t.regex(first.stdout, step)
     for (const url of [`${here.url}/v1/users`, `${here.url}/v1/docs`, `http://127.0.0.1:${here.port + 1}/`])
       t.regex(first.stdout, new RegExp(` ${url}$`, 'm'))
@@ -58,15 +68,18 @@ test.serial(
     t.is((await here.ops('drain', 'http')).code, 0)
     const again = await here.start()
     t.is(again.code, 0)
-    t.regex(again.stdout, /is running already/)
-    t.regex(again.stdout, /http is in maintenance, as it was: npm run ops -- resume http\n$/)
+    t.regex(again.stdout, /^users-api: already running$/m)
+    t.regex(again.stdout, /http is still in maintenance: npm run ops -- resume http\n$/)
     t.is(await processOf(here, 'supervisor.js'), supervisor)
 
     const other = await createInstallation()
     t.teardown(() => other.remove())
     const second = await other.start({ PM2_HOME: here.env.PM2_HOME })
     t.is(second.code, 1)
-    t.regex(second.stderr, /already, but from .* other `ports` .*`export PM2_HOME=\$PWD\/var\/pm2`\n$/)
+    t.regex(
+      second.stderr,
+      /already running, but from .* other `ports` .*`export PM2_HOME=\$PWD\/var\/pm2`\n$/,
+    )
 
     const stopped = await here.stop()
     t.is(stopped.code, 0, stopped.stderr)
@@ -75,8 +88,8 @@ test.serial(
     await writeFile(join(here.folder, 'var/state.json'), '{"maintenance": ')
     const damaged = await here.start({ REDIS_URL: 'redis://127.0.0.1:9' })
     t.is(damaged.code, 0)
-    t.regex(damaged.stdout, /^users-api: Redis cannot be reached.*: start it, or correct REDIS_URL$/m)
-    t.regex(damaged.stdout, /state\.json was damaged, so that .*: npm run ops -- drain <label> /)
+    t.regex(damaged.stdout, /^users-api: Redis cannot be reached, so .*: start it, or correct REDIS_URL$/m)
+    t.regex(damaged.stdout, /state\.json was damaged, so .*: npm run ops -- drain <label> /)
     t.is((await client.get(`/v1/users/${id}`)).body.id, id)
     t.is((await here.stop()).code, 0)
     t.deepEqual(await here.processes(), [])
@@ -84,23 +97,23 @@ test.serial(
   },
 )
 
-test.serial('when nothing runs, stop and ops say so, and leave nothing behind', async t => {
+test.serial('stop and ops: report a service that is not running, and leave no process behind', async t => {
   const { here } = t.context
   const stopped = await here.stop()
   t.is(stopped.code, 0)
-  t.regex(stopped.stdout, /is not running/)
+  t.regex(stopped.stdout, /^users-api: not running$/m)
   const status = await here.ops('status')
   t.is(status.code, 3)
-  t.regex(status.stderr, /does not run/)
+  t.regex(status.stderr, /is not running/)
   t.deepEqual(await here.processes(), [])
 })
 
-test.serial('a start that fails says what to do in one sentence, and leaves nothing behind', async t => {
+test.serial('start: a failure prints one line with the remedy, and leaves no process behind', async t => {
   const { here } = t.context
-  const fails = ({ code, stderr }: Outcome, expected: number, sentence: RegExp): void => {
+  const fails = ({ code, stderr }: Outcome, expected: number, message: RegExp): void => {
     t.is(code, expected, stderr)
     t.regex(stderr, /^users-api: [^\n]*\n$/)
-    t.regex(stderr, sentence)
+    t.regex(stderr, message)
   }
   const other = createServer().listen(here.port + 1, '127.0.0.1')
   await once(other, 'listening')
@@ -116,25 +129,29 @@ test.serial('a start that fails says what to do in one sentence, and leaves noth
   fails(await here.start({ DATABASE_URL: 'postgres://x/y' }), 78, /DATABASE_URL\): .* starts with mysql:/)
 
   const url = new URL(process.env.TEST_DATABASE_URL ?? '')
-  url.username = 'nobody'
+  url.username = 'unknown-user'
   url.pathname = '/users'
   const servers = { DATABASE_URL: url.href, REDIS_URL: 'redis://127.0.0.1:9' }
-  fails(await here.start(servers), 1, /Access denied.*: correct DATABASE_URL, or /)
+  fails(await here.start(servers), 1, /cannot be migrated \(Access denied.*\): correct DATABASE_URL, or /)
 
   const privileged = { label: 'http', port: 80, protocol: 'http' }
   await rm(join(here.folder, 'var'), { recursive: true, force: true })
   await writeFile(join(here.folder, 'var'), '')
-  fails(await here.start(), 1, /cannot write in .*\/var \(\w+\): give this user the folder/)
+  fails(
+    await here.start(),
+    1,
+    /cannot write to .*\/var \(\w+\): make it a folder that this user can write to/,
+  )
   await rm(join(here.folder, 'var'))
 
-  if (await canTakeRights()) {
+  if (await canDropRights()) {
     const refused = await here.startUnprivileged({ NODE_CONFIG: JSON.stringify({ ports: [privileged] }) })
     fails(refused, 71, /:80 .*permission denied; start it as root, .* or choose ports from 1024/)
-  } else t.log('ports below 1024 are for everyone here, or setpriv is missing')
+  } else t.log('skipped: all users can listen on ports below 1024, or setpriv is missing')
   t.deepEqual(await here.processes(), [])
 })
 
-test.serial('a start that is interrupted says so, and leaves nothing behind', async t => {
+test.serial('start: an interruption is reported, and leaves no process behind', async t => {
   const { here } = t.context
   const env = { ...here.env, DATABASE_URL: 'mysql://me@127.0.0.1:9/users' }
   const start = spawn(process.execPath, ['dist/start.js'], { cwd: here.folder, env })
@@ -143,15 +160,15 @@ test.serial('a start that is interrupted says so, and leaves nothing behind', as
   for (const stream of [start.stdout, start.stderr])
     stream.setEncoding('utf8').on('data', part => (text += part))
   while (!text.includes('waiting for the database')) await once(start.stdout, 'data')
-  // Twice: npm passes on what the terminal has sent to all.
+  // Twice, because npm forwards the signal that the terminal has sent to the whole process group.
   start.kill('SIGINT')
   start.kill('SIGINT')
   t.deepEqual(await closed, [130, null])
-  t.regex(text, /\nusers-api: interrupted: stopping what .* started\nusers-api: it has stopped\n$/)
+  t.regex(text, /\nusers-api: interrupted: stopping everything .* started\nusers-api: stopped\n$/)
   t.deepEqual(await here.processes(), [])
 })
 
-test.serial('a start does not wait for checks that maintenance refuses', async t => {
+test.serial('start: skips the health checks of ports in maintenance mode `refuse`', async t => {
   const { here } = t.context
   const refused = { mode: 'refuse', since: new Date().toISOString(), by: 'test' }
   await mkdir(join(here.folder, 'var'))
@@ -160,16 +177,16 @@ test.serial('a start does not wait for checks that maintenance refuses', async t
   const { code, stdout, stderr } = await here.start()
   t.is(code, 0, stderr)
   for (const label of ['http', 'https'])
-    t.regex(stdout, new RegExp(`^users-api: ${label} is in maintenance, as it was: .* resume ${label}$`, 'm'))
+    t.regex(stdout, new RegExp(`^users-api: ${label} is still in maintenance: .* resume ${label}$`, 'm'))
 })
 
-test.serial('what a killed daemon of pm2 has left is cleared away by the next start or stop', async t => {
+test.serial('start and stop: servers that outlive a killed pm2 daemon are stopped', async t => {
   const { here } = t.context
   for (const next of [here.start, here.stop]) {
     t.is((await here.start()).code, 0)
     const supervisor = await processOf(here, 'supervisor.js')
     process.kill(await processOf(here, 'God Daemon'), 'SIGKILL')
-    // The supervisor notices and ends; the servers of its data know nothing of pm2.
+    // The supervisor detects the loss of pm2 and exits. The private servers continue to run.
     while ((await processOf(here, 'supervisor.js')) === supervisor);
     t.true((await processOf(here, 'mysql.sock')) > 0)
     const outcome = await next()
@@ -178,7 +195,7 @@ test.serial('what a killed daemon of pm2 has left is cleared away by the next st
   t.deepEqual(await here.processes(), [])
 })
 
-test.serial('ops: every reply is the one to its command, and the exit code can be trusted', async t => {
+test.serial('ops: each command prints its own reply and exits with the code of the result', async t => {
   const { here } = t.context
   t.is((await here.start()).code, 0)
 
@@ -201,13 +218,13 @@ test.serial('ops: every reply is the one to its command, and the exit code can b
       t.true(usage.stderr.includes(`\n  ${command} `))
   }
 
-  // Many operators at once: pm2 gives each reply to all of them.
+  // Several operators at once: pm2 delivers each reply to all of them.
   const labels = ['a', 'b', 'c', 'd', 'e', 'f']
   const replies = await Promise.all(labels.map(label => here.ops('resume', label)))
   for (const [index, outcome] of replies.entries())
     t.regex(replyOf(outcome).argument, new RegExp(`^${labels[index]} by=\\S+$`))
 
-  // The same of several: one reloads, and the others are refused while it does.
+  // Several reloads at once: the others are refused while one is in progress.
   const reloads = await Promise.all(['', '', ''].map(() => here.ops('reload')))
   t.true(reloads.some(({ code }) => code === 0))
   for (const outcome of reloads) {
@@ -221,28 +238,25 @@ test.serial('ops: every reply is the one to its command, and the exit code can b
   const silent = await here.ops('status')
   process.kill(supervisor, 'SIGCONT')
   t.is(silent.code, 4)
-  t.regex(silent.stderr, /has not replied in time/)
+  t.regex(silent.stderr, /did not reply in time/)
 })
 
-test.serial(
-  'ops: a reply that pm2 loses on its way is given again, and the command is not run twice',
-  async t => {
-    const { here } = t.context
-    t.is((await here.start()).code, 0)
-    const { stdout } = await here.run(fileURLToPath(new URL('../support/lose-reply.ts', import.meta.url)), [
-      'drain',
-      'http',
-    ])
-    t.like(JSON.parse(stdout), { is: 'reply', reply: { command: 'drain', argument: 'http', changed: true } })
-    t.is((await here.ops('resume', 'http')).code, 0)
-  },
-)
+test.serial('ops: a lost reply is sent again, and the command runs once', async t => {
+  const { here } = t.context
+  t.is((await here.start()).code, 0)
+  const { stdout } = await here.run(fileURLToPath(new URL('../support/lose-reply.ts', import.meta.url)), [
+    'drain',
+    'http',
+  ])
+  t.like(JSON.parse(stdout), { is: 'reply', reply: { command: 'drain', argument: 'http', changed: true } })
+  t.is((await here.ops('resume', 'http')).code, 0)
+})
 
-test.serial('pm2 itself starts, triggers and stops the service by ecosystem.config.js', async t => {
+test.serial('pm2: starts, triggers and stops the service with ecosystem.config.js', async t => {
   const { here } = t.context
   const started = await here.pm2(['start', 'ecosystem.config.js'], { DATABASE_URL: await createDatabase() })
   t.is(started.code, 0, started.stdout + started.stderr)
-  // pm2 has waited until the service was ready.
+  // pm2 returns when the service is ready.
   t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 200)
 
   const drained = await here.pm2(['trigger', 'users-api', 'drain', 'http:404'])

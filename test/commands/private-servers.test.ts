@@ -1,4 +1,4 @@
-// The private MySQL and Redis, for real: made, started, stopped, killed, started again.
+// The private MySQL and Redis: preparation, start, stop, kill and restart of the real servers.
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ async function temporaryFolder(t: ExecutionContext): Promise<string> {
 
 const prepare = (base: string, durable = false) => prepareMysql('', { base, durable, print: () => {} })
 
-/** Runs statements on the server; gives the rows of the last one. */
+/** Runs statements on the server. @returns the rows of the last one */
 async function query(url: string, ...statements: string[]): Promise<unknown> {
   const connection = await mysql.createConnection(url)
   try {
@@ -35,7 +35,7 @@ const make = ['CREATE DATABASE kept', 'CREATE TABLE kept.notes (note VARCHAR(20)
 const add = (note: string) => `INSERT INTO kept.notes VALUES ('${note}')`
 const read = 'SELECT note FROM kept.notes ORDER BY note'
 
-test.serial('what MySQL has stored is there after a stop and after a kill', async t => {
+test.serial('mysql: committed data survive a stop and a kill', async t => {
   const base = await temporaryFolder(t)
   const first = await prepare(base, true)
   let running = await runServer(first)
@@ -60,23 +60,23 @@ test.serial('what MySQL has stored is there after a stop and after a kill', asyn
   await running.stop()
 })
 
-test.serial('a data folder that was only half made is made anew', async t => {
+test.serial('mysql: an incomplete data folder is created again', async t => {
   const base = await temporaryFolder(t)
-  const whole = (await prepare(base)).args
+  const data = (await prepare(base)).args
     .find(arg => arg.startsWith('--datadir='))
     ?.slice('--datadir='.length)
-  t.truthy(whole)
-  await rm(whole ?? '', { recursive: true })
-  await mkdir(`${whole}.making`)
-  await writeFile(join(`${whole}.making`, 'ibdata1'), 'half')
+  t.truthy(data)
+  await rm(data ?? '', { recursive: true })
+  await mkdir(`${data}.making`)
+  await writeFile(join(`${data}.making`, 'ibdata1'), 'incomplete')
   const server = await prepare(base)
   const running = await runServer(server)
   t.deepEqual(await query(server.url, 'SELECT 1 AS one'), [{ one: 1 }])
-  await t.throwsAsync(stat(`${whole}.making`), { code: 'ENOENT' })
+  await t.throwsAsync(stat(`${data}.making`), { code: 'ENOENT' })
   await running.stop()
 })
 
-test.serial('MySQL listens on a socket that only its owner reaches, and on no port', async t => {
+test.serial('mysql: listens only on a socket that only its owner can reach', async t => {
   const base = await temporaryFolder(t)
   const server = await prepare(base)
   const running = await runServer(server)
@@ -88,7 +88,7 @@ test.serial('MySQL listens on a socket that only its owner reaches, and on no po
   await running.stop()
 })
 
-test.serial('a folder too deep for a socket has its sockets elsewhere, always in the same place', async t => {
+test.serial('sockets: too long a path moves them to a fixed folder elsewhere', async t => {
   const base = join(await temporaryFolder(t), 'deep/'.repeat(20), 'ünïcode and space')
   const server = await prepare(base)
   const socket = new URL(server.url).searchParams.get('socketPath') ?? ''
@@ -101,20 +101,20 @@ test.serial('a folder too deep for a socket has its sockets elsewhere, always in
   t.is((await prepare(base)).url, server.url)
 })
 
-test.serial('a socket folder that others may enter is refused', async t => {
+test.serial('sockets: a folder that other users can enter is rejected', async t => {
   const base = await temporaryFolder(t)
   await mkdir(join(base, 'run'), { mode: 0o755 })
   await t.throwsAsync(prepareRedis({ base }), { message: /must be a folder that belongs to this user/ })
 })
 
-test.serial('data of the one are never given to the other', async t => {
+test.serial('mysql: a data folder is used only by the product that created it', async t => {
   for (const [folder, name] of [
     ['mysql', 'MySQL'],
     ['mariadb', 'MariaDB'],
   ] as const) {
     const base = await temporaryFolder(t)
     await mkdir(join(base, folder))
-    // Where both are installed, the right one is found; else the message says what is missing.
+    // If the product is installed, it is chosen. Otherwise the message names it.
     const outcome = await prepare(base).then(
       found => found.title,
       error => String(error),
@@ -123,44 +123,49 @@ test.serial('data of the one are never given to the other', async t => {
   }
 })
 
-test.serial('a program that cannot be had: what to install, or to set', async t => {
-  const { PATH } = process.env
-  t.teardown(() => {
-    process.env.PATH = PATH
-  })
-  const program = {
-    title: 'Some Server',
-    names: ['no-such-server'],
-    debianPackage: 'some-server',
-    brewFormula: 'some',
-    variable: 'SOME_URL',
-  }
-  const remedy = /sudo apt-get install \S+ some-server \(or brew install some\), or set SOME_URL$/
-  // No apt-get.
-  process.env.PATH = ''
-  const none = await t.throwsAsync(installMissing([program], t.log))
-  t.regex(none?.message ?? '', /^Some Server cannot be found: /)
-  t.regex(none?.message ?? '', remedy)
-  if (process.getuid?.() !== 0) return
-  // An apt-get that has no network.
-  const folder = await temporaryFolder(t)
-  await writeFile(join(folder, 'apt-get'), '#!/bin/sh\necho "E: no network" >&2\nexit 100\n', { mode: 0o755 })
-  process.env.PATH = `${folder}:${PATH}`
-  const failed = await t.throwsAsync(installMissing([program], t.log))
-  t.regex(failed?.message ?? '', /^Some Server cannot be installed \(.*E: no network\): /)
-  t.regex(failed?.message ?? '', remedy)
-})
+test.serial(
+  'programs: a missing program is reported with the packages to install and the variable to set',
+  async t => {
+    const { PATH } = process.env
+    t.teardown(() => {
+      process.env.PATH = PATH
+    })
+    const program = {
+      title: 'Some Server',
+      names: ['no-such-server'],
+      debianPackage: 'some-server',
+      brewFormula: 'some',
+      variable: 'SOME_URL',
+    }
+    const remedy = /: run sudo apt-get install \S+ some-server \(or brew install some\), or set SOME_URL$/
+    // Without apt-get.
+    process.env.PATH = ''
+    const none = await t.throwsAsync(installMissing([program], t.log))
+    t.regex(none?.message ?? '', /^Some Server cannot be found: /)
+    t.regex(none?.message ?? '', remedy)
+    if (process.getuid?.() !== 0) return
+    // With an apt-get that has no network.
+    const folder = await temporaryFolder(t)
+    await writeFile(join(folder, 'apt-get'), '#!/bin/sh\necho "E: no network" >&2\nexit 100\n', {
+      mode: 0o755,
+    })
+    process.env.PATH = `${folder}:${PATH}`
+    const failed = await t.throwsAsync(installMissing([program], t.log))
+    t.regex(failed?.message ?? '', /^Some Server cannot be installed \(.*E: no network\): /)
+    t.regex(failed?.message ?? '', remedy)
+  },
+)
 
-test.serial('a server that cannot run says why', async t => {
+test.serial('runServer: the error contains the log of a server that does not start', async t => {
   const base = await temporaryFolder(t)
   const server = await prepare(base)
   await t.throwsAsync(runServer({ ...server, args: [...server.args, '--no-such-setting'] }), {
-    message: /ended with \d+:[\s\S]*no-such-setting/,
+    message: /exited with \d+:[\s\S]*no-such-setting/,
   })
 })
 
 test.serial(
-  'Redis is a cache on a socket: it forgets what was used least, and everything with a stop',
+  'redis: evicts least recently used keys, does not persist data, and listens only on a socket',
   async t => {
     const base = await temporaryFolder(t)
     const server = await prepareRedis({ base })
@@ -184,7 +189,7 @@ test.serial(
     await t.throwsAsync(
       new Promise((_, reject) => createConnection(socket).once('error', reject)),
       undefined,
-      'nobody listens any more',
+      'the socket does not accept connections after the stop',
     )
   },
 )

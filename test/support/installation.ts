@@ -1,4 +1,4 @@
-// A copy of the built project in a folder of its own, with its own pm2: what `npm start` does there disturbs nobody.
+// A copy of the built project in a temporary folder with a separate pm2, so that its commands do not affect others.
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,10 +12,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Installation = Awaited<ReturnType<typeof createInstallation>>
 
-/** For setpriv, of util-linux: takes the capability even from root. */
+/** Arguments of setpriv (util-linux) that remove the capability, even from root. */
 const unprivileged = ['--inh-caps=-net_bind_service', '--bounding-set=-net_bind_service']
 
-/** The environment of a user who has set nothing. */
+/** The environment of a user without any settings. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const names = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TMPDIR', 'TERM']
   return Object.fromEntries(names.map(name => [name, process.env[name]]))
@@ -41,7 +41,7 @@ export async function createInstallation() {
     NODE_CONFIG: JSON.stringify(config),
   }
 
-  /** Runs a program of Node here, to its end. */
+  /** Runs a Node program in this folder. */
   const run = (
     script: string,
     args: readonly string[] = [],
@@ -56,25 +56,25 @@ export async function createInstallation() {
     run,
     url: `http://127.0.0.1:${port}`,
     start: (more?: NodeJS.ProcessEnv) => run('dist/start.js', [], more),
-    /** As somebody who may not listen on ports below 1024. */
+    /** Runs `npm start` without the right to listen on ports below 1024. */
     startUnprivileged: (more: NodeJS.ProcessEnv) =>
       runToEnd('setpriv', [...unprivileged, process.execPath, 'dist/start.js'], { ...env, ...more }, folder),
     stop: () => run('dist/stop.js'),
     ops: (...args: string[]) => run('dist/ops.js', args),
     pm2: (args: readonly string[], more?: NodeJS.ProcessEnv) => run('node_modules/pm2/bin/pm2', args, more),
 
-    /** Every process that this installation runs, as `ps` shows it: each has the folder in its environment. */
+    /** The processes of this installation as lines of `ps`. Each has the folder in its environment. */
     async processes(): Promise<string[]> {
       const list = async (...options: string[]) =>
-        // With the environments of all processes it is long where many run.
+        // The output contains the environments of all processes and can be long.
         (await promisify(execFile)('ps', options, { maxBuffer: Number.POSITIVE_INFINITY })).stdout.split('\n')
       const pidOf = (line: string) => Number.parseInt(line, 10)
-      // Not in its command line: the title that pm2's daemon gives itself is cut to the length of that.
+      // The command line is not sufficient: pm2's daemon changes its title, which is cut to the original length.
       const ours = (await list('axeww', '-o', 'pid=,args=')).filter(line => line.includes(folder)).map(pidOf)
       return (await list('axww', '-o', 'pid=,args=')).filter(line => ours.includes(pidOf(line)))
     },
 
-    /** Ends what is left and removes the folder. */
+    /** Stops the service and pm2's daemon and removes the folder. */
     async remove(): Promise<void> {
       await run('dist/stop.js')
       await run('node_modules/pm2/bin/pm2', ['kill'])

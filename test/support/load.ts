@@ -1,4 +1,4 @@
-// Clients that never stop asking, and count every request that is not answered as it should be.
+// Clients that send requests continuously and count the failed ones.
 import http from 'node:http'
 import https from 'node:https'
 import { createClient } from './http.ts'
@@ -6,20 +6,23 @@ import { createClient } from './http.ts'
 export interface LoadOptions {
   url: string
   clients?: number
-  /** Whether a client keeps its connection, as a proxy does, or makes one for each request. */
+  /** Whether a client reuses its connection, as a proxy does, or opens a new one for each request. */
   connection?: 'keep-alive' | 'one a request'
-  /** Time between the requests of a client. */
+  /** Milliseconds between a response and the client's next request. */
   pauseMs?: number
 }
 
 export interface Tally {
   requests: number
   failed: number
-  /** How often each failure came. */
+  /** The number of failures by message or status code. */
   failures: Record<string, number>
 }
 
-/** One request with a body, which no client may repeat by itself: 200, or the reason why not. */
+/**
+ * Sends one PATCH request. PATCH is not idempotent, so the client does not retry it.
+ * @returns the status code, or the message of the error
+ */
 function ask(url: URL, path: string, agent: http.Agent | https.Agent): Promise<string> {
   const body = '{}'
   const options = {
@@ -30,7 +33,7 @@ function ask(url: URL, path: string, agent: http.Agent | https.Agent): Promise<s
   return new Promise(resolve => {
     const { request } = url.protocol === 'https:' ? https : http
     const outgoing = request(new URL(path, url), options, response => {
-      response.on('error', error => resolve(`in the answer: ${error.message}`))
+      response.on('error', error => resolve(`in the response: ${error.message}`))
       response.resume().on('end', () => resolve(String(response.statusCode)))
     })
     outgoing.on('error', error => resolve(error.message))
@@ -38,18 +41,18 @@ function ask(url: URL, path: string, agent: http.Agent | https.Agent): Promise<s
   })
 }
 
-/** Starts the clients at once; `stop` waits for the answers that are still to come. */
+/** Starts all clients at once. `stop` waits for the responses to the requests in flight. */
 export async function startLoad({ url, clients = 16, connection = 'keep-alive', pauseMs = 0 }: LoadOptions) {
   const tally: Tally = { requests: 0, failed: 0, failures: {} }
   const base = new URL(url)
   const options = { keepAlive: connection === 'keep-alive', rejectUnauthorized: false, maxSockets: clients }
   const agent = base.protocol === 'https:' ? new https.Agent(options) : new http.Agent(options)
-  const maker = createClient(url)
-  const id = await maker.create('/v1/groups', { name: `load ${Math.random()}` })
-  maker.close()
+  const setup = createClient(url)
+  const id = await setup.create('/v1/groups', { name: `load ${Math.random()}` })
+  setup.close()
 
   let stopped = false
-  const wanted: { requests: number; resolve(): void }[] = []
+  const waiters: { requests: number; resolve(): void }[] = []
   async function run(): Promise<void> {
     while (!stopped) {
       const answer = await ask(base, `/v1/groups/${id}`, agent)
@@ -58,7 +61,7 @@ export async function startLoad({ url, clients = 16, connection = 'keep-alive', 
         tally.failed++
         tally.failures[answer] = (tally.failures[answer] ?? 0) + 1
       }
-      for (const one of wanted) if (tally.requests >= one.requests) one.resolve()
+      for (const one of waiters) if (tally.requests >= one.requests) one.resolve()
       if (pauseMs > 0) await new Promise(resolve => setTimeout(resolve, pauseMs))
     }
   }
@@ -66,9 +69,9 @@ export async function startLoad({ url, clients = 16, connection = 'keep-alive', 
 
   return {
     tally,
-    /** Resolves after so many more requests. */
+    /** Resolves after `count` more requests. */
     requests: (count: number) =>
-      new Promise<void>(resolve => wanted.push({ requests: tally.requests + count, resolve })),
+      new Promise<void>(resolve => waiters.push({ requests: tally.requests + count, resolve })),
     async stop(): Promise<Tally> {
       stopped = true
       await Promise.all(running)

@@ -1,5 +1,6 @@
-// Sends an operator's command in such a way that pm2 loses the first reply to it, and prints what comes of it. pm2 takes
-// one listener to its bus at a time: behind hundreds of others, one is heard of long after the reply was given.
+// Sends an operator's command so that pm2 loses the first reply, and prints the outcome. pm2 accepts one subscriber
+// to its bus at a time: a subscriber that is queued behind hundreds of subscribers is accepted long after the reply
+// was sent.
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
@@ -14,8 +15,8 @@ const daemon = Number(await readFile(join(home, 'pm2.pid'), 'utf8'))
 
 await promisify<void>(callback => pm2.connect(callback))()
 process.kill(daemon, 'SIGSTOP')
-const others = Array.from({ length: 400 }, () => createConnection(join(home, 'pub.sock')))
-await Promise.all(others.map(other => once(other, 'connect')))
+const subscribers = Array.from({ length: 400 }, () => createConnection(join(home, 'pub.sock')))
+await Promise.all(subscribers.map(subscriber => once(subscriber, 'connect')))
 const outcome = trigger('users-api', command, argument, 20_000)
 process.kill(daemon, 'SIGCONT')
 console.log(JSON.stringify(await outcome))

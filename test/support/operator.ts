@@ -1,4 +1,4 @@
-// An operator of a service under test: commands as pm2 passes them on, health checks and the status.
+// An operator of a service under test: sends commands in pm2's format, health checks and status requests.
 import { on } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import http from 'node:http'
@@ -32,7 +32,7 @@ export interface Check {
   text: string
 }
 
-/** Asks a control port on a connection of its own; `refused` where nobody answers. */
+/** Sends a request to a control port on a new connection. `refused`: the connection or the request failed. */
 export function check(
   port: number,
   path: string,
@@ -60,7 +60,7 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
   return {
     controlPort,
 
-    /** Runs a command; the reply is the one that echoes it. */
+    /** Runs a command and waits for the reply that echoes it. */
     async run(command: string, argument?: string): Promise<Reply> {
       const replies = on(supervisor, 'message')
       supervisor.send(argument === undefined ? command : { msg: command, opts: argument, name: 'users-api' })
@@ -69,10 +69,10 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
         const reply = message.data.return
         if (reply.command === command && reply.argument === (argument ?? null)) return reply
       }
-      throw new Error('the supervisor has gone')
+      throw new Error('the supervisor exited before it replied')
     },
 
-    /** The status of a health check of `label`, on its own control port or on that of `at`. */
+    /** The status code of the health check of `label`, on its own control port or on that of `at`. */
     async health(label: string, at = label): Promise<number | 'refused'> {
       const answer = await check(controlPort(at), `/healthcheck/${label}`)
       return answer === 'refused' ? answer : answer.status
@@ -84,27 +84,29 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
       return JSON.parse(answer.text)
     },
 
-    /** Polls the status until `condition` holds for it. @throws Error where it never does */
+    /** Polls the status until it fulfils `condition`. @throws Error after `withinMs` milliseconds */
     async until(condition: (status: Status) => boolean, withinMs = 60_000): Promise<Status> {
       const deadlineMs = performance.now() + withinMs
       for (;;) {
         const status = await this.status()
         if (condition(status)) return status
         if (performance.now() > deadlineMs)
-          throw new Error(`not so within ${withinMs} ms: ${condition}\n${JSON.stringify(status)}`)
+          throw new Error(
+            `condition not fulfilled within ${withinMs} ms: ${condition}\n${JSON.stringify(status)}`,
+          )
         await delay(POLL_MS)
       }
     },
   }
 }
 
-/** Whether a process is there; one that nobody has reaped yet counts as gone. */
+/** Whether a process is running. A zombie counts as exited. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch (error) {
-    // Without /proc the signal alone has to say it.
+    // Without /proc, only the signal tells whether the process exists.
     return error instanceof Error && 'code' in error && error.code === 'ENOENT' && !existsSync('/proc')
   }
 }

@@ -1,4 +1,4 @@
-// A program as a child process, run to its end.
+// Runs a program as a child process and collects its output.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -10,10 +10,10 @@ export interface Outcome {
   stderr: string
 }
 
-/** Less than AVA waits for a test: `pm2 trigger` can miss the end of what it has waited for. */
+/** Shorter than AVA's timeout of a test: `pm2 trigger` waits forever if it misses the exit of the app. */
 const MAX_MS = 60_000
 
-/** @param cwd the project's folder unless given */
+/** @param cwd the working directory; by default the project's folder */
 export function runToEnd(
   program: string,
   args: readonly string[],
@@ -30,7 +30,7 @@ export function runToEnd(
   })
 }
 
-/** Runs a script of Node's, or of ours in TypeScript. */
+/** Runs a JavaScript or TypeScript file with Node. */
 export function runNode(
   script: string,
   args: readonly string[] = [],

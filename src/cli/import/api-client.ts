@@ -1,4 +1,5 @@
-// The API as `npm run load` uses it: batches of any size, look-ups by name, and patience while the service is away.
+// The API client of `npm run load`. It splits batches that exceed a limit, finds records by name, and retries while
+// the service is unavailable.
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 
@@ -15,52 +16,57 @@ const meta = z.object({
 const entry = z.object({ id: z.number().optional(), meta })
 const body = z.object({ meta, users: z.array(entry).optional(), groups: z.array(entry).optional() })
 
-/** What became of one entry of a batch. */
+/** The result of one entry of a batch. */
 export type Entry = z.output<typeof entry>
-/** Of a batch. */
-export interface Outcome {
+/** The result of a batch. */
+interface BatchResult {
   readonly entries: readonly Entry[]
-  /** How many are new; the others that did not fail were there already. */
+  /** The number of new records. The other entries that did not fail existed before. */
   readonly created: number
 }
-type Answer = z.output<typeof body>
+type ResponseBody = z.output<typeof body>
 type Kind = 'users' | 'groups'
 
-/** What waiting does not mend. */
-const isForGood = (reason: string) => /certificate|not https|bad port/.test(reason)
+/** Whether a failed request has a cause that retries cannot remove. */
+const isPermanent = (reason: string) => /certificate|not https|bad port/.test(reason)
 
-/** The service does not answer, or is not this service. */
-export class AwayError extends Error {
+/** The service does not respond, or the response is not from this service. */
+export class UnavailableError extends Error {
   constructor(reason: string) {
     const advice = /certificate/.test(reason)
-      ? 'trust its certificate with NODE_EXTRA_CA_CERTS, or name its http port with --url'
-      : /answers/.test(reason)
-        ? 'name the service with --url as http://localhost:8000, a data port without a path'
-        : 'start it (npm start) or name another with --url, and load again'
+      ? 'trust its certificate with NODE_EXTRA_CA_CERTS, or set --url to its http port'
+      : /responds with/.test(reason)
+        ? 'set --url to a data port without a path, such as http://localhost:8000'
+        : 'start it (npm start) or set --url to another service, then load again'
     super(`${reason}: ${advice}`)
+    this.name = 'UnavailableError'
   }
 }
 
 export type Api = ReturnType<typeof createApi>
 
-/** A value that a filter takes as it is: a leading `!` would negate, a leading `\` escape. */
+/**
+ * Escapes a value for a filter: an unescaped leading `!` would negate it, and a leading `\` is the escape character.
+ */
 function literal(value: string): string {
   return value.replace(/^[!\\]/, '\\$&')
 }
 
+/** The longer of the Retry-After header and an exponential backoff, in milliseconds. */
 function pauseMs(attempt: number, retryAfter: string | null): number {
-  const asked = Number(retryAfter ?? 0) * 1000
-  return Math.max(asked || 0, Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
+  const retryAfterMs = Number(retryAfter ?? 0) * 1000
+  return Math.max(retryAfterMs || 0, Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
 }
 
 /**
- * @param patienceMs how long the service may be away
- * @param waiting takes a line that says for what, before each pause
+ * @param url the base URL of a data port
+ * @param timeoutMs how many milliseconds to retry a request while the service is unavailable
+ * @param onWait called before each pause with a line that gives the reason
  */
-export function createApi(url: string, patienceMs: number, waiting: (line: string) => void) {
+export function createApi(url: string, timeoutMs: number, onWait: (line: string) => void) {
   const base = url.replace(/\/+$/, '')
 
-  /** One attempt; a string says why another may do better. */
+  /** Sends one request. @returns the response, or the reason why there is none */
   async function attempt(path: string, sent?: object): Promise<Response | string> {
     try {
       return await fetch(base + path, {
@@ -75,49 +81,59 @@ export function createApi(url: string, patienceMs: number, waiting: (line: strin
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
       if (!(cause instanceof Error)) return String(cause)
       const code = 'code' in cause ? String(cause.code) : cause.name
-      return code === 'ERR_SSL_WRONG_VERSION_NUMBER' ? 'it speaks http, not https' : cause.message || code
+      return code === 'ERR_SSL_WRONG_VERSION_NUMBER'
+        ? 'the port serves http, not https'
+        : cause.message || code
     }
   }
 
-  /** A string says why another attempt may do better. @throws AwayError where none will */
-  async function read(response: Response): Promise<Answer | string> {
+  /**
+   * Reads a response.
+   * @returns its body, or the reason why it cannot be read, if a retry can succeed
+   * @throws UnavailableError if the response is not from this service
+   */
+  async function read(response: Response): Promise<ResponseBody | string> {
     const text = await response.text().catch(() => undefined)
-    if (text === undefined) return 'its answer broke off'
+    if (text === undefined) return 'the response was cut off'
     try {
       return body.parse(JSON.parse(text))
     } catch {
-      const reason = `it answers ${response.status}, and not as users-api does`
-      // As a proxy in front of a service that is away.
+      const reason = `responds with ${response.status}, but not as users-api does`
+      // A proxy in front of an unavailable service responds with 5xx.
       if (response.status >= 500) return reason
-      throw new AwayError(`${base}: ${reason}`)
+      throw new UnavailableError(`${base}: ${reason}`)
     }
   }
 
-  /** A request that was lost may have been carried out: repeating it then finds that all is there already. */
-  async function ask(path: string, sent?: object): Promise<Answer> {
-    const giveUpMs = performance.now() + patienceMs
+  /**
+   * Sends a request and retries while the service is unavailable. A POST can be retried although the service may have
+   * carried out the lost request: the retry then finds the records that the first one created.
+   */
+  async function request(path: string, sent?: object): Promise<ResponseBody> {
+    const deadlineMs = performance.now() + timeoutMs
+    // Not core/retry.ts: the pause depends on the response's Retry-After and on the time left.
     for (let tries = 0; ; tries++) {
       const response = await attempt(path, sent)
       const answer = typeof response === 'string' ? response : await read(response)
       if (typeof answer !== 'string' && answer.meta.status !== 503) return answer
       const reason = `${base}: ${typeof answer === 'string' ? answer : answer.meta.message}`
-      const leftMs = giveUpMs - performance.now()
-      if (leftMs <= 0 || isForGood(reason)) throw new AwayError(reason)
-      waiting(`waiting up to ${patienceMs / 1000} s for ${reason}`)
+      const leftMs = deadlineMs - performance.now()
+      if (leftMs <= 0 || isPermanent(reason)) throw new UnavailableError(reason)
+      onWait(`waiting up to ${timeoutMs / 1000} s for ${reason}`)
       const pause = pauseMs(tries, typeof response === 'string' ? null : response.headers.get('retry-after'))
       await delay(Math.min(pause, leftMs))
     }
   }
 
-  /** Creates in order, with as many requests as the limits of the service ask for. */
-  async function create(path: string, kind: Kind, entries: readonly object[]): Promise<Outcome> {
-    const answer = await ask(path, { [kind]: entries })
-    const made = answer[kind]
-    if (answer.meta.status === 200 && made?.length === entries.length)
-      return { entries: made, created: answer.meta.created ?? 0 }
-    const tooMuch = answer.meta.status === 413 || answer.meta.code === 'limit_exceeded'
-    if (!tooMuch || entries.length === 1)
-      return { entries: entries.map(() => ({ meta: answer.meta })), created: 0 }
+  /** Creates records in order. Batches that exceed a limit of the service are halved until they fit. */
+  async function create(path: string, kind: Kind, entries: readonly object[]): Promise<BatchResult> {
+    const response = await request(path, { [kind]: entries })
+    const results = response[kind]
+    if (response.meta.status === 200 && results?.length === entries.length)
+      return { entries: results, created: response.meta.created ?? 0 }
+    const isTooLarge = response.meta.status === 413 || response.meta.code === 'limit_exceeded'
+    if (!isTooLarge || entries.length === 1)
+      return { entries: entries.map(() => ({ meta: response.meta })), created: 0 }
     const half = entries.length >> 1
     const first = await create(path, kind, entries.slice(0, half))
     const second = await create(path, kind, entries.slice(half))
@@ -127,18 +143,22 @@ export function createApi(url: string, patienceMs: number, waiting: (line: strin
   return {
     create,
 
-    /** The id of the one with these fields. */
+    /** Finds the record with these fields. @returns its id */
     async find(kind: Kind, fields: Readonly<Record<string, string>>): Promise<number | undefined> {
       const filters = new URLSearchParams()
       for (const [name, value] of Object.entries(fields)) filters.set(name, literal(value))
-      const answer = await ask(`/v1/${kind}?${filters}`)
-      return answer[kind]?.[0]?.id
+      const response = await request(`/v1/${kind}?${filters}`)
+      return response[kind]?.[0]?.id
     },
 
-    /** @throws AwayError where there is no such service: an address may be mistyped */
-    async assertThere(): Promise<void> {
-      const { meta } = await ask('/v1/groups?records_per_page=1')
-      if (meta.status !== 200) throw new AwayError(`${base}: it answers ${meta.status} (${meta.message})`)
+    /**
+     * Checks that the URL is that of the service.
+     * @throws UnavailableError if it is not, for example if it is mistyped
+     */
+    async assertReachable(): Promise<void> {
+      const { meta } = await request('/v1/groups?records_per_page=1')
+      if (meta.status !== 200)
+        throw new UnavailableError(`${base}: responds with ${meta.status} (${meta.message})`)
     },
   }
 }

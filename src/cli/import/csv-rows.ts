@@ -1,38 +1,44 @@
-// The rows of CSV as RFC 4180 has it and spreadsheets save it, read as a stream: the file may be larger than the memory.
+// Reads the rows of a CSV file, as RFC 4180 defines it and as spreadsheets save it. The file is streamed, because it
+// can be larger than the memory.
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 
-/** A quote that is never closed would take in the rest of the file. */
+/** Without a limit, a quote that is never closed would buffer the rest of the file. */
 const MAX_RECORD_BYTES = 2 ** 20
+const HEADER_BYTES = 1024
 
 export interface Row {
   readonly cells: readonly string[]
   readonly line: number
-  /** Of the file, up to its end. */
+  /** The number of bytes from the beginning of the file to the end of the row. */
   readonly bytes: number
 }
 
-/** Excel separates by what its language does not write numbers with, and saves "Unicode text" as UTF-16 with tabs. */
+/**
+ * The supported separators. Excel uses a semicolon if its locale has a decimal comma, and saves "Unicode text" as
+ * UTF-16 with tabs.
+ */
 export const separators = { '\t': 'a tab', ';': 'a semicolon', ',': 'a comma' } as const
 export type Separator = keyof typeof separators
 
-export interface Look {
+export interface CsvFormat {
   readonly separator: Separator
+  /** The size of the file in bytes. */
   readonly size: number
 }
 
-/** What separates the columns, as the first line shows, and how large the file is. @throws Error where it is no text */
-export async function lookAt(file: string): Promise<Look> {
+/** Detects the separator from the first line that is not blank. @throws Error if the file is not a text file */
+export async function detectFormat(file: string): Promise<CsvFormat> {
   const handle = await open(file)
   try {
     const { size } = await handle.stat()
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(1024), 0, 1024, 0)
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
     const isUtf16 = buffer.readUInt16LE(0) === 0xfeff
     const lines = buffer.toString(isUtf16 ? 'utf16le' : 'utf8', 0, bytesRead).split(/[\r\n]+/)
     const header = lines.find(line => line.trim() !== '') ?? ''
-    if (/[^\P{Cc}\t]/u.test(header)) throw new Error('this is no text: save a spreadsheet as CSV')
+    if (/[^\P{Cc}\t]/u.test(header)) throw new Error('not a text file: save a spreadsheet as CSV')
     const separator = (['\t', ';'] as const).find(one => header.includes(one)) ?? ','
     return { separator, size }
   } finally {
@@ -40,43 +46,47 @@ export async function lookAt(file: string): Promise<Look> {
   }
 }
 
-/** @param begin the line on which the row begins that could not be read */
-function describe(error: unknown, begin: number): string {
+/** @param firstLine the line on which the invalid row begins */
+function describe(error: unknown, firstLine: number): string {
   if (!(error instanceof Error)) return String(error)
   if (!(error instanceof CsvError)) return error.message
   if (error.code === 'CSV_QUOTE_NOT_CLOSED' || error.code === 'CSV_MAX_RECORD_SIZE')
-    return `line ${begin}: a quote that is opened from here on is never closed`
-  const from = error.lines === begin ? '' : ` (the row begins on line ${begin})`
-  return `line ${error.lines}${from}: a quote within a value has to be doubled, and the value in quotes: "Mary ""May"" Smith"`
+    return `line ${firstLine}: a quote that is opened here or later is never closed`
+  const begin = error.lines === firstLine ? '' : ` (the row begins on line ${firstLine})`
+  return `line ${error.lines}${begin}: a quote inside a value must be doubled, and the value must be in quotes: "Mary ""May"" Smith"`
 }
 
-/** All that is no empty line, the header too. @throws Error with the line from which on the rows cannot be told apart */
+/**
+ * Yields the rows that are not empty, including the header.
+ * @throws Error with the line from which the rows cannot be parsed
+ */
 export async function* rowsOf(file: string, separator: Separator): AsyncGenerator<Row> {
-  let begin = 1
+  let firstLine = 1
   const parser = parse({
     bom: true,
     delimiter: separator,
     max_record_size: MAX_RECORD_BYTES,
     relax_column_count: true,
     skip_empty_lines: true,
-    // A spreadsheet saves rows that were cleared.
+    // Spreadsheets save cleared rows as rows of empty values.
     skip_records_with_empty_values: true,
-    // Spaces around a name are the spreadsheet's, not the person's.
+    // Spaces around a value do not belong to the value.
     trim: true,
     info: true,
-    // Ahead of who reads the rows: an error overtakes those that wait.
+    // The parser runs ahead of the reader, and its errors overtake the rows in its buffer. The first line of the
+    // current row is therefore recorded here and not by the reader.
     on_record(cells, { lines }) {
-      begin = lines + 1
+      firstLine = lines + 1
       return cells
     },
   })
   try {
-    // What goes wrong with the file comes out of the parser.
+    // The parser emits the errors of the file stream too.
     pipeline(createReadStream(file), parser, () => {})
     const rows: AsyncIterable<{ record: string[]; info: Info }> = parser
     for await (const { record, info } of rows)
       yield { cells: record.map(cell => cell.trim()), line: info.lines, bytes: info.bytes }
   } catch (error) {
-    throw new Error(describe(error, begin))
+    throw new Error(describe(error, firstLine))
   }
 }

@@ -1,14 +1,14 @@
-// A file of people and the groups they are in, whatever its format.
+// Opens a file of users and groups in the format that its name extension indicates.
 import { statSync } from 'node:fs'
 import { extname } from 'node:path'
 import { readCsv } from './csv.ts'
 import { readJson } from './json.ts'
 import type { Source } from './source.ts'
 
-/** @throws Error that names the file, the line and what is wrong there */
+/** @throws Error with the file and, for a fault in its content, the line */
 export async function openSource(file: string): Promise<Source> {
   const found = statSync(file, { throwIfNoEntry: false })
-  if (found === undefined) throw new Error(`there is no file ${file}`)
+  if (found === undefined) throw new Error(`${file} does not exist`)
   if (found.isDirectory()) throw new Error(`${file} is a folder`)
   switch (extname(file).toLowerCase()) {
     case '.json':
@@ -16,6 +16,6 @@ export async function openSource(file: string): Promise<Source> {
     case '.csv':
       return readCsv(file)
     default:
-      throw new Error(`${file} must be named .json or .csv: save a spreadsheet as CSV`)
+      throw new Error(`${file} must end in .json or .csv: save a spreadsheet as CSV`)
   }
 }

@@ -1,4 +1,4 @@
-// How far a load has come: one line on a terminal that is drawn again and again; elsewhere only what goes wrong.
+// The progress of an import: a bar on a terminal, which is redrawn, and a line for each failure.
 import type { WriteStream } from 'node:tty'
 import type { Tallies } from './importer.ts'
 
@@ -13,7 +13,7 @@ export function createImportProgress(output: WriteStream) {
     if (output.isTTY) output.write(CLEAR + bar)
   }
 
-  /** A line above the bar. */
+  /** Prints a line above the bar. */
   function print(line: string): void {
     output.write(`${output.isTTY ? CLEAR : ''}${line}\n`)
     draw()
@@ -29,7 +29,7 @@ export function createImportProgress(output: WriteStream) {
       draw()
     },
     failed: (what: string, reason: string): void => print(`${what}: ${reason}`),
-    /** Said once, though many requests wait at a time. */
+    /** Prints that a request waits. Several requests that wait for the same reason print one line. */
     waiting(line: string): void {
       if (line === lastWait) return
       lastWait = line

@@ -1,67 +1,69 @@
-// Says what is wrong with a JSON file: where it is, what it has to be, and what it is instead.
+// Error messages about a JSON file: the place of each fault, the expected value and the actual one.
 import { z } from 'zod'
 import { quoted } from './source.ts'
 
-const FAULTS_SHOWN = 10
+const MAX_SHOWN = 10
 
-const comma = 'is missing here, or there is a comma too many before it'
-const backslash = 'a backslash is followed by what has no meaning: one that stands for itself is doubled'
+const extraComma = 'is missing here, or there is an extra comma before it'
+const badEscape = 'invalid escape sequence: write a backslash as \\\\'
 
-/** By what jsonc-parser calls them. */
+/** The messages by jsonc-parser's error codes. */
 const syntaxFaults: Readonly<Record<string, string>> = {
-  InvalidSymbol: 'a text has to be in double quotes, and nothing but true, false and null is a word',
-  PropertyNameExpected: `the name of a field, in double quotes, ${comma}`,
-  ValueExpected: `a value ${comma}`,
+  InvalidSymbol: 'a string must be in double quotes, and the only bare words are true, false and null',
+  PropertyNameExpected: `a field name in double quotes ${extraComma}`,
+  ValueExpected: `a value ${extraComma}`,
   ColonExpected: 'a colon is missing here',
   CommaExpected: 'a comma is missing here',
   CloseBraceExpected: 'a } is missing here',
   CloseBracketExpected: 'a ] is missing here',
-  EndOfFileExpected: 'the file has to end here',
-  InvalidCommentToken: 'there are no comments in JSON',
-  UnexpectedEndOfString: 'the text that begins here is not closed on its line',
-  InvalidUnicode: backslash,
-  InvalidEscapeCharacter: backslash,
-  InvalidCharacter: 'the text that begins here has a tab or the like in it: as \\t it may be there',
+  EndOfFileExpected: 'the file must end here',
+  InvalidCommentToken: 'JSON does not allow comments',
+  UnexpectedEndOfString: 'the string that begins here is not closed on its line',
+  InvalidUnicode: badEscape,
+  InvalidEscapeCharacter: badEscape,
+  InvalidCharacter: 'the string that begins here contains a control character: write a tab as \\t',
 }
 
-/** @param code as jsonc-parser prints it */
+/** @param code the name of a jsonc-parser error code */
 export function describeSyntaxFault(code: string): string {
-  return `this is not JSON: ${syntaxFaults[code] ?? 'this is no value'}`
+  return `invalid JSON: ${syntaxFaults[code] ?? 'a value is expected here'}`
 }
 
 const types: Readonly<Record<string, string>> = {
-  array: 'a list in [ ]',
-  object: 'an object in { }',
-  string: 'a text in " "',
+  array: 'an array',
+  object: 'an object',
+  string: 'a string',
 }
 
 function typeOf(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value)
-  if (Array.isArray(value)) return 'a list'
-  return typeof value === 'object' ? 'an object' : typeof value === 'string' ? 'a text' : `a ${typeof value}`
+  if (Array.isArray(value)) return 'an array'
+  return types[typeof value] ?? `a ${typeof value}`
 }
 
-/** In place of the words of the schema library. */
-export function phrase(issue: z.core.$ZodRawIssue): string | undefined {
+/** Replaces the messages of the schema library. @returns undefined for an issue whose own message is used */
+export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'unrecognized_keys' && issue.inst instanceof z.ZodObject)
-    return `may have ${Object.keys(issue.inst.shape).join(', ')}, but has ${issue.keys.map(quoted).join(', ')}`
+    return `must not have ${issue.keys.map(quoted).join(', ')}: allowed are ${Object.keys(issue.inst.shape).join(', ')}`
   if (issue.code !== 'invalid_type') return undefined
-  const wanted = `must be ${types[issue.expected] ?? issue.expected}`
-  return issue.input === undefined ? `is missing, and ${wanted}` : `${wanted}, but is ${typeOf(issue.input)}`
+  const expected = `must be ${types[issue.expected] ?? issue.expected}`
+  return issue.input === undefined
+    ? `is missing, and ${expected}`
+    : `${expected}, but is ${typeOf(issue.input)}`
 }
 
-/** Such as `users[3].first_name`. */
+/** Formats a path, such as `users[3].first_name`. */
 function placeOf(path: readonly PropertyKey[]): string {
   const parts = path.map(part => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
   return parts.join('').slice(1) || 'the file'
 }
 
 /**
- * Every fault with its place, the first ones in full.
- * @param lines that the entries of `users` begin on
+ * Describes the first faults, each with its place, and counts the others.
+ * @param lines the line on which each entry of `users` begins
  */
 export function describeFaults(issues: readonly z.core.$ZodIssue[], lines: readonly number[]): string {
-  const shown = issues.slice(0, FAULTS_SHOWN).map(({ path, message }) => {
+  const shown = issues.slice(0, MAX_SHOWN).map(({ path, message }) => {
     const line = path[0] === 'users' && typeof path[1] === 'number' ? lines[path[1]] : undefined
     return `${line === undefined ? '' : `line ${line}: `}${placeOf(path)} ${message}`
   })

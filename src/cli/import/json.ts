@@ -1,11 +1,12 @@
-// People and groups from JSON: {"groups": ["…"], "users": [{"first_name", "last_name", "groups": ["…"]}]}, read as a whole.
+// Reads users and groups from a JSON file as a whole:
+// {"groups": ["…"], "users": [{"first_name", "last_name", "groups": ["…"]}]}
 import { readFile, stat } from 'node:fs/promises'
 import { printParseErrorCode, visit } from 'jsonc-parser'
 import { z } from 'zod'
-import { describeFaults, describeSyntaxFault, phrase } from './json-faults.ts'
+import { describeFaults, describeIssue, describeSyntaxFault } from './json-faults.ts'
 import type { Source } from './source.ts'
 
-const LARGEST_BYTES = 2 ** 26
+const MAX_BYTES = 2 ** 26
 
 const people = z.array(
   z.strictObject({
@@ -20,7 +21,10 @@ const schema = z.strictObject({
   users: people,
 })
 
-/** The lines that the entries of `users` begin on. @throws Error with the line of what is not JSON */
+/**
+ * @returns the line on which each entry of `users` begins.
+ * @throws Error with the line and column of a syntax error
+ */
 function linesOf(text: string): number[] {
   const lines: number[] = []
   visit(
@@ -31,8 +35,8 @@ function linesOf(text: string): number[] {
         if (list === 'users' && typeof index === 'number' && deeper.length === 0) lines[index] = line + 1
       },
       onError(code, _offset, _length, line, character) {
-        const what = describeSyntaxFault(printParseErrorCode(code))
-        throw new Error(`line ${line + 1}, column ${character + 1}: ${what}`)
+        const fault = describeSyntaxFault(printParseErrorCode(code))
+        throw new Error(`line ${line + 1}, column ${character + 1}: ${fault}`)
       },
     },
     { disallowComments: true },
@@ -41,20 +45,23 @@ function linesOf(text: string): number[] {
 }
 
 function parse(text: string) {
-  const damaged = text.indexOf('\ufffd')
-  if (damaged !== -1) throw new Error(`line ${text.slice(0, damaged).split('\n').length}: this is not UTF-8`)
+  const invalid = text.indexOf('\ufffd')
+  if (invalid !== -1) {
+    const line = text.slice(0, invalid).split('\n').length
+    throw new Error(`line ${line}: invalid UTF-8: save the file as UTF-8`)
+  }
   const lines = linesOf(text)
   const value: unknown = JSON.parse(text)
-  const { data, error } = schema.safeParse(value, { error: phrase })
+  const { data, error } = schema.safeParse(value, { error: describeIssue })
   if (data === undefined) throw new Error(describeFaults(error.issues, lines))
   return { ...data, lines }
 }
 
-/** @throws Error that names the file and every fault in it, with its line */
+/** @throws Error with the file, and the place of every fault in it */
 export async function readJson(file: string): Promise<Source> {
   try {
-    if ((await stat(file)).size > LARGEST_BYTES)
-      throw new Error(`is over ${LARGEST_BYTES / 2 ** 20} MiB: make it CSV, which may be of any size`)
+    if ((await stat(file)).size > MAX_BYTES)
+      throw new Error(`larger than ${MAX_BYTES / 2 ** 20} MiB: convert it to CSV, which has no size limit`)
     const { groups, users, lines } = parse((await readFile(file, 'utf8')).replace(/^\ufeff/, ''))
     const people = users.map((user, index) => ({
       ...user,

@@ -1,13 +1,13 @@
-// pm2, as far as the commands need it: find an app, start one, remove one, and why one does not come up.
+// The functions of pm2 that the commands need: find, start and remove an app, and report why an app does not start.
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pm2, { type StartOptions } from 'pm2'
 import { z } from 'zod'
 
-/** pm2's daemon says goodbye a moment before it ends. */
-const GOODBYE_MS = 100
-/** Longer than pm2 takes from noticing an end to a restart: our apps' exp_backoff_restart_delay at first. */
+/** pm2's daemon confirms that it is killed shortly before it exits. */
+const DAEMON_EXIT_MS = 100
+/** Longer than pm2 takes from an app's exit to its restart: the initial exp_backoff_restart_delay of our apps. */
 const RESTART_MS = 400
 
 const description = z.object({
@@ -22,23 +22,23 @@ const description = z.object({
   }),
 })
 
-/** What pm2 knows of an app. */
+/** An app as pm2 describes it. */
 interface App {
   readonly isRunning: boolean
-  /** How often pm2 has started it again by itself. */
+  /** The number of restarts by pm2 itself. */
   readonly restarts: number
-  /** Of its last end. */
+  /** The exit code of the last run. */
   readonly exitCode: number | undefined
   readonly folder: string
-  /** The files that have what it printed. */
+  /** The files with the app's standard output and standard error. */
   readonly outputLog: string
   readonly errorLog: string
 }
 
-function read(raw: unknown): App {
+function parseApp(raw: unknown): App {
   const { pid, pm2_env } = description.parse(raw)
   return {
-    // An app that has ended before it was ready is called online, too, but has no process.
+    // An app that exited before it was ready also has the status `online`, but no process.
     isRunning: (pm2_env.status === 'online' || pm2_env.status === 'launching') && pid > 0,
     restarts: pm2_env.restart_time,
     exitCode: pm2_env.exit_code,
@@ -48,13 +48,13 @@ function read(raw: unknown): App {
   }
 }
 
-/** What an app printed last on its standard error: what it calls errors, or else its last line. */
-async function lastWords(name: string, { errorLog }: App): Promise<string> {
+/** The end of an app's error log: its last lines with `ERROR`, or else its last line. */
+async function lastErrors(name: string, { errorLog }: App): Promise<string> {
   const text = await readFile(errorLog, 'utf8').catch(() => '')
   const lines = text.trim().split('\n').slice(-20)
   const errors = lines.filter(line => line.includes('ERROR'))
-  const words = errors.length > 0 ? errors.slice(-3).join(' ') : (lines.at(-1) ?? '')
-  return words.replace(`${name}: `, '') || `see ${errorLog}`
+  const shown = errors.length > 0 ? errors.slice(-3).join(' ') : (lines.at(-1) ?? '')
+  return shown.replace(`${name}: `, '') || `see ${errorLog}`
 }
 
 export type ProcessManager = Awaited<ReturnType<typeof connect>>
@@ -65,42 +65,46 @@ async function connect() {
 
   async function find(name: string): Promise<App | undefined> {
     const found = (await list()).find(app => app.name === name)
-    return found === undefined ? undefined : read(found)
+    return found === undefined ? undefined : parseApp(found)
   }
 
-  /** Stops an app, as gently as its kill_timeout allows, and makes pm2 forget it. @returns whether it was there */
+  /** Stops an app within its kill_timeout and deletes it from pm2. @returns whether pm2 had the app */
   async function remove(name: string): Promise<boolean> {
-    const wasThere = (await find(name)) !== undefined
+    const existed = (await find(name)) !== undefined
     while ((await find(name)) !== undefined) {
-      // pm2 plans to restart an app that is stopped before it is ready: the second command cancels the plan.
+      // pm2 schedules a restart for an app that is stopped before it is ready. The second command cancels the
+      // restart.
       await promisify(pm2.stop.bind(pm2))(name)
       await promisify(pm2.delete.bind(pm2))(name)
-      // But not one that it is just carrying out: then the app is back.
+      // A restart that is already in progress cannot be cancelled: the app is back after it.
       await delay(RESTART_MS)
     }
-    return wasThere
+    return existed
   }
 
   return {
     find,
     remove,
 
-    /** Starts an app anew. Resolves when it runs or, if it says when it is ready, when it is, or has ended. */
+    /**
+     * Removes an app and starts it again. Resolves when the app runs, or has exited. For an app with `wait_ready`, it
+     * resolves when the app is ready, or has exited.
+     */
     async start(app: StartOptions & { name: string }): Promise<void> {
       await remove(app.name)
       await promisify<StartOptions, unknown>(pm2.start.bind(pm2))(app)
     },
 
     /**
-     * @param title of the app, for people
-     * @throws Error with its last words if the app has ended since it was started, even if pm2 has started it again
+     * @param title the app's name in the error message
+     * @throws Error with the end of its error log if the app has exited since its start, even if pm2 has restarted it
      */
     async assertUp(name: string, title: string): Promise<void> {
       const app = await find(name)
       if (app === undefined) throw new Error(`${title} was removed from pm2`)
       if (!app.isRunning || app.restarts > 0)
         throw new Error(
-          `${title} ended with exit code ${app.exitCode ?? 'unknown'}: ${await lastWords(name, app)}`,
+          `${title} exited with code ${app.exitCode ?? 'unknown'}: ${await lastErrors(name, app)}`,
         )
     },
 
@@ -110,7 +114,7 @@ async function connect() {
   }
 }
 
-/** Runs `act` with pm2, whose daemon is started if need be, and ended again where it has nothing left to run. */
+/** Calls `act` with a connection to pm2. Starts pm2's daemon if necessary, and ends the daemon if it runs no app. */
 export async function withProcessManager<T>(act: (manager: ProcessManager) => Promise<T>): Promise<T> {
   const manager = await connect()
   try {
@@ -118,7 +122,7 @@ export async function withProcessManager<T>(act: (manager: ProcessManager) => Pr
   } finally {
     if (await manager.isEmpty()) {
       await promisify(pm2.killDaemon.bind(pm2))()
-      await delay(GOODBYE_MS)
+      await delay(DAEMON_EXIT_MS)
     }
     pm2.disconnect()
   }

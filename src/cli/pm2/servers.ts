@@ -1,11 +1,11 @@
-// The private servers under pm2, beside the service.
+// Runs the private MySQL and Redis under pm2, next to the service.
 import { once } from 'node:events'
 import { readFile, rm } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { socketFolder } from '../private-servers/folders.ts'
-import { type PrivateServer, untilAnswers } from '../private-servers/server.ts'
+import { type PrivateServer, waitUntilReady } from '../private-servers/server.ts'
 import type { ProcessManager } from './process-manager.ts'
 
 const kinds = ['redis', 'mysql'] as const
@@ -16,8 +16,8 @@ const STOP_TIMEOUT_MS = 60_000
 
 const appOf = (kind: Kind): string => `users-api-${kind}`
 
-// pm2 stops with SIGINT, which MySQL ignores: this passes it on as SIGTERM, and stays until the server has ended.
-const untilStopped = `
+// pm2 stops an app with SIGINT, which MySQL ignores. This wrapper sends SIGTERM instead and exits after the server.
+const signalWrapper = `
 trap 'kill "$server"' INT TERM
 "$@" &
 server=$!
@@ -25,9 +25,9 @@ while wait "$server"; code=$?; kill -0 "$server" 2>/dev/null; do :; done
 exit $code`
 
 /**
- * Has pm2 run a server, unless it does already, and waits until it answers.
+ * Starts a server under pm2, unless pm2 already runs it, and waits until it answers.
  * @param base the folder that the server was prepared in
- * @throws Error with its last words where it does not come up
+ * @throws Error with the end of its error log if it does not start
  */
 export async function startServer(
   manager: ProcessManager,
@@ -37,11 +37,11 @@ export async function startServer(
 ): Promise<void> {
   const app = appOf(kind)
   if ((await manager.find(app))?.isRunning !== true) {
-    await stopLeftover(base, kind)
+    await stopOrphan(base, kind)
     await manager.start({
       name: app,
       script: '/bin/sh',
-      args: ['-c', untilStopped, app, server.program, ...server.args],
+      args: ['-c', signalWrapper, app, server.program, ...server.args],
       interpreter: 'none',
       exec_mode: 'fork',
       merge_logs: true,
@@ -49,34 +49,39 @@ export async function startServer(
       exp_backoff_restart_delay: 250,
     })
   }
-  await untilAnswers(server, START_TIMEOUT_MS, () => manager.assertUp(app, server.title))
+  await waitUntilReady(server, START_TIMEOUT_MS, () => manager.assertUp(app, server.title))
 }
 
-/** @returns how many servers of this `base` ran */
+/** Stops the servers of `base`. @returns how many of them were running */
 export async function stopServers(manager: ProcessManager, base: string): Promise<number> {
   let stopped = 0
   for (const kind of kinds) {
-    const wasThere = await manager.remove(appOf(kind))
-    if ((await stopLeftover(base, kind)) || wasThere) stopped++
+    const wasManaged = await manager.remove(appOf(kind))
+    if ((await stopOrphan(base, kind)) || wasManaged) stopped++
   }
   return stopped
 }
 
-/** Ends a server that runs although pm2 does not know it, which is so when pm2's daemon was killed. */
-async function stopLeftover(base: string, kind: Kind): Promise<boolean> {
+/**
+ * Stops a server that runs without pm2, as it does after pm2's daemon was killed.
+ * @returns whether such a server was running
+ */
+async function stopOrphan(base: string, kind: Kind): Promise<boolean> {
   const folder = await socketFolder(base)
   const socketPath = join(folder, `${kind}.sock`)
   if (!(await accepts(socketPath))) {
-    // MySQL would take whoever has a dead server's process number for that server.
+    // A lock file that outlives its server contains a process id. If another process has that id now, MySQL would
+    // take that process for a running server and refuse to start.
     await rm(`${socketPath}.lock`, { force: true })
     return false
   }
-  // Who accepts wrote the file: the number is not some later process's.
+  // The server that accepts connections wrote this file, so the id cannot belong to a later process.
   const pid = Number(await readFile(join(folder, `${kind}.pid`), 'utf8'))
   process.kill(pid, 'SIGTERM')
-  const giveUpMs = performance.now() + STOP_TIMEOUT_MS
+  const deadlineMs = performance.now() + STOP_TIMEOUT_MS
   while (isAlive(pid)) {
-    if (performance.now() > giveUpMs) throw new Error(`process ${pid} (${kind}) does not end: end it by hand`)
+    if (performance.now() > deadlineMs)
+      throw new Error(`process ${pid} (${kind}) did not exit after SIGTERM: end it by hand`)
     await delay(50)
   }
   return true

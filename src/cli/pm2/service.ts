@@ -1,4 +1,4 @@
-// The service itself under pm2: started as ecosystem.config.js says, stopped with its servers.
+// Starts the service under pm2 as ecosystem.config.js defines it, and stops it together with its private servers.
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
@@ -7,12 +7,12 @@ import { serviceName } from '../command-line.ts'
 import type { ProcessManager } from './process-manager.ts'
 import { stopServers } from './servers.ts'
 
-/** Where the private servers keep their data. */
+/** The folder with the data of the private servers. */
 export const base = join(root, 'var')
 
 const ecosystem = z.object({ apps: z.array(z.looseObject({ name: z.string() })) })
 
-/** @param env goes before the environment of this process */
+/** @param env overrides variables of this process's environment */
 export async function startService(
   manager: ProcessManager,
   env: Readonly<Record<string, string>>,
@@ -21,8 +21,8 @@ export async function startService(
   for (const app of apps) await manager.start({ ...app, env })
 }
 
-/** Stops the service, then its private servers. @returns whether anything ran */
+/** Stops the service, then its private servers. @returns whether the service or a server was running */
 export async function stopEverything(manager: ProcessManager): Promise<boolean> {
-  const wasThere = await manager.remove(serviceName)
-  return (await stopServers(manager, base)) > 0 || wasThere
+  const wasRunning = await manager.remove(serviceName)
+  return (await stopServers(manager, base)) > 0 || wasRunning
 }

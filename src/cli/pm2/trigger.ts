@@ -1,13 +1,14 @@
-// Sends an operator's command through pm2 and waits for the reply to it: pm2 can hand one operator another's reply,
-// loses it on its way, waits forever for an app that died, and cannot be told how long to wait.
+// Sends an operator's command through pm2 and waits for its reply. pm2's own trigger is not sufficient: it can
+// deliver the reply to another operator's command, it can lose a reply, it waits forever if the app exits, and it has
+// no timeout.
 import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import { promisify } from 'node:util'
 import pm2 from 'pm2'
 import { z } from 'zod'
 
-/** Until a command is sent again, and twice as long the next time. The service runs it once: it knows the id. */
-const AGAIN_MS = 1000
+/** The pause before a command is sent again; it doubles each time. The service recognises the id and runs it once. */
+const RESEND_MS = 1000
 
 const replyEvent = z.object({
   process: z.object({ name: z.string() }),
@@ -17,11 +18,11 @@ const processEvent = z.object({ event: z.string(), process: z.object({ name: z.s
 
 export type Outcome =
   | { readonly is: 'reply'; readonly reply: Readonly<Record<string, unknown>> }
-  /** It does not run, or ended before it replied. */
+  /** The app is not running, or exited before it replied. */
   | { readonly is: 'not running' }
-  | { readonly is: 'time-out' }
+  | { readonly is: 'timeout' }
 
-/** Expects to be connected to pm2. */
+/** Sends `command` to `app` and waits up to `timeoutMs` milliseconds for the reply. Requires a connection to pm2. */
 export async function trigger(
   app: string,
   command: string,
@@ -31,7 +32,7 @@ export async function trigger(
   const id = randomUUID()
   const bus: Pick<EventEmitter, 'on'> = await promisify(pm2.launchBus.bind(pm2))()
   return new Promise(resolve => {
-    setTimeout(resolve, timeoutMs, { is: 'time-out' })
+    setTimeout(resolve, timeoutMs, { is: 'timeout' })
     bus.on('axm:reply', event => {
       const { data: found } = replyEvent.safeParse(event)
       if (found?.process.name === app && found.data.id === id)
@@ -41,14 +42,15 @@ export async function trigger(
       const { data: found } = processEvent.safeParse(event)
       if (found?.process.name === app && found.event === 'exit') resolve({ is: 'not running' })
     })
-    // pm2 takes the listeners to its bus one by one: where many come at once, a reply may be there before its listener.
-    const send = (againMs: number): void => {
-      // Its own reading of the replies is not used.
+    // pm2 accepts subscribers to its bus one by one. If many subscribe at once, the reply can precede the
+    // subscription.
+    const send = (resendMs: number): void => {
+      // The callback's result is not used: pm2 does not match replies to commands.
       pm2.trigger(app, command, argument === null ? `id=${id}` : `${argument} id=${id}`, error => {
         if (error) resolve({ is: 'not running' })
       })
-      setTimeout(send, againMs, 2 * againMs)
+      setTimeout(send, resendMs, 2 * resendMs)
     }
-    send(AGAIN_MS)
+    send(RESEND_MS)
   })
 }

@@ -1,20 +1,22 @@
-// Where the private servers keep their sockets: in folders of our own that nobody else may enter.
+// The folders of the private servers' sockets. Only their owner can enter them.
 import { createHash } from 'node:crypto'
 import { lstat, mkdir, mkdtemp, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** What a socket's path may be long, in bytes, on every system that we run on (macOS has 104 with the final NUL). */
+/** The maximum length of a socket's path in bytes on all supported systems (macOS has 104 with the final NUL). */
 const MAX_SOCKET_PATH = 103
 const MAX_SOCKET_NAME = '/mysql.sock.lock'.length
 
 function cannotWrite(folder: string, { code, message }: NodeJS.ErrnoException): never {
-  throw new Error(`cannot write in ${folder} (${code ?? message}): give this user the folder`)
+  throw new Error(
+    `cannot write to ${folder} (${code ?? message}): make it a folder that this user can write to`,
+  )
 }
 
 /**
- * Makes a folder, if need be, and tries whether files can be made in it.
- * @throws Error that says what to do
+ * Creates a folder if it does not exist, and checks that files can be created in it.
+ * @throws Error whose message says what to do
  */
 export async function assertWritable(folder: string): Promise<void> {
   try {
@@ -27,20 +29,20 @@ export async function assertWritable(folder: string): Promise<void> {
 }
 
 /**
- * Makes a folder, if need be, that only its owner can enter.
- * @throws Error if somebody else owns it or may enter it, as could be in a temporary folder that all users share
+ * Creates a folder that only its owner can enter, if it does not exist.
+ * @throws Error if another user owns it or can enter it, which is possible in a shared temporary folder
  */
 async function privateFolder(path: string): Promise<string> {
   await mkdir(path, { recursive: true, mode: 0o700 }).catch(error => cannotWrite(dirname(path), error))
   const found = await lstat(path)
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
-    throw new Error(`${path} must be a folder that belongs to this user, with mode 700`)
+    throw new Error(`${path} must be a folder that belongs to this user and has mode 700`)
   return path
 }
 
 /**
- * The folder for the sockets of the servers that live in `base`; elsewhere if their paths would be too long there.
- * The same `base` always has the same one.
+ * The folder for the sockets of the servers in `base`. It is inside `base`, or in the temporary folder if the
+ * sockets' paths would be too long. The same `base` always has the same socket folder.
  */
 export async function socketFolder(base: string): Promise<string> {
   const inside = join(base, 'run')

@@ -1,4 +1,5 @@
-// A MySQL or MariaDB of our own: its data folder is made once, it listens on a Unix socket only, it uses little memory.
+// Prepares a private MySQL or MariaDB: creates its data folder once, listens only on a Unix socket, uses little
+// memory.
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -26,26 +27,32 @@ async function installation(name: string): Promise<Installation | undefined> {
   return { program, isMariadb, title: `${isMariadb ? 'MariaDB' : 'MySQL'} ${version}` }
 }
 
-/** The two cannot read each other's files, so each has a folder of its own name: what made the data goes on serving it. */
+/**
+ * Chooses the installation that created the existing data folder. MySQL and MariaDB cannot read each other's files,
+ * so each has its own folder. Without a data folder, it chooses the first one that is installed.
+ */
 async function chooseInstallation(base: string): Promise<Installation> {
-  const made = ['mariadb', 'mysql'].find(folder => existsSync(join(base, folder)))
+  const existing = ['mariadb', 'mysql'].find(folder => existsSync(join(base, folder)))
   const installations = await Promise.all(mysqlProgram.names.map(installation))
   const chosen = installations.find(
-    one => one !== undefined && (made === undefined || one.isMariadb === (made === 'mariadb')),
+    one => one !== undefined && (existing === undefined || one.isMariadb === (existing === 'mariadb')),
   )
   if (chosen !== undefined) return chosen
   throw new Error(
-    made === undefined
-      ? `${mysqlProgram.title} cannot be found`
-      : `${join(base, made)} needs ${made === 'mariadb' ? 'MariaDB' : 'MySQL'}, which cannot be found:` +
+    existing === undefined
+      ? `${mysqlProgram.title} cannot be found: install it`
+      : `${join(base, existing)} needs ${existing === 'mariadb' ? 'MariaDB' : 'MySQL'}, which cannot be found:` +
           ' install it, or move the folder away to start with an empty database',
   )
 }
 
-/** Root must print that it means it. */
+/** MySQL refuses to run as root unless this option is given. */
 const userArgs = process.getuid?.() === 0 ? ['--user=root'] : []
 
-/** @param folder for sockets and temporary files: a starting MariaDB clears away what others have in a shared one */
+/**
+ * @param folder for temporary files; not a shared one, because MariaDB deletes other servers' files there at its
+ * start
+ */
 function settings({ isMariadb }: Installation, folder: string, durable: boolean): string[] {
   return [
     ...(isMariadb ? [] : ['--mysqlx=OFF', '--secure-file-priv=NULL']),
@@ -62,21 +69,21 @@ function settings({ isMariadb }: Installation, folder: string, durable: boolean)
   ]
 }
 
-/** Makes the data folder aside and then names it, so that a half-made one is never taken for a whole one. */
+/** Creates the data folder under another name and renames it at the end, so that an incomplete one is never used. */
 async function initialise(server: Installation, data: string, args: readonly string[]): Promise<void> {
-  const making = `${data}.making`
-  await rm(making, { recursive: true, force: true })
-  await mkdir(making, { recursive: true, mode: 0o700 })
+  const temporary = `${data}.making`
+  await rm(temporary, { recursive: true, force: true })
+  await mkdir(temporary, { recursive: true, mode: 0o700 })
   const mode = server.isMariadb ? '--bootstrap' : '--initialize-insecure'
   const statements = server.isMariadb ? await mariadbSystemTables(server.program) : ''
-  await runProgram(server.program, ['--no-defaults', mode, `--datadir=${making}`, ...args], statements)
-  await rename(making, data)
+  await runProgram(server.program, ['--no-defaults', mode, `--datadir=${temporary}`, ...args], statements)
+  await rename(temporary, data)
 }
 
 /**
- * Makes a server ready to be run; its `root` has no password, for nobody else can enter the socket's folder.
- * @param database stands in the URL; it is not created
- * @throws Error with the server's own words where it cannot make its data folder
+ * Prepares a server to be run. Its `root` has no password, because only the owner can enter the socket's folder.
+ * @param database the name in the URL; the database is not created
+ * @throws Error with the server's error message if it cannot create its data folder
  */
 export async function prepareMysql(
   database: string,
@@ -87,7 +94,7 @@ export async function prepareMysql(
   const folder = await socketFolder(base)
   const args = settings(server, folder, durable)
   if (!existsSync(data)) {
-    print(`making a data folder for ${server.title} in ${data}`)
+    print(`creating a data folder for ${server.title} in ${data}`)
     await initialise(server, data, args)
   }
   const socketPath = join(folder, 'mysql.sock')

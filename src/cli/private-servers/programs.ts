@@ -1,14 +1,14 @@
-// Finds programs such as MySQL's and Redis's on this machine and, where it is Debian's and ours, installs them.
+// Finds programs such as MySQL and Redis on this machine. As root on Debian and Ubuntu, it also installs them.
 import { runProgram } from './run-program.ts'
 
 export interface Program {
-  /** In words, for people. */
+  /** The name for messages. */
   readonly title: string
-  /** What it may be called; the first that is found counts. */
+  /** The possible names of the executable, in order of preference. */
   readonly names: readonly string[]
   readonly debianPackage: string
   readonly brewFormula: string
-  /** What names one that runs elsewhere, if one may. */
+  /** The environment variable with the URL of a server to use instead, if there can be one. */
   readonly variable?: string
 }
 
@@ -28,10 +28,10 @@ export const redisProgram: Program = {
   variable: 'REDIS_URL',
 }
 
-// Servers often stand outside an ordinary user's PATH.
+// Servers are often installed in folders outside an ordinary user's PATH.
 const moreFolders = '/usr/sbin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin'
 
-/** @returns the absolute path of the first of `names` that this machine has */
+/** @returns the absolute path of the first of `names` that is installed */
 export async function findProgram(names: readonly string[]): Promise<string | undefined> {
   const script = `PATH="$PATH:${moreFolders}"; for name; do command -v "$name" && exit; done; exit 1`
   try {
@@ -42,9 +42,9 @@ export async function findProgram(names: readonly string[]): Promise<string | un
 }
 
 /**
- * Installs those of `programs` that are missing, on Debian and Ubuntu as root.
- * @param print takes a line about a step that is going to take a while
- * @throws Error that says what to install where this cannot do it
+ * Installs the missing ones of `programs`. It can do so only as root on Debian and Ubuntu.
+ * @param print called with a line before each step that can take several seconds
+ * @throws Error that says what to install if it cannot install them itself
  */
 export async function installMissing(
   programs: readonly Program[],
@@ -58,7 +58,7 @@ export async function installMissing(
   const variables = missing.flatMap(({ variable }) => variable ?? [])
   const title = missing.map(program => program.title).join(' and ')
   const remedy =
-    `sudo apt-get install --no-install-recommends ${packages.join(' ')}` +
+    `run sudo apt-get install --no-install-recommends ${packages.join(' ')}` +
     ` (or brew install ${missing.map(program => program.brewFormula).join(' ')})` +
     (variables.length > 0 ? `, or set ${variables.join(' and ')}` : '')
   if (!isRoot || (await findProgram(['apt-get'])) === undefined)
@@ -69,9 +69,9 @@ export async function installMissing(
   })
 }
 
-// A policy file keeps packages from starting services (https://manpages.debian.org/invoke-rc.d); the shell removes it
-// even if somebody interrupts us. A service that was just installed would also start with the machine from now on,
-// which nobody asked for: it is disabled, be it systemd's or System V's.
+// A policy file prevents packages from starting services (https://manpages.debian.org/invoke-rc.d). The shell removes
+// the file even if this process is interrupted. A newly installed service would also start at each boot of the
+// machine, so the script disables it, both for systemd and for System V init.
 const aptScript = `
 set -eu
 export DEBIAN_FRONTEND=noninteractive

@@ -1,5 +1,5 @@
-// A Redis of our own: a cache that keeps nothing over a stop, lets go of what was used least, and listens on a Unix
-// socket only.
+// Prepares a private Redis as a cache: no persistence, least recently used keys are evicted, and it listens only on a
+// Unix socket.
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
@@ -9,10 +9,10 @@ import type { PrivateServer, ServerOptions } from './server.ts'
 
 const PING_TIMEOUT_MS = 2000
 
-/** @throws Error if this machine has no Redis */
+/** @throws Error if Redis is not installed */
 export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promise<PrivateServer> {
   const program = await findProgram(redisProgram.names)
-  if (program === undefined) throw new Error(`${redisProgram.title} cannot be found`)
+  if (program === undefined) throw new Error(`${redisProgram.title} cannot be found: install it`)
   const folder = await socketFolder(base)
   const socketPath = join(folder, 'redis.sock')
   const settings = {
@@ -35,11 +35,11 @@ export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promi
     async ping() {
       const socket = createConnection(socketPath)
       try {
-        socket.setTimeout(PING_TIMEOUT_MS, () => socket.destroy(new Error('no answer in time')))
+        socket.setTimeout(PING_TIMEOUT_MS, () => socket.destroy(new Error('no reply to PING in time')))
         await once(socket, 'connect')
         socket.write('PING\r\n')
-        const [answer] = await once(socket, 'data')
-        if (!String(answer).startsWith('+PONG')) throw new Error(`Redis answers ${answer}`)
+        const [reply] = await once(socket, 'data')
+        if (!String(reply).startsWith('+PONG')) throw new Error(`Redis replied ${reply}`)
       } finally {
         socket.destroy()
       }

@@ -1,45 +1,46 @@
-// What MySQL and Redis have in common for whoever runs them.
+// A private MySQL or Redis: its description, a wait until it is ready, and a way to run it as a child process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { retry } from '../../core/retry.ts'
 
-/** A server that is ready to be run: as a child process or under a process manager. It stays in the foreground. */
+/** A server that is ready to be run in the foreground, as a child process or under a process manager. */
 export interface PrivateServer {
-  /** In words, for people: "MariaDB 10.11.6". */
+  /** The name for messages, such as "MariaDB 10.11.6". */
   readonly title: string
   readonly program: string
   readonly args: readonly string[]
-  /** For DATABASE_URL or REDIS_URL. */
+  /** The value for DATABASE_URL or REDIS_URL. */
   readonly url: string
-  /** One attempt to be answered; rejects while the server is not ready. */
+  /** Connects to the server once; rejects while the server is not ready. */
   ping(): Promise<void>
 }
 
 export interface ServerOptions {
-  /** Where its data are, in a folder of its own. */
+  /** The folder for the server's data. */
   readonly base: string
-  /** Whether what was written must outlast a crash of the machine; tests do without and are faster. */
+  /** Whether committed data survive a crash of the machine. Tests set false, which is faster. */
   readonly durable: boolean
-  /** Takes a line about a step that is going to take a while. */
+  /** Called with a line before each step that can take several seconds. */
   readonly print: (line: string) => void
 }
 
 const PAUSE_MS = 50
 const START_TIMEOUT_MS = 60_000
+const MAX_LOG_CHARS = 4000
 
 /**
  * Waits until the server answers.
- * @param assertRunning called between attempts; what it throws ends the waiting
- * @throws Error after `timeoutMs`, with the last refusal
+ * @param assertRunning called between attempts; an error that it throws ends the wait
+ * @throws Error with the last failure after `timeoutMs` milliseconds
  */
-export async function untilAnswers(
+export async function waitUntilReady(
   server: PrivateServer,
   timeoutMs: number,
   assertRunning: () => void | Promise<void>,
 ): Promise<void> {
   const ping = () =>
     server.ping().catch((error: unknown) => {
-      throw new Error(`${server.title} has not answered within ${timeoutMs / 1000} s: ${error}`)
+      throw new Error(`${server.title} did not answer within ${timeoutMs / 1000} s: ${error}`)
     })
   await retry(ping, {
     timeoutMs,
@@ -50,19 +51,21 @@ export async function untilAnswers(
 }
 
 /**
- * Runs a server until `stop`, which resolves once it has ended: cleanly, or at once with SIGKILL.
- * @param env this process's environment unless given
- * @throws Error with the last lines of its log where it does not come up
+ * Starts a server as a child process and waits until it answers. `stop` ends it with SIGTERM or SIGKILL and resolves
+ * when it has exited.
+ * @param env the environment of the server; by default that of this process
+ * @throws Error with the end of its log if the server does not start
  */
 export async function runServer(server: PrivateServer, env?: NodeJS.ProcessEnv) {
-  // In a process group of its own: a Ctrl-C at the terminal is for us, who stop it once nobody uses it any more.
+  // The server runs in its own process group, so that a Ctrl-C in the terminal signals only this process. This
+  // process stops the server after the last client has finished.
   const child = spawn(server.program, server.args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const kill = () => child.kill('SIGKILL')
   process.once('exit', kill)
   const exited = once(child, 'exit')
   let log = ''
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(-4000)))
+    stream.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(-MAX_LOG_CHARS)))
 
   async function stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     child.kill(signal)
@@ -70,9 +73,9 @@ export async function runServer(server: PrivateServer, env?: NodeJS.ProcessEnv) 
     process.off('exit', kill)
   }
 
-  await untilAnswers(server, START_TIMEOUT_MS, () => {
+  await waitUntilReady(server, START_TIMEOUT_MS, () => {
     if (child.exitCode !== null || child.signalCode !== null)
-      throw new Error(`${server.title} ended with ${child.exitCode ?? child.signalCode}:\n${log}`)
+      throw new Error(`${server.title} exited with ${child.exitCode ?? child.signalCode}:\n${log}`)
   }).catch(async error => {
     await stop('SIGKILL')
     throw error

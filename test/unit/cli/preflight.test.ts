@@ -1,31 +1,31 @@
-// What npm start looks at before it starts the service.
+// The checks and migrations of `npm start` before it starts the service, and its progress lines.
 import test from 'ava'
 import { assertPortsFree, migrateWhenUp } from '../../../src/cli/preflight.ts'
 import { createProgress } from '../../../src/cli/progress.ts'
 import { claimPorts } from '../../support/ports.ts'
 
-test('a database that does not come up: what to do, once the patience is over', async t => {
-  const said: string[] = []
+test('migrateWhenUp: an unreachable database is reported with its remedy after the timeout', async t => {
+  const printed: string[] = []
   const url = 'mysql://me:secret@127.0.0.1:9/users'
-  const error = await t.throwsAsync(migrateWhenUp(url, 0, line => said.push(line)))
+  const error = await t.throwsAsync(migrateWhenUp(url, 0, line => printed.push(line)))
   t.regex(
     error?.message ?? '',
     /^the database cannot be reached \(.*ECONNREFUSED.*\): start it, or correct DATABASE_URL$/,
   )
-  t.deepEqual(said, ['migrating the database'])
+  t.deepEqual(printed, ['migrating the database'])
 })
 
-test('a wait for the database leaves no more listeners behind than one attempt', async t => {
+test('migrateWhenUp: retries add no process listeners', async t => {
   const listeners = () => process.listenerCount('exit') + process.stdout.listenerCount('error')
-  const wait = async (patienceMs: number): Promise<number> => {
+  const wait = async (timeoutMs: number): Promise<number> => {
     const before = listeners()
-    await t.throwsAsync(migrateWhenUp('mysql://me:secret@127.0.0.1:9/users', patienceMs, () => {}))
+    await t.throwsAsync(migrateWhenUp('mysql://me:secret@127.0.0.1:9/users', timeoutMs, () => {}))
     return listeners() - before
   }
   t.is(await wait(600), await wait(0))
 })
 
-test('every port is looked at, the control ports too, and left free', async t => {
+test('assertPortsFree: checks data ports and control ports and releases them', async t => {
   const claim = await claimPorts()
   t.teardown(claim.release)
   const settings = {
@@ -43,7 +43,7 @@ test('every port is looked at, the control ports too, and left free', async t =>
   })
 })
 
-test('progress: whole lines for a file, one line that is drawn again for a terminal', t => {
+test('progress: whole lines in a file, one redrawn line per step on a terminal', t => {
   const texts = [false, true].map(isTTY => {
     const parts: string[] = []
     const progress = createProgress({ isTTY, write: (part: string) => parts.push(part) > 0 })
