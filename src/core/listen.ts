@@ -10,7 +10,7 @@ const RETRY_MS = 100
 /** Messages by error code. Each one says what to do. */
 const reasons: Record<string, string> = {
   EADDRINUSE:
-    'the port is already in use, possibly by `npm start` or `npm run dev`; free it, or choose other ports in config/ or with NODE_CONFIG',
+    'the port is already in use, possibly by `npm start` or `npm run dev`; free that port, or choose others in config/ or with NODE_CONFIG',
   EACCES:
     'permission denied; start it as root, give node the capability CAP_NET_BIND_SERVICE, or choose ports from 1024 in config/ or with NODE_CONFIG',
   EADDRNOTAVAIL: 'this machine has no such address; correct the host in config/ or with NODE_CONFIG',

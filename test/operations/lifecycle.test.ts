@@ -419,14 +419,17 @@ test.serial('start failures: one line on stderr with the reason, and the documen
   const control = await run({ NODE_CONFIG: http(service.port('http') - 1) })
   t.deepEqual(control, {
     code: 71,
-    text: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free it, or choose other ports in config/ or with NODE_CONFIG\n`,
+    text: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG\n`,
   })
   const { first: free, release } = await claimPorts()
   t.teardown(release)
   // The port after this one is a free port of the service's claim.
   const data = await run({ NODE_CONFIG: http(operator.controlPort('https')) })
   t.is(data.code, 71, data.text)
-  t.regex(data.text, /^users-api: .*\(data port http\): the port is already in use, .*; free it, .*\n$/)
+  t.regex(
+    data.text,
+    /^users-api: .*\(data port http\): the port is already in use, .*; free that port, .*\n$/,
+  )
 
   t.deepEqual(await run({ NODE_CONFIG: http(free), DATABASE_URL: '' }).then(({ code }) => code), 78)
   const empty = new URL(service.database)

@@ -65,7 +65,7 @@ function unknownFault(resource: Resource, name: string): Fault {
   return {
     field,
     code: 'unknown_field',
-    message: `unknown field ${JSON.stringify(field)}: allowed are ${allowed}`,
+    message: `${JSON.stringify(field)} is not a field of a ${resource.singular}: allowed are ${allowed}`,
   }
 }
 
@@ -97,7 +97,7 @@ export function checkBody(resource: Resource, body: JsonObject, mode: Mode, path
 const unknownInReference = (field: string): Fault => ({
   field,
   code: 'unknown_field',
-  message: `unknown field ${JSON.stringify(field)}: allowed is id`,
+  message: `${JSON.stringify(field)} is not a field of a membership: allowed is id`,
 })
 
 /**

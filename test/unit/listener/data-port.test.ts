@@ -435,6 +435,6 @@ test('listen: the error of a port in use names the port and the reason', async t
     ticketKeys: Buffer.alloc(48),
   })
   await t.throwsAsync(port.listen(), {
-    message: `cannot listen on 127.0.0.1:${number} (data port data): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free it, or choose other ports in config/ or with NODE_CONFIG`,
+    message: `cannot listen on 127.0.0.1:${number} (data port data): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG`,
   })
 })
