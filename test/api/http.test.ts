@@ -34,7 +34,7 @@ test('http: an unknown path is route_not_found for every method', async t => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
       expectError(t, await api.send(method, path), 404, 'route_not_found')
   for (const path of ['/', '/v1', '/v1/nothing'])
-    t.regex((await api.get(path)).body.meta.message ?? '', /; what there is: \/v1\/docs$/, path)
+    t.regex((await api.get(path)).body.meta.message ?? '', /; \/v1\/docs lists the routes$/, path)
 })
 
 test('http: a path without a version is 404, and the message names /v1', async t => {
