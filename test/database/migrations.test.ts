@@ -56,7 +56,7 @@ test('npm run migrate: prints its result, or the error with a remedy, in one lin
     return runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url.href })
   }
   const refused =
-    /^users-api: the database refuses to be migrated \(\w+ (command )?denied .*\): correct DATABASE_URL, .*\n$/
+    /^users-api: the database cannot be migrated \(\w+ (command )?denied .*\): correct DATABASE_URL, .*\n$/
   for (const user of ['restricted', 'unknown']) {
     const { code, stdout, stderr } = await migrateAs(user)
     t.deepEqual([code, stdout], [1, ''])
