@@ -1,5 +1,5 @@
-// npm test: a real MySQL and a real Redis in a temporary folder, AVA with our arguments, and everything gone afterwards.
-// TEST_WITHOUT_REDIS=1 leaves Redis out: the service then runs uncached.
+// npm test [-- AVA arguments]: starts a private MySQL and Redis in a temporary folder, runs AVA, and stops and deletes
+// them. With TEST_WITHOUT_REDIS=1 it does not start Redis, and the service runs without a cache.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -15,14 +15,14 @@ import {
 } from '../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../src/cli/private-servers/redis.ts'
 import { type PrivateServer, runServer } from '../src/cli/private-servers/server.ts'
-import { kitPrograms } from './support/config-tools.ts'
+import { configTools } from './support/config-tools.ts'
 import { haproxyProgram } from './support/haproxy.ts'
 
 const withRedis = process.env.TEST_WITHOUT_REDIS !== '1'
-/** Tests of their own need these; the others do without. */
+/** Programs that only some tests need; without them, only those tests fail or report that they were not run. */
 const tools: Program[] = [
   haproxyProgram,
-  ...kitPrograms,
+  ...configTools,
   { title: 'Chromium', names: ['chromium'], debianPackage: 'chromium', brewFormula: 'chromium' },
 ]
 const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', import.meta.url))
@@ -30,7 +30,7 @@ const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', imp
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupted.abort())
 
-/** Runs AVA; gives its exit code, 1 where it was ended by a signal. */
+/** Runs AVA. @returns its exit code, or 1 if a signal ended it */
 async function runAva(env: NodeJS.ProcessEnv): Promise<number> {
   const child = spawn(process.execPath, [ava, ...process.argv.slice(2)], { stdio: 'inherit', env })
   const end = () => child.kill('SIGTERM')

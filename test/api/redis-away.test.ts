@@ -26,7 +26,7 @@ else {
     let isMember = false
     for (let round = 1; round <= 64; round++) {
       // Changes the state every 4 rounds, so that each state gets reads and writes. The last state is open.
-      if (round % 4 === 1) [proxy.slam, proxy.open, proxy.block, proxy.open][((round - 1) / 4) % 4]?.()
+      if (round % 4 === 1) [proxy.refuse, proxy.open, proxy.block, proxy.open][((round - 1) / 4) % 4]?.()
       const name = `group ${round}`
       expectOk(t, await api.patch(`/v1/groups/${group}`, { name }))
       if (round % 3 === 0) {
@@ -55,7 +55,7 @@ else {
 
   test('redis: an unreachable Redis at startup is logged once, and so is the first connection', async t => {
     const late = await openTcpProxy(redis)
-    late.slam()
+    late.refuse()
     const { stop, log, ...other } = await startService({
       env: { REDIS_URL: `redis://127.0.0.1:${late.port}`, LOG_LEVEL: 'info' },
       config: { fleet: { beatMs: 50 } },
@@ -84,7 +84,7 @@ else {
   })
 
   test('redis: the health check is 200 while Redis is unreachable', async t => {
-    proxy.slam()
+    proxy.refuse()
     t.is((await ask(`${service.controlUrl}/healthcheck/http`))?.status, 200)
   })
 }

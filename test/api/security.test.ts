@@ -139,7 +139,7 @@ test.serial('security: TLS is 1.2 or newer, with forward secrecy and authenticat
 test.serial('security: logs, errors and status responses contain no secrets', async t => {
   const root = await mysql.createConnection(migrated)
   const name = new URL(migrated).pathname.slice(1)
-  proxy.slam()
+  proxy.refuse()
   await root.query(`ALTER USER '${name}'@'localhost' IDENTIFIED BY 'another-password'`)
   const [rows] = await root.query<mysql.RowDataPacket[]>('SHOW PROCESSLIST')
   for (const row of rows) if (row.User === name) await root.query(`KILL ${row.Id}`).catch(() => {})

@@ -28,7 +28,7 @@ test.serial(
   'unavailable: requests are 503 with Retry-After without a database and succeed once it is back',
   async t => {
     const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
-    proxy.slam()
+    proxy.refuse()
     const answers = await Promise.all([
       api.get(`/v1/users/${user}`),
       api.get(`/v1/users/${user}?include=groups`),
@@ -65,7 +65,7 @@ test.serial(
     ]
     const batch = api.post('/v1/users', { users })
     await untilLockWait()
-    proxy.slam()
+    proxy.refuse()
     const answer = await batch
     expectError(t, answer, 503, 'unavailable')
     t.truthy(answer.headers['retry-after'])
@@ -78,7 +78,7 @@ test.serial(
 )
 
 for (const [cause, interrupt] of [
-  ['a lost connection', () => proxy.slam()],
+  ['a lost connection', () => proxy.refuse()],
   ['KILL QUERY', (id: number) => direct.query(`KILL QUERY ${id}`)],
 ] as const)
   test.serial(

@@ -1,4 +1,5 @@
-// The reference by hand: node:http, prepared statements of mysql2, ioredis; nothing between them that could be left out.
+// The `bare` baseline: a hand-written server on node:http with prepared statements of mysql2 and ioredis, without any
+// framework.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Redis } from 'ioredis'
 import { createPool, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise'
@@ -54,7 +55,7 @@ async function findPage(size: number) {
   ])
   const groups = new Map<number, Group[]>(rows.map(({ id }) => [id, []]))
   if (rows.length > 0) {
-    // Sorted by the columns of memberships: by g.id MariaDB would begin with the groups and sort in a temporary table.
+    // Sorted by the columns of memberships: with g.id, MariaDB would start from `groups` and sort in a temporary table.
     const [pairs] = await pool.execute<(GroupRow & { user_id: number })[]>(
       `SELECT m.user_id, g.id, g.name FROM memberships m JOIN \`groups\` g ON g.id = m.group_id
        WHERE m.user_id IN (${rows.map(() => '?').join()}) ORDER BY m.user_id, m.group_id`,
@@ -74,7 +75,7 @@ async function readJson(request: IncomingMessage) {
   return JSON.parse(Buffer.concat(chunks).toString())
 }
 
-/** One INSERT for one user, or for all of a batch, without an outcome for each. */
+/** Inserts one user, or a whole batch with one INSERT and without a result per entry. */
 async function create({ first_name, last_name, users }: { [name: string]: unknown }) {
   if (Array.isArray(users)) {
     const rows = users.map(user => [user.first_name, user.last_name, 0])
@@ -112,7 +113,7 @@ const fail = (response: ServerResponse, status: number, message: string): void =
   send(response, status, { meta: { status, message } })
 
 function sendUser(response: ServerResponse, user: User | undefined, groups?: Group[]): void {
-  if (user === undefined) fail(response, 404, 'there is no such user')
+  if (user === undefined) fail(response, 404, 'user not found')
   else send(response, 200, { ...user, ...(groups && { groups }), meta: { status: 200 } })
 }
 
@@ -125,10 +126,12 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       return send(response, 200, await findPage(size))
     }
     const created = await create(await readJson(request))
-    return created ? send(response, 200, created) : fail(response, 400, 'both names are needed')
+    return created
+      ? send(response, 200, created)
+      : fail(response, 400, 'first_name and last_name are required')
   }
   const id = Number(/^\/v1\/users\/(\d+)$/.exec(path)?.[1])
-  if (!id) return fail(response, 404, 'there is nothing here')
+  if (!id) return fail(response, 404, 'not found')
   if (request.method === 'PATCH') return sendUser(response, await update(id, await readJson(request)))
   if (!withGroups) return sendUser(response, await findUser(id))
   return sendUser(response, ...(await Promise.all([findUser(id), findGroups(id)])))
@@ -136,8 +139,8 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 
 createServer((request, response) => {
   answer(request, response).catch(error => {
-    if (error.code === 'ER_DUP_ENTRY') return fail(response, 409, 'there is such a user already')
+    if (error.code === 'ER_DUP_ENTRY') return fail(response, 409, 'user already exists')
     console.error(error)
-    fail(response, 500, 'something went wrong')
+    fail(response, 500, 'internal error')
   })
 }).listen(port, '127.0.0.1')

@@ -1,34 +1,34 @@
-// The service and its opponents side by side: one comparison on a fresh database, and the table of all.
-import { assertAgreement } from './agreement.ts'
+// Runs the comparisons of the service with the baseline servers, each on a fresh database, and formats the table.
 import type { Comparison } from './comparisons.ts'
-import { contest, type Effort } from './contest.ts'
+import { measureInterleaved, type Rounds } from './interleaved.ts'
+import { assertSameResponses } from './same-responses.ts'
 import { startServer, withServers } from './servers.ts'
 import type { Stores } from './stores.ts'
 import { formatMs, formatRate, formatRatio, markdownTable } from './table.ts'
 
 const USERS = 1000
 
-const head = ['', 'server', 'requests/s', 'p99, ms', 'the service is', 'aim']
+const header = ['request', 'server', 'requests/s', 'p99, ms', 'service ÷ server', 'target']
 
-/** Gives the comparison's rows of the table. */
+/** Returns the table rows of one comparison. */
 async function compare(
   comparison: Comparison,
   stores: Stores,
-  effort: Effort,
+  rounds: Rounds,
   signal: AbortSignal,
 ): Promise<string[][]> {
-  const { title, request, against, connections = 64, workers = 1, closing = false, rows = 1 } = comparison
+  const { title, request, baselines, connections = 64, workers = 1, closing = false, rows = 1 } = comparison
   const databaseUrl = await stores.createPopulated(USERS)
-  const surroundings = { databaseUrl, redisUrl: stores.redisUrl, folder: stores.folder, workers }
-  const names = ['service', ...against.map(opponent => opponent.server)] as const
+  const settings = { databaseUrl, redisUrl: stores.redisUrl, folder: stores.folder, workers }
+  const names = ['service', ...baselines.map(baseline => baseline.server)] as const
   const figures = await withServers(
-    names.map(name => () => startServer(name, surroundings)),
+    names.map(name => () => startServer(name, settings)),
     async servers => {
-      await assertAgreement(comparison, servers, USERS)
+      await assertSameResponses(comparison, servers, USERS)
       const load = { request, users: USERS, connections, closing }
-      return contest(
+      return measureInterleaved(
         servers.map(({ url }) => ({ ...load, url })),
-        effort,
+        rounds,
         signal,
       )
     },
@@ -39,7 +39,7 @@ async function compare(
   return [
     [title, 'service', formatRate(service.perSecond), formatMs(service.p99Ms), '', ''],
     ...others.map(({ perSecond, p99Ms }, index) => {
-      const { server = '', aim } = against[index] ?? {}
+      const { server = '', target } = baselines[index] ?? {}
       const ratio = formatRatio(service.perSecond / perSecond)
       return [
         '',
@@ -47,23 +47,23 @@ async function compare(
         formatRate(perSecond),
         formatMs(p99Ms),
         ratio,
-        aim === undefined ? '' : formatRatio(aim),
+        target === undefined ? '' : formatRatio(target),
       ]
     }),
   ]
 }
 
-/** Runs the comparisons one after the other; gives the table as Markdown. */
+/** Runs the comparisons in sequence. @returns the table as Markdown */
 export async function compareAll(
   chosen: readonly Comparison[],
   stores: Stores,
-  effort: Effort,
+  rounds: Rounds,
   signal: AbortSignal,
 ): Promise<string> {
-  const rows = [head]
+  const rows = [header]
   for (const comparison of chosen) {
     console.log(`${comparison.name}: ${comparison.title} …`)
-    const measured = await compare(comparison, stores, effort, signal)
+    const measured = await compare(comparison, stores, rounds, signal)
     console.log(measured.map(cells => `  ${cells.slice(1).join('  ')}`).join('\n'))
     rows.push(...measured)
   }

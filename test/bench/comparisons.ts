@@ -1,34 +1,35 @@
-// What is compared with what. A row of the table is an entry of this list.
+// The list of benchmark comparisons. Each entry is one block of rows in the table.
 import type { ServerName } from './servers.ts'
 
-/** `{id}` stands for the id of a random user, `{unique}` for a text that was never sent before. */
+/** A request template: `{id}` is the id of a random user, `{unique}` is a text that no earlier request contained. */
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PATCH'
   readonly path: string
   readonly body?: string
 }
 
-export interface Opponent {
+/** A server that the service is compared with. */
+export interface Baseline {
   readonly server: ServerName
-  /** How many times as fast as this one the service aims to be; without it the figure is there to be known. */
-  readonly aim?: number
-  /** Its answer is not the contract's: only its status is checked. */
-  readonly ownAnswer?: true
+  /** Target ratio of the service's throughput to this server's; undefined if there is no target. */
+  readonly target?: number
+  /** The server's responses have another format: only the status is compared. */
+  readonly statusOnly?: true
 }
 
 export interface Comparison {
-  /** Chooses it on the command line. */
+  /** Selects the comparison on the command line. */
   readonly name: string
   readonly title: string
   readonly request: Request
-  readonly against: readonly Opponent[]
-  /** Requests at a time; 64 unless given. */
+  readonly baselines: readonly Baseline[]
+  /** Concurrent connections; 64 by default. */
   readonly connections?: number
-  /** Processes that serve; 1 unless given. */
+  /** Worker processes; 1 by default. */
   readonly workers?: number
-  /** Each request on a connection of its own; otherwise they are kept alive. */
+  /** Opens a connection for each request instead of keeping connections alive. */
   readonly closing?: true
-  /** How many rows a request writes; 1 unless given. */
+  /** Rows that one request writes; 1 by default. */
   readonly rows?: number
 }
 
@@ -40,61 +41,61 @@ export const comparisons: readonly Comparison[] = [
     name: 'get',
     title: 'GET a user with groups',
     request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
-    against: [
-      { server: 'bare', aim: 2.5 },
-      { server: 'conventional', aim: 3 },
-      { server: 'constant', aim: 0.8 },
+    baselines: [
+      { server: 'bare', target: 2.5 },
+      { server: 'conventional', target: 3 },
+      { server: 'constant', target: 0.8 },
     ],
   },
   {
     name: 'platformatic',
     title: 'GET a user',
     request: { method: 'GET', path: '/v1/users/{id}' },
-    against: [{ server: 'platformatic', aim: 4, ownAnswer: true }],
+    baselines: [{ server: 'platformatic', target: 4, statusOnly: true }],
   },
   {
     name: 'page',
     title: 'GET a page of 100 with groups',
     request: { method: 'GET', path: '/v1/users?records_per_page=100&include=groups' },
-    against: [{ server: 'bare', aim: 1.5 }, { server: 'conventional' }],
+    baselines: [{ server: 'bare', target: 1.5 }, { server: 'conventional' }],
   },
   {
     name: 'post',
     title: 'POST a user',
     request: { method: 'POST', path: '/v1/users', body: newUser },
-    against: [{ server: 'bare', aim: 2 }, { server: 'conventional' }],
+    baselines: [{ server: 'bare', target: 2 }, { server: 'conventional' }],
   },
   {
     name: 'patch',
     title: 'PATCH a user',
     request: { method: 'PATCH', path: '/v1/users/{id}', body: '{"last_name":"{unique}"}' },
-    against: [{ server: 'bare', aim: 1.5 }, { server: 'conventional' }],
+    baselines: [{ server: 'bare', target: 1.5 }, { server: 'conventional' }],
   },
   {
     name: 'batch',
-    title: `POST a batch of ${BATCH_ENTRIES}, rows`,
+    title: `POST a batch of ${BATCH_ENTRIES} users, in rows/s`,
     request: {
       method: 'POST',
       path: '/v1/users',
       body: `{"users":[${Array(BATCH_ENTRIES).fill(newUser).join()}]}`,
     },
-    against: [{ server: 'bare', aim: 0.5, ownAnswer: true }],
-    // Some thousand rows at a time keep every server busy; more would only wait in line for longer than a round lasts.
+    baselines: [{ server: 'bare', target: 0.5, statusOnly: true }],
+    // Eight batches of 1000 rows keep every server busy. With more, requests would wait longer than a round lasts.
     connections: 8,
     rows: BATCH_ENTRIES,
   },
   {
     name: 'connect',
-    title: 'GET a user with groups, a connection for each request, 2 workers',
+    title: 'GET a user with groups, one connection per request, 2 workers',
     request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
-    against: [{ server: 'cluster', aim: 1.5 }],
+    baselines: [{ server: 'cluster', target: 1.5 }],
     workers: 2,
     closing: true,
   },
   {
     name: 'log',
-    title: 'GET a user with groups, against the service with a line in its log for each request',
+    title: 'GET a user with groups, compared with request logging',
     request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
-    against: [{ server: 'logging' }],
+    baselines: [{ server: 'logging' }],
   },
 ]

@@ -1,4 +1,5 @@
-// The ceiling: Koa and its router with an answer that needs no looking up, as long as a user with groups is.
+// The `constant` baseline: Koa and its router with a constant response, as long as that of a user with groups. It
+// measures the upper limit for a service on Koa.
 import Router from '@koa/router'
 import Koa from 'koa'
 import { port } from './environment.ts'

@@ -1,4 +1,5 @@
-// The service as most teams would write it: Koa, its router and body parser, the query builder of Knex, ioredis.
+// The `conventional` baseline: the service in a common style, with Koa, its router and body parser, the Knex query
+// builder and ioredis.
 import Router from '@koa/router'
 import { Redis } from 'ioredis'
 import createKnex from 'knex'
@@ -59,14 +60,14 @@ router.get('/', async ctx => {
 router.get('/:id', async ctx => {
   const id = Number(ctx.params.id)
   const user = await selectUsers().where({ id }).first()
-  if (!user) return ctx.throw(404, 'there is no such user')
+  if (!user) return ctx.throw(404, 'user not found')
   const groups = ctx.query.include === 'groups' ? { groups: await groupsOf(id) } : {}
   ctx.body = { ...user, ...groups, meta: { status: 200 } }
 })
 
 router.post('/', async ctx => {
   const { first_name, last_name } = Object(ctx.request.body)
-  if (!first_name || !last_name) return ctx.throw(400, 'both names are needed')
+  if (!first_name || !last_name) return ctx.throw(400, 'first_name and last_name are required')
   const [id] = await knex('users').insert({ first_name, last_name, version: 0 })
   ctx.body = { id, first_name, last_name, meta: { status: 200 } }
 })
@@ -76,7 +77,7 @@ router.patch('/:id', async ctx => {
   const { first_name, last_name } = Object(ctx.request.body)
   await knex('users').where({ id }).update({ first_name, last_name })
   const user = await selectUsers().where({ id }).first()
-  if (!user) return ctx.throw(404, 'there is no such user')
+  if (!user) return ctx.throw(404, 'user not found')
   ctx.body = { ...user, meta: { status: 200 } }
 })
 
@@ -88,7 +89,7 @@ new Koa()
       const { code, status, message } = Object(error)
       ctx.status = code === 'ER_DUP_ENTRY' ? 409 : (status ?? 500)
       ctx.body = {
-        meta: { status: ctx.status, message: ctx.status === 500 ? 'something went wrong' : message },
+        meta: { status: ctx.status, message: ctx.status === 500 ? 'internal error' : message },
       }
       if (ctx.status === 500) console.error(error)
     }

@@ -1,4 +1,5 @@
-// What the service takes with two workers: the time to its first answer, and memory and event loop under load.
+// Measures the service with two workers: the time from start to the first response, and memory and event loop delay
+// under load.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Request } from './comparisons.ts'
 import { type RunningServer, startServer, withServers } from './servers.ts'
@@ -22,13 +23,13 @@ const mix: readonly (Request & { readonly connections: number })[] = [
 
 interface Sample {
   readonly supervisorMiB: number
-  /** Of the largest. */
+  /** Memory of the largest worker. */
   readonly workerMiB: number
-  /** Of the slowest. */
+  /** Event loop delay of the slowest worker. */
   readonly lagP99Ms: number
 }
 
-/** All values of a metric, by what its control port says. */
+/** Returns all values of a metric in a Prometheus text. */
 function valuesOf(metrics: string, name: string): number[] {
   return metrics
     .split('\n')
@@ -40,15 +41,15 @@ async function sample({ url }: RunningServer): Promise<Sample> {
   const control = new URL('/metrics', url)
   control.port = String(Number(control.port) + 1)
   const metrics = await (await fetch(control)).text()
-  const most = (name: string) => Math.max(...valuesOf(metrics, name))
+  const max = (name: string) => Math.max(...valuesOf(metrics, name))
   return {
-    supervisorMiB: most('process_resident_memory_bytes') / 2 ** 20,
-    workerMiB: most('users_api_worker_resident_memory_bytes') / 2 ** 20,
-    lagP99Ms: most('users_api_worker_eventloop_lag_p99_seconds') * 1000,
+    supervisorMiB: max('process_resident_memory_bytes') / 2 ** 20,
+    workerMiB: max('users_api_worker_resident_memory_bytes') / 2 ** 20,
+    lagP99Ms: max('users_api_worker_eventloop_lag_p99_seconds') * 1000,
   }
 }
 
-/** Puts the mix on the service, and says each second how it is. */
+/** Applies the request mix for `seconds` and takes a sample every second. */
 async function load(server: RunningServer, seconds: number, signal: AbortSignal): Promise<Sample[]> {
   const running = Promise.all(
     mix.map(({ connections, ...request }) =>
@@ -67,7 +68,7 @@ async function load(server: RunningServer, seconds: number, signal: AbortSignal)
 const median = (values: readonly number[]): number =>
   values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** @param seconds of load; gives the table as Markdown */
+/** @param seconds length of the load. @returns the table as Markdown */
 export async function measureFootprint(
   { createPopulated, redisUrl, folder }: Stores,
   seconds: number,
@@ -76,30 +77,38 @@ export async function measureFootprint(
   const databaseUrl = await createPopulated(USERS)
   const startsMs: number[] = []
   const start = async () => {
-    const beganMs = performance.now()
+    const startedMs = performance.now()
     const server = await startServer('service', { databaseUrl, redisUrl, folder, workers: 2 })
-    startsMs.push(performance.now() - beganMs)
+    startsMs.push(performance.now() - startedMs)
     return server
   }
-  for (let turn = 1; turn < STARTS; turn++) await (await start()).stop()
+  for (let run = 1; run < STARTS; run++) await (await start()).stop()
   return withServers([start], async ([server]) => {
-    if (server === undefined) throw new Error('one service was to run')
+    if (server === undefined) throw new Error('the service was not started')
     const samples = await load(server, seconds, signal)
     const mebibytes = (of: (one: Sample) => number) =>
       [samples[Math.floor(samples.length / 2)], samples.at(-1)]
         .map(one => `${(one === undefined ? Number.NaN : of(one)).toFixed(0)} MiB`)
-        .join(', then ')
+        .join(', ')
     return markdownTable([
-      ['two workers', 'measured', 'aim'],
-      [`from start to the first answer, median of ${STARTS}`, `${formatMs(median(startsMs))} ms`, '1500 ms'],
+      ['two workers', 'measured', 'target'],
       [
-        `memory of the supervisor after ${seconds / 2} and ${seconds} s`,
+        `time from start to first response, median of ${STARTS}`,
+        `${formatMs(median(startsMs))} ms`,
+        '1500 ms',
+      ],
+      [
+        `supervisor memory after ${seconds / 2} s and ${seconds} s`,
         mebibytes(one => one.supervisorMiB),
         '80 MB',
       ],
-      ['memory of the larger worker, likewise', mebibytes(one => one.workerMiB), '200 MB'],
       [
-        "p99 of the event loop's delay within a second, median of them",
+        `larger worker's memory after ${seconds / 2} s and ${seconds} s`,
+        mebibytes(one => one.workerMiB),
+        '200 MB',
+      ],
+      [
+        'p99 of the event loop delay per second, median',
         `${formatMs(median(samples.map(one => one.lagP99Ms)))} ms`,
         '',
       ],

@@ -1,6 +1,6 @@
-// npx tsx test/bench/loss.ts [requests] [replacements] [rounds]: what replacing workers, and deploys behind HAProxy, cost
-// the clients in lost requests.
-// Clients never repeat a request; each one that is not answered 200 is counted.
+// npx tsx test/bench/loss.ts [requests] [replacements] [rounds]: counts the requests that clients lose while
+// workers are replaced or killed, and during deploys behind HAProxy. Clients do not retry: every response other than 200
+// counts.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type LoadOptions, startLoad, type Tally } from '../support/load.ts'
 import { createOperator, type Operator } from '../support/operator.ts'
@@ -11,7 +11,7 @@ import { withStores } from './stores.ts'
 const [requests = 30_000, replacements = 100, rounds = 20] = process.argv.slice(2).map(Number)
 const workers = 2
 const clients = 32
-// The machine is to be busy, but not with queues.
+// The pause keeps the machine busy without building up queues.
 const pauseMs = 10
 
 async function withService<T>(
@@ -29,7 +29,7 @@ async function withService<T>(
   }
 }
 
-/** Reloads under load until there were enough of both. */
+/** Reloads under load until both `replacements` and `requests` are reached. */
 async function reload(options: LoadOptions, operator: Operator): Promise<{ replaced: number; tally: Tally }> {
   const load = await startLoad({ ...options, clients, pauseMs })
   let replaced = 0
@@ -41,14 +41,14 @@ async function reload(options: LoadOptions, operator: Operator): Promise<{ repla
   return { replaced, tally: await load.stop() }
 }
 
-/** Kills a worker that is ready every second for a minute; what was in flight in it is lost with it. */
+/** Kills a ready worker every second, 60 times. The in-flight requests of a killed worker are lost. */
 async function kill(options: LoadOptions, operator: Operator): Promise<{ replaced: number; tally: Tally }> {
   const load = await startLoad({ ...options, clients, pauseMs })
   let replaced = 0
   while (replaced < 60) {
     await delay(1000)
     const ready = (await operator.status()).workers.filter(({ state }) => state === 'ready')
-    // With nobody left to serve, connections would be refused, too.
+    // Kills a worker only if another one is ready; otherwise connections would be refused.
     const [victim] = ready.length > 1 ? ready : []
     if (victim?.pid === undefined) continue
     process.kill(victim.pid, 'SIGKILL')
@@ -57,19 +57,22 @@ async function kill(options: LoadOptions, operator: Operator): Promise<{ replace
   return { replaced, tally: await load.stop() }
 }
 
-/** Restarts one instance after the other behind HAProxy, the http port by its check, the https port by refusing. */
+/**
+ * Restarts two instances in turn behind HAProxy. The http port is drained by its failing check, the https port by
+ * refusing connections.
+ */
 async function deploy(database: string, redisUrl: string): Promise<void> {
   const pair = await startPair({ database, env: { REDIS_URL: redisUrl }, checkEvery: '500ms', delayMs: 3000 })
   const { url, httpsUrl } = pair.haproxy
   const loads = {
     'keep-alive': await startLoad({ url, clients, pauseMs }),
-    'a connection a request': await startLoad({ url, clients: 8, pauseMs, connection: 'one a request' }),
+    'one connection per request': await startLoad({ url, clients: 8, pauseMs, connection: 'one a request' }),
     'keep-alive over TLS, TCP check': await startLoad({ url: httpsUrl, clients: 8, pauseMs }),
   }
   for (let round = 0; round < rounds; round++)
     for (const name of ['A', 'B'] as const) await pair.restart(name)
   for (const [name, load] of Object.entries(loads))
-    report(`${rounds} deploys of two behind HAProxy, ${name}`, 2 * rounds, await load.stop())
+    report(`${rounds} deploys of two instances behind HAProxy, ${name}`, 2 * rounds, await load.stop())
   await pair.stop()
 }
 
@@ -83,7 +86,7 @@ await withStores(async ({ createPopulated, redisUrl }) => {
   const runs: [string, (service: Service, operator: Operator) => ReturnType<typeof reload>][] = [
     ['reload, keep-alive', ({ url }, operator) => reload({ url }, operator)],
     [
-      'reload, a connection a request',
+      'reload, one connection per request',
       ({ url }, operator) => reload({ url, connection: 'one a request' }, operator),
     ],
     ['reload, keep-alive over TLS', ({ httpsUrl }, operator) => reload({ url: httpsUrl }, operator)],

@@ -1,5 +1,5 @@
-// Platformatic DB as it comes: REST over the tables that it finds, below /v1 like the service's. Needs Node 22.19; its
-// package is in the folder that is the argument.
+// The `platformatic` baseline: Platformatic DB with its generated REST API under /v1, like the service's. It needs
+// Node 22.19. The argument is the folder in which its package is installed.
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

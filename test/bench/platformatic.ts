@@ -1,4 +1,4 @@
-// Platformatic DB and the Node that it needs, outside the project: they are installed for the benchmark only.
+// Installs Platformatic DB and the Node version that it needs, outside the project and only for the benchmark.
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -12,18 +12,18 @@ export const platformaticTitle = `Platformatic DB ${versions['@platformatic/db']
 const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
 const folder = join(cache, 'users-api', 'platformatic', Object.values(versions).join('-'))
 
-/** What runs it: its server gets the folder in which its package is. */
+/** The Node binary; its arguments are the server script and the folder of the package. */
 export const platformaticProgram = join(folder, 'node_modules/node/bin/node')
 export const platformaticArgs = [fileURLToPath(new URL('./platformatic-server.ts', import.meta.url)), folder]
 
 /**
- * Installs both with npm unless they are there.
- * @throws Error where they cannot be had, such as without a network
+ * Installs both packages with npm unless they are installed.
+ * @throws Error if npm fails, for example without a network
  */
 export async function installPlatformatic(): Promise<void> {
   if (await stat(folder).catch(() => undefined)) return
   console.log(`installing ${platformaticTitle} in ${folder}: this takes up to a minute`)
-  // Under its name there is only ever a whole one.
+  // Renamed to its final name only when complete.
   const incomplete = `${folder}.${process.pid}`
   try {
     await mkdir(incomplete, { recursive: true })
@@ -32,7 +32,8 @@ export async function installPlatformatic(): Promise<void> {
       JSON.stringify({ private: true, dependencies: versions }),
     )
     const npm = (...args: string[]) => runProgram('npm', ['--prefix', incomplete, ...args])
-    // Its driver of SQLite wants to be compiled, and is not used; Node's package fetches the binary by a script.
+    // Scripts are ignored because the unused SQLite driver would be compiled. The node package needs its script, which
+    // downloads the binary.
     await npm('install', '--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1')
     await npm('rebuild', 'node')
     await rename(incomplete, folder)

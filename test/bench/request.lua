@@ -1,6 +1,6 @@
--- Sends one kind of request again and again with wrk, and prints what came of it as one line of JSON.
--- Arguments: method, path, body, number of users, a number that no other run has, "close" or "keep-alive".
--- In path and body {id} becomes the id of a random user, and {unique} a text that was never sent before.
+-- wrk script: sends one kind of request repeatedly and prints the result as one line of JSON.
+-- Arguments: method, path, body, number of users, a number that is unique to the run, "close" or "keep-alive".
+-- In path and body, {id} is replaced by the id of a random user and {unique} by a text that was not sent before.
 
 local method, path, body, users, run
 local sent = 0

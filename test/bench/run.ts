@@ -1,5 +1,5 @@
-// npm run bench -- [name …|scale|footprint] [--rounds 5] [--seconds 5] [--users 1000000] [--write]: the benchmarks, and their table;
-// --write puts it into the README.
+// npm run bench -- [name …|scale|footprint] [--rounds 5] [--seconds 5] [--users 1000000] [--write]
+// Runs the benchmarks and prints a table. --write also writes the table to README.md.
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareAll } from './compare.ts'
@@ -12,7 +12,7 @@ import { writeBetweenMarkers } from './table.ts'
 import { assertWrk } from './wrk.ts'
 
 const readme = new URL('../../README.md', import.meta.url)
-/** What is measured apart, each into a table of its own. */
+/** Benchmarks with a separate table. */
 const tables = ['scale', 'footprint']
 const LOAD_SECONDS = 60
 const names = comparisons.map(comparison => comparison.name)
@@ -21,24 +21,25 @@ const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => interrupted.abort(new Error('interrupted')))
 
-/** @throws Error where it is none */
+/** @throws Error if `text` is not a positive integer */
 function positiveInteger(option: string, text: string): number {
-  if (!/^[1-9][0-9]{0,8}$/.test(text)) throw new Error(`--${option} must be a positive integer`)
+  if (!/^[1-9][0-9]{0,8}$/.test(text))
+    throw new Error(`--${option} must be a positive integer of at most 9 digits`)
   return Number(text)
 }
 
-const isAgainstPlatformatic = ({ against }: Comparison) => against.some(one => one.server === 'platformatic')
+const usesPlatformatic = ({ baselines }: Comparison) => baselines.some(one => one.server === 'platformatic')
 
-/** Leaves out what cannot be had, and says so. */
-async function withoutMissing(chosen: readonly Comparison[]): Promise<readonly Comparison[]> {
-  if (!chosen.some(isAgainstPlatformatic)) return chosen
+/** Skips the comparison with Platformatic DB, with a message, if it cannot be installed. */
+async function installable(chosen: readonly Comparison[]): Promise<readonly Comparison[]> {
+  if (!chosen.some(usesPlatformatic)) return chosen
   try {
     await installPlatformatic()
     return chosen
   } catch (error) {
     const reason = error instanceof Error ? error.message : error
-    console.log(`left out: ${platformaticTitle} cannot be installed: ${reason}`)
-    return chosen.filter(comparison => !isAgainstPlatformatic(comparison))
+    console.log(`skipped: ${platformaticTitle} cannot be installed: ${reason}`)
+    return chosen.filter(comparison => !usesPlatformatic(comparison))
   }
 }
 
@@ -55,32 +56,34 @@ function readCommandLine() {
   const table = tables.find(name => positionals.includes(name)) ?? 'bench'
   const unknown = positionals.filter(name => ![...tables, ...names].includes(name))
   if (unknown.length > 0)
-    throw new Error(`there is no ${unknown.join()}: choose of ${names.join(', ')}, or ${tables.join(' or ')}`)
+    throw new Error(
+      `unknown benchmark: ${unknown.join(', ')}; the benchmarks are ${[...names, ...tables].join(', ')}`,
+    )
   if (values.write && table === 'bench' && positionals.length > 0)
-    throw new Error('--write needs the whole table')
+    throw new Error('--write needs all comparisons: remove the names')
   const chosen =
     positionals.length === 0 ? comparisons : comparisons.filter(({ name }) => positionals.includes(name))
-  const effort = {
-    rounds: positiveInteger('rounds', values.rounds),
+  const rounds = {
+    count: positiveInteger('rounds', values.rounds),
     seconds: positiveInteger('seconds', values.seconds),
   }
-  return { table, chosen, effort, users: positiveInteger('users', values.users), write: values.write }
+  return { table, chosen, rounds, users: positiveInteger('users', values.users), write: values.write }
 }
 
 async function main(): Promise<void> {
-  const { table, chosen, effort, users, write } = readCommandLine()
+  const { table, chosen, rounds, users, write } = readCommandLine()
   await assertWrk()
-  const where = (title: string) => `Node ${process.versions.node}, ${title}, ${cpus().length} cores`
-  const medians = `medians of ${effort.rounds} rounds of ${effort.seconds} s`
+  const environment = (title: string) => `Node ${process.versions.node}, ${title}, ${cpus().length} cores`
+  const medians = `medians of ${rounds.count} × ${rounds.seconds} s`
   const text = await withStores(async stores => {
     if (table === 'footprint')
-      return `${await measureFootprint(stores, LOAD_SECONDS, interrupted.signal)}\n\n${where(stores.title)}.`
+      return `${await measureFootprint(stores, LOAD_SECONDS, interrupted.signal)}\n\n${environment(stores.title)}.`
     if (table === 'scale')
-      return `${await measureScale(users, stores, effort, interrupted.signal)}\n\n${where(stores.title)}, ${medians}.`
-    const measurable = await withoutMissing(chosen)
-    const others = measurable.some(isAgainstPlatformatic) ? `, ${platformaticTitle}` : ''
-    const measured = await compareAll(measurable, stores, effort, interrupted.signal)
-    return `${measured}\n\n${where(stores.title)}${others}, ${medians}.`
+      return `${await measureScale(users, stores, rounds, interrupted.signal)}\n\n${environment(stores.title)}, ${medians}.`
+    const measurable = await installable(chosen)
+    const others = measurable.some(usesPlatformatic) ? `, ${platformaticTitle}` : ''
+    const measured = await compareAll(measurable, stores, rounds, interrupted.signal)
+    return `${measured}\n\n${environment(stores.title)}${others}, ${medians}.`
   })
   console.log(`\n${text}`)
   if (write) await writeBetweenMarkers(readme, table, text)

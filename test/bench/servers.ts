@@ -1,4 +1,4 @@
-// The servers that are compared, each started as a process of its own that all are told the same.
+// Starts the compared servers, each as a separate process with the same environment variables.
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runServer } from '../../src/cli/private-servers/server.ts'
@@ -6,13 +6,13 @@ import { createClient } from '../support/http.ts'
 import { claimPorts } from '../support/ports.ts'
 import { platformaticArgs, platformaticProgram } from './platformatic.ts'
 
-const onOurNode = (...args: string[]) => ({ program: process.execPath, args, isConstant: false })
-const script = (name: string) => onOurNode('--import=tsx', fileURLToPath(new URL(name, import.meta.url)))
-const service = onOurNode(fileURLToPath(new URL('../../dist/supervisor.js', import.meta.url)))
+const nodeProgram = (...args: string[]) => ({ program: process.execPath, args, isConstant: false })
+const script = (name: string) => nodeProgram('--import=tsx', fileURLToPath(new URL(name, import.meta.url)))
+const service = nodeProgram(fileURLToPath(new URL('../../dist/supervisor.js', import.meta.url)))
 
 const programs = {
   service,
-  /** The service, with a line in the log for each request. */
+  /** The service with request logging. */
   logging: service,
   bare: script('./bare.ts'),
   conventional: script('./conventional.ts'),
@@ -26,24 +26,27 @@ export type ServerName = keyof typeof programs
 export interface RunningServer {
   readonly name: ServerName
   readonly url: string
-  /** It answers every user with the same one. */
+  /** Whether the server returns the same response for every user. */
   readonly isConstant: boolean
   stop(): Promise<void>
 }
 
-export interface Surroundings {
+export interface ServerSettings {
   readonly databaseUrl: string
   readonly redisUrl: string
-  /** For what a server writes. */
+  /** Folder for files that a server writes. */
   readonly folder: string
   readonly workers: number
 }
 
-/** The service is configured as in production, save for its ports; the others read what they know of it. */
+/**
+ * Returns the environment of a server. The service runs with the production settings, except for its ports, state file
+ * and drain delay; the other servers use only some of the variables.
+ */
 function environment(
   name: ServerName,
   port: number,
-  { databaseUrl, redisUrl, folder, workers }: Surroundings,
+  { databaseUrl, redisUrl, folder, workers }: ServerSettings,
 ): NodeJS.ProcessEnv {
   const config = {
     host: '127.0.0.1',
@@ -65,10 +68,10 @@ function environment(
 }
 
 /**
- * Starts a server and waits until it answers for a user.
- * @throws Error with the end of its output where it does not
+ * Starts a server and waits until it responds to a request for a user.
+ * @throws Error with the end of the server's output if it does not
  */
-export async function startServer(name: ServerName, surroundings: Surroundings): Promise<RunningServer> {
+export async function startServer(name: ServerName, settings: ServerSettings): Promise<RunningServer> {
   const { program, args, isConstant } = programs[name]
   const claim = await claimPorts()
   const url = `http://127.0.0.1:${claim.first}`
@@ -78,12 +81,10 @@ export async function startServer(name: ServerName, surroundings: Surroundings):
     if (status !== 200) throw new Error(text)
   }
   const server = { title: name, program, args, url, ping }
-  const { stop } = await runServer(server, environment(name, claim.first, surroundings)).catch(
-    async error => {
-      await claim.release()
-      throw error
-    },
-  )
+  const { stop } = await runServer(server, environment(name, claim.first, settings)).catch(async error => {
+    await claim.release()
+    throw error
+  })
   return {
     name,
     url,
@@ -95,7 +96,7 @@ export async function startServer(name: ServerName, surroundings: Surroundings):
   }
 }
 
-/** Starts them one after the other, runs `work`, and stops them whatever comes of it. */
+/** Starts the servers in sequence, runs `work`, and stops the servers even if `work` fails. */
 export async function withServers<T>(
   starts: readonly (() => Promise<RunningServer>)[],
   work: (servers: readonly RunningServer[]) => Promise<T>,

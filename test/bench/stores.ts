@@ -1,4 +1,4 @@
-// A private MySQL and Redis for the length of a benchmark, durable as in production.
+// A private MySQL and Redis for the duration of a benchmark. MySQL flushes every commit to disk, as in production.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,24 +14,24 @@ import { populate } from './population.ts'
 const log = createLog('warn', 'bench')
 
 export interface Stores {
-  /** What runs, in words: "MariaDB 10.11.6". */
+  /** Name and version of the database server, such as "MariaDB 10.11.6". */
   readonly title: string
   readonly redisUrl: string
-  /** Deleted at the end. */
+  /** Temporary folder, deleted at the end. */
   readonly folder: string
-  /** Makes a database with so many users in it; gives its URL. */
+  /** Creates a database with `users` users. @returns its URL */
   createPopulated(users: number): Promise<string>
-  /** Drops the databases that were made and empties the cache. */
+  /** Drops the created databases and empties Redis. */
   clear(): Promise<void>
 }
 
-/** Runs `work` with both servers, and leaves nothing of them. */
+/** Runs `work` with both servers, then stops them and deletes their files. */
 export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'users-api-bench-'))
   const stops: (() => Promise<void>)[] = []
   try {
     const mysql = await prepareMysql('', { base: folder, durable: true, print: () => {} })
-    // A million users are to be in memory, as they would be on a database's own machine.
+    // Large enough for a million users, as on a dedicated database machine.
     const { stop: stopMysql } = await runServer({
       ...mysql,
       args: [...mysql.args, '--innodb-buffer-pool-size=1G'],

@@ -1,4 +1,4 @@
-// One run of wrk (https://github.com/wg/wrk): a load on one server, and what came of it.
+// Runs wrk (https://github.com/wg/wrk) once against one server and parses its result.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -11,10 +11,11 @@ const script = fileURLToPath(new URL('./request.lua', import.meta.url))
 export interface Load {
   readonly url: string
   readonly request: Request
-  /** Random ids are 1 to this. */
+  /** Random ids are chosen from 1 to this number. */
   readonly users: number
   readonly connections: number
   readonly seconds: number
+  /** Whether each request opens a new connection. */
   readonly closing: boolean
 }
 
@@ -32,16 +33,19 @@ const report = z.object({
   failed: z.record(z.string(), z.number()),
 })
 
-/** @throws Error that says what is missing */
+/** @throws Error that says how to install wrk if it is missing */
 export async function assertWrk(): Promise<void> {
   await run('wrk', ['--version']).catch(error => {
-    // It exits with 1 even so.
+    // `wrk --version` exits with 1 even if wrk is installed.
     if (error.code === 'ENOENT')
-      throw new Error('wrk cannot be found: install it (sudo apt-get install wrk, or brew install wrk)')
+      throw new Error('wrk not found: install it (sudo apt-get install wrk, or brew install wrk)')
   })
 }
 
-/** @throws Error where any request failed: figures of refusals mean nothing */
+/**
+ * Runs wrk with `load`.
+ * @throws Error if any request failed, because the figures would include failures
+ */
 export async function runWrk(load: Load, signal: AbortSignal): Promise<Figures> {
   const { url, request, users, connections, seconds, closing } = load
   const { stdout } = await run(
@@ -49,7 +53,7 @@ export async function runWrk(load: Load, signal: AbortSignal): Promise<Figures> 
     [
       ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`],
       ...['--timeout', '30s', '--script', script, url, '--'],
-      // The time makes each run's texts its own.
+      // The time makes the unique texts of each run different.
       ...[request.method, request.path, request.body ?? '', String(users), String(Date.now())],
       closing ? 'close' : 'keep-alive',
     ],
@@ -61,8 +65,8 @@ export async function runWrk(load: Load, signal: AbortSignal): Promise<Figures> 
   const what = `${request.method} ${request.path} at ${url}`
   if (failures.length > 0)
     throw new Error(
-      `${what}: of ${requests} requests failed: ${failures.map(([kind, count]) => `${count} by ${kind}`).join()}`,
+      `${what}: failures in ${requests} requests: ${failures.map(([kind, count]) => `${kind} ${count}`).join(', ')}`,
     )
-  if (requests === 0) throw new Error(`${what}: no answer came within ${seconds} s`)
+  if (requests === 0) throw new Error(`${what}: no response within ${seconds} s`)
   return { requestsPerSecond: (requests * 1e6) / durationUs, p50Ms: p50Us / 1000, p99Ms: p99Us / 1000 }
 }

@@ -1,9 +1,9 @@
-// A database that stands behind a proxy of the test.
+// Rewrites a database URL so that connections go through a TCP proxy.
 
-/** The URL of a database as it is seen through a proxy on `port`. */
+/** Returns `url` with the host replaced by the proxy that listens on `port`. */
 export function throughProxy(url: string, port: number): string {
-  const behind = new URL(url)
-  behind.searchParams.delete('socketPath')
-  behind.host = `127.0.0.1:${port}`
-  return behind.href
+  const proxied = new URL(url)
+  proxied.searchParams.delete('socketPath')
+  proxied.host = `127.0.0.1:${port}`
+  return proxied.href
 }

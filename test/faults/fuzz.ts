@@ -1,4 +1,4 @@
-// A mutation fuzzer: random requests, well-formed and not, and never an answer that says the service is at fault.
+// Scenario: a mutation fuzzer sends random valid and invalid requests. No response may be a 5xx.
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { createClient, sendRaw } from '../support/http.ts'
@@ -8,33 +8,34 @@ import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 
 const clients = 16
-const atOnce = 500
-/** Of so many requests one is sent as bytes, on a connection of its own. */
+const batchSize = 500
+/** One in this many requests is followed by mutated bytes on a separate connection. */
 const rawEvery = 10
 
 export const fuzz: Scenario = {
-  title: 'random requests, well-formed and not',
+  title: 'random valid and invalid requests',
 
   run: ({ short }) =>
     withService({ config: { timeouts: { headersMs: 500, requestMs: 1000 } } }, async service => {
-      const wanted = short ? 4000 : 1_000_000
+      const total = short ? 4000 : 1_000_000
       const workers = await service.workers()
-      const statuses = new Map<number | 'hung up', number>()
+      const statuses = new Map<number | 'no response', number>()
       const seed = Date.now() % 2 ** 31
       let sent = 0
 
-      function check(status: number | undefined, what: unknown): void {
-        assert.ok(status === undefined || status < 500, `seed ${seed}: ${status} for ${JSON.stringify(what)}`)
-        statuses.set(status ?? 'hung up', (statuses.get(status ?? 'hung up') ?? 0) + 1)
+      function check(status: number | undefined, sentRequest: unknown): void {
+        const message = `seed ${seed}: ${status} for ${JSON.stringify(sentRequest)}`
+        assert.ok(status === undefined || status < 500, message)
+        statuses.set(status ?? 'no response', (statuses.get(status ?? 'no response') ?? 0) + 1)
         sent++
       }
 
       async function run(client: number): Promise<void> {
         const api = createClient(service.url)
-        for (let round = 0; sent < wanted; round++) {
-          const options = { numRuns: atOnce, seed: seed + round * clients + client }
-          const mutants = fc.sample(mutant, { ...options, numRuns: atOnce / rawEvery })
-          for (const [at, one] of fc.sample(request, options).entries()) {
+        for (let round = 0; sent < total; round++) {
+          const options = { numRuns: batchSize, seed: seed + round * clients + client }
+          const mutants = fc.sample(mutant, { ...options, numRuns: batchSize / rawEvery })
+          for (const [index, one] of fc.sample(request, options).entries()) {
             const json = { 'content-type': 'application/json', ...one.headers }
             const answer = hasBody(one)
               ? await api.send(
@@ -45,7 +46,7 @@ export const fuzz: Scenario = {
                 )
               : await api.send(one.method, one.path, one.headers)
             check(answer.status, one)
-            const raw = at % rawEvery === 0 ? mutants[at / rawEvery] : undefined
+            const raw = index % rawEvery === 0 ? mutants[index / rawEvery] : undefined
             if (raw === undefined) continue
             const { answer: rawAnswer } = await sendRaw(service.url, raw, 'end').catch(() => ({
               answer: undefined,
@@ -61,6 +62,6 @@ export const fuzz: Scenario = {
       const counts = [...statuses]
         .toSorted(([, a], [, b]) => b - a)
         .map(([status, count]) => `${count} × ${status}`)
-      return `${sent} requests, no 5xx, no worker lost: ${counts.join(', ')}`
+      return `${sent} requests, no 5xx, no worker exited: ${counts.join(', ')}`
     }),
 }

@@ -1,7 +1,8 @@
-// What clients saw of registers, and whether it can have been: each register has one writer, who writes 1, 2, 3 … one
-// after the other, and any number of readers. `began` and `ended` are ticks of one clock that all clients share.
+// A linearizability checker for registers. Each register has one writer, which writes the versions 1, 2, 3 … in
+// sequence, and any number of readers.
 
-export interface Seen {
+/** A completed read or write. `began` and `ended` are ticks of one logical clock that all clients share. */
+export interface Operation {
   readonly register: string
   readonly kind: 'write' | 'read'
   readonly version: number
@@ -9,46 +10,52 @@ export interface Seen {
   readonly ended: number
 }
 
-/** What each of `events` had to show at least, in their order: the newest of what was over before it began. */
-function floors(events: readonly Seen[]): Map<Seen, number> {
-  const byEnd = events.toSorted((a, b) => a.ended - b.ended).values()
-  const least = new Map<Seen, number>()
+/**
+ * Returns, for each operation, the lowest version that it may observe: the highest version of all operations that
+ * ended before it began.
+ */
+function lowestVersions(operations: readonly Operation[]): Map<Operation, number> {
+  const byEnd = operations.toSorted((a, b) => a.ended - b.ended).values()
+  const lowest = new Map<Operation, number>()
   let next = byEnd.next()
   let newest = 0
-  for (const event of events.toSorted((a, b) => a.began - b.began)) {
-    for (; !next.done && next.value.ended <= event.began; next = byEnd.next())
+  for (const operation of operations.toSorted((a, b) => a.began - b.began)) {
+    for (; !next.done && next.value.ended <= operation.began; next = byEnd.next())
       newest = Math.max(newest, next.value.version)
-    least.set(event, newest)
+    lowest.set(operation, newest)
   }
-  return least
+  return lowest
 }
 
 /**
- * Holds every read against everything that was over before it began: what was acknowledged must be seen (read your
- * writes, and everybody else's), and what was seen is never unseen (monotonic reads); nor is anything seen before its
- * writing began. With one writer a register, that is linearizability.
- * @returns a sentence for each impossible read
+ * Checks every read against the operations that ended before it began. A read must return every acknowledged write
+ * (read your writes, across all clients) and every version that an earlier read returned (monotonic reads). It must not
+ * return a version whose write began after the read ended. With one writer per register, this is linearizability.
+ * @returns one message for each violation
  */
-export function impossibleReads(history: readonly Seen[]): string[] {
-  const impossible: string[] = []
-  const registers = new Map<string, Seen[]>()
-  for (const event of history) {
-    const events = registers.get(event.register)
-    if (events === undefined) registers.set(event.register, [event])
-    else events.push(event)
+export function findViolations(history: readonly Operation[]): string[] {
+  const violations: string[] = []
+  const registers = new Map<string, Operation[]>()
+  for (const operation of history) {
+    const operations = registers.get(operation.register)
+    if (operations === undefined) registers.set(operation.register, [operation])
+    else operations.push(operation)
   }
-  for (const [register, events] of registers) {
-    const least = floors(events)
-    const writes = events.filter(({ kind }) => kind === 'write')
-    const begun = new Map(writes.map(({ version, began }) => [version, began]))
-    for (const event of events) {
-      const { kind, version, began, ended } = event
+  for (const [register, operations] of registers) {
+    const lowest = lowestVersions(operations)
+    const writes = operations.filter(({ kind }) => kind === 'write')
+    const writeBegan = new Map(writes.map(({ version, began }) => [version, began]))
+    for (const operation of operations) {
+      const { kind, version, began, ended } = operation
       if (kind === 'write') continue
-      const due = least.get(event) ?? 0
-      const from = version === 0 ? 0 : (begun.get(version) ?? Infinity)
-      if (version < due || from > ended)
-        impossible.push(`${register} was seen at ${version} from ${began} to ${ended}, ${due} was due`)
+      const expected = lowest.get(operation) ?? 0
+      const earliest = version === 0 ? 0 : (writeBegan.get(version) ?? Infinity)
+      if (version < expected || earliest > ended)
+        violations.push(
+          `${register}: a read from ${began} to ${ended} returned version ${version}; ` +
+            `expected at least ${expected}, and a version whose write had begun`,
+        )
     }
   }
-  return impossible
+  return violations
 }

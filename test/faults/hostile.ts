@@ -1,4 +1,5 @@
-// Clients that mean harm, each kind beside honest ones, who must not notice: slow ones, greedy ones, ten thousand idle ones.
+// Scenario: hostile clients (slow, flooding, and thousands of idle connections) run beside normal clients. The normal
+// clients must get their responses, and no worker may exit.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -9,14 +10,15 @@ import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 
 const head = 'Host: a\r\nContent-Type: application/json\r\n'
-const half = `POST /v1/users HTTP/1.1\r\n${head}Content-Length: 1000000\r\n\r\n`
+const incompletePost = `POST /v1/users HTTP/1.1\r\n${head}Content-Length: 1000000\r\n\r\n`
 
 interface Attack {
   readonly connections: number
-  /** What each connection sends at once. */
+  /** Sent on each connection as soon as it opens. */
   readonly first: string | Buffer
-  /** What each sends again and again while honest clients ask. */
+  /** Sent on each connection before every normal request. */
   readonly more?: string
+  /** Whether the client reads the responses; false by default. */
   readonly reads?: boolean
 }
 
@@ -27,23 +29,23 @@ const attacks: Record<string, Attack> = {
     first: 'GET /v1/users HTTP/1.1\r\nHost: a\r\n',
     more: 'X-More: a\r\n',
   },
-  'slow bodies': { connections: 400, first: half, more: '{"first_name":"a",' },
-  'bodies that stop before their end': { connections: 400, first: half + ' '.repeat(500_000) },
-  'readers who do not read': {
+  'slow bodies': { connections: 400, first: incompletePost, more: '{"first_name":"a",' },
+  'incomplete bodies': { connections: 400, first: incompletePost + ' '.repeat(500_000) },
+  'clients that do not read responses': {
     connections: 20,
     first: 'GET /v1/users?records_per_page=1000 HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(10),
   },
-  'floods of pipelined requests': {
+  'pipelined request floods': {
     connections: 20,
     first: 'GET /v1/users/1 HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(5000),
     reads: true,
   },
-  'floods of headers': {
+  'header floods': {
     connections: 200,
     first: `GET /v1/users HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(20_000)}\r\n`,
   },
-  'endless URLs': { connections: 200, first: `GET /v1/users?first_name=${'a'.repeat(1_000_000)}` },
-  'deep JSON': {
+  'oversized URLs': { connections: 200, first: `GET /v1/users?first_name=${'a'.repeat(1_000_000)}` },
+  'deeply nested JSON': {
     connections: 50,
     first: `POST /v1/users HTTP/1.1\r\n${head}Content-Length: 1000000\r\n\r\n${'['.repeat(1_000_000)}`,
     reads: true,
@@ -52,10 +54,10 @@ const attacks: Record<string, Attack> = {
 
 async function attack(port: number, { connections, first, more, reads = false }: Attack) {
   const sockets: net.Socket[] = []
-  // In parts: the queue of connections that are not accepted yet is short.
-  for (let made = 0; made < connections; made += 100)
+  // Connects in groups because the listen backlog is short.
+  for (let opened = 0; opened < connections; opened += 100)
     await Promise.all(
-      Array.from({ length: Math.min(100, connections - made) }, async () => {
+      Array.from({ length: Math.min(100, connections - opened) }, async () => {
         const socket = net.connect(port, '127.0.0.1')
         socket.on('error', () => {})
         sockets.push(socket)
@@ -66,8 +68,7 @@ async function attack(port: number, { connections, first, more, reads = false }:
       }),
     )
   return {
-    /** Drips what each sends slowly. */
-    drip(): void {
+    sendMore(): void {
       if (more !== undefined) for (const socket of sockets) if (socket.writable) socket.write(more)
     },
     end(): void {
@@ -78,14 +79,14 @@ async function attack(port: number, { connections, first, more, reads = false }:
 
 const mebibytes = (bytes: number) => Math.round(bytes / 2 ** 20)
 
-/** How many files this process may still open, with some to spare. */
-async function spareDescriptors(): Promise<number> {
+/** Returns how many sockets this process may open: the file descriptor limit minus a reserve. */
+async function maxSockets(): Promise<number> {
   const limit = Number((await runProgram('/bin/sh', ['-c', 'ulimit -n'])).trim())
   return Number.isNaN(limit) ? Infinity : limit - 500
 }
 
-/** The largest resident memory of a worker. */
-async function memoryBytes({ controlUrl }: Service): Promise<number> {
+/** Returns the resident memory of the largest worker, in bytes. */
+async function largestWorkerBytes({ controlUrl }: Service): Promise<number> {
   const history: { memory_bytes: { workers: Record<string, number> } } = JSON.parse(
     (await ask(`${controlUrl}/history`))?.text ?? '',
   )
@@ -93,14 +94,14 @@ async function memoryBytes({ controlUrl }: Service): Promise<number> {
 }
 
 export const hostile: Scenario = {
-  title: 'hostile clients beside honest ones',
+  title: 'hostile clients beside normal clients',
 
   run: ({ short }) =>
-    // A worker that grows beyond this is replaced, which would be seen.
+    // The supervisor replaces a worker that exceeds this limit, which fails the scenario.
     withService({ config: { fleet: { memoryBytes: 2 ** 30 } } }, async service => {
-      const honestRequests = short ? 30 : 300
+      const normalRequests = short ? 30 : 300
       const setup = createClient(service.url)
-      // Four bytes each: a page of them is a megabyte.
+      // Each character takes four bytes, so a page of 1000 users takes 1 MB.
       const users = Array.from({ length: 1000 }, (_, index) => ({
         first_name: '\u{1d11e}'.repeat(250),
         last_name: `${index}`,
@@ -110,35 +111,35 @@ export const hostile: Scenario = {
       setup.close()
       const workers = await service.workers()
       const lines: string[] = []
-      const mostConnections = await spareDescriptors()
-      let most = 0
+      const maxConnections = await maxSockets()
+      let maxBytes = 0
       for (const [name, wanted] of Object.entries(attacks)) {
-        const kind = { ...wanted, connections: Math.min(wanted.connections, mostConnections) }
+        const kind = { ...wanted, connections: Math.min(wanted.connections, maxConnections) }
         const attackers = await attack(service.port('http'), kind)
         let slowestMs = 0
-        let heldBytes = 0
-        for (let asked = 0; asked < honestRequests; asked++) {
-          attackers.drip()
-          // On a connection of its own each time: they are to be let in, too.
-          const honest = createClient(service.url)
-          const beganMs = performance.now()
-          const { status, text } = await honest.get('/v1/users/1?include=groups')
-          slowestMs = Math.max(slowestMs, performance.now() - beganMs)
+        let attackBytes = 0
+        for (let sent = 0; sent < normalRequests; sent++) {
+          attackers.sendMore()
+          // Each request opens a new connection, so it also checks that the service accepts one during the attack.
+          const client = createClient(service.url)
+          const startedMs = performance.now()
+          const { status, text } = await client.get('/v1/users/1?include=groups')
+          slowestMs = Math.max(slowestMs, performance.now() - startedMs)
           assert.equal(status, 200, `${name}: ${text}`)
-          heldBytes = Math.max(heldBytes, await memoryBytes(service))
-          honest.close()
+          attackBytes = Math.max(attackBytes, await largestWorkerBytes(service))
+          client.close()
         }
-        most = Math.max(most, heldBytes)
+        maxBytes = Math.max(maxBytes, attackBytes)
         lines.push(
-          `${kind.connections} ${name}: the slowest honest answer took ${Math.round(slowestMs)} ms, ` +
-            `a worker held ${mebibytes(heldBytes)} MiB`,
+          `${kind.connections} ${name}: slowest normal response ${Math.round(slowestMs)} ms, ` +
+            `largest worker ${mebibytes(attackBytes)} MiB`,
         )
         attackers.end()
         assert.deepEqual(await service.workers(), workers, name)
       }
       return [
-        `${honestRequests} honest requests during each attack, 0 failed, no worker lost; ` +
-          `no worker held more than ${mebibytes(most)} MiB`,
+        `${normalRequests} normal requests during each attack, 0 failed, no worker exited; ` +
+          `largest worker ${mebibytes(maxBytes)} MiB`,
         ...lines,
       ].join('\n      ')
     }),

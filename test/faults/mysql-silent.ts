@@ -1,19 +1,19 @@
-// The connections to MySQL half open: packets vanish and nobody says so.
+// Scenario: packets between the service and MySQL are lost while the connections stay open.
 import assert from 'node:assert/strict'
 import { createDatabase } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { throughProxy } from './database-url.ts'
-import { startLedger } from './ledger.ts'
 import type { Scenario } from './scenario.ts'
+import { startVerifiedLoad } from './verified-load.ts'
 import { withService } from './with-service.ts'
 
 const settings = { acquireTimeoutMs: 1000, queryTimeoutMs: 2000 }
-// A request may wait for one that was sent before it, whose place it gathers for.
-const longestMs = 2 * (settings.acquireTimeoutMs + settings.queryTimeoutMs)
-const recoveryMs = 5000
+// Twice the timeouts: a request may wait for the batch that was sent before its own.
+const maxResponseMs = 2 * (settings.acquireTimeoutMs + settings.queryTimeoutMs)
+const maxRecoveryMs = 5000
 
 export const mysqlSilent: Scenario = {
-  title: 'MySQL behind a connection that lost its packets',
+  title: 'packet loss between the service and MySQL',
 
   async run({ short }) {
     const database = await createDatabase()
@@ -21,26 +21,27 @@ export const mysqlSilent: Scenario = {
     const options = { database: throughProxy(database, proxy.port), config: { database: settings } }
     return withService(options, async service => {
       const rounds = short ? 1 : 5
-      const ledger = await startLedger({ url: service.url, clients: 16, longestMs })
+      const load = await startVerifiedLoad({ url: service.url, clients: 16, maxResponseMs })
       let slowestRecoveryMs = 0
       for (let round = 0; round < rounds; round++) {
-        await ledger.until('acknowledged', 300)
+        await load.until('acknowledged', 300)
         proxy.block()
-        await ledger.until('unavailable', 50)
+        await load.until('unavailable', 50)
         proxy.open()
-        const backMs = performance.now()
-        await ledger.until('acknowledged', 300)
-        slowestRecoveryMs = Math.max(slowestRecoveryMs, ledger.tally.lastRefusedMs - backMs)
+        const unblockedMs = performance.now()
+        await load.until('acknowledged', 300)
+        slowestRecoveryMs = Math.max(slowestRecoveryMs, load.tally.lastFailureMs - unblockedMs)
       }
-      await ledger.stop()
-      const kept = await ledger.verify()
-      assert.equal(ledger.tally.lost + ledger.tally.refused, 0)
-      assert.ok(slowestRecoveryMs < recoveryMs, `recovery took ${slowestRecoveryMs} ms`)
-      const { acknowledged, unavailable, slowestMs } = ledger.tally
+      await load.stop()
+      const verified = await load.verify()
+      assert.equal(load.tally.lost + load.tally.refused, 0)
+      assert.ok(slowestRecoveryMs < maxRecoveryMs, `recovery took ${slowestRecoveryMs} ms`)
+      const { acknowledged, unavailable, slowestMs } = load.tally
       return (
-        `${rounds} times, time-out ${settings.queryTimeoutMs} ms: ${acknowledged} requests answered, all ${kept} ` +
-        `acknowledged records there; ${unavailable} × 503; the slowest answer took ${Math.round(slowestMs)} ms; ` +
-        `the last 503 came ${Math.max(0, Math.round(slowestRecoveryMs))} ms after the packets' return`
+        `${rounds} times, query timeout ${settings.queryTimeoutMs} ms: ${acknowledged} successful requests, ` +
+        `all ${verified} acknowledged records present; ${unavailable} × 503; ` +
+        `slowest response ${Math.round(slowestMs)} ms; ` +
+        `last 503 ${Math.max(0, Math.round(slowestRecoveryMs))} ms after the connection was restored`
       )
     }).finally(proxy.close.bind(proxy))
   },

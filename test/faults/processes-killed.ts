@@ -1,4 +1,4 @@
-// Workers and supervisor are killed at random under load, with drains and reloads in between.
+// Scenario: workers and the supervisor are killed at random under load, with drains and reloads in between.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,18 +7,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createOperator, isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { createDatabase, type Service, startService } from '../support/service.ts'
-import { startLedger } from './ledger.ts'
 import type { Scenario } from './scenario.ts'
+import { startVerifiedLoad } from './verified-load.ts'
 
 const clients = 16
 const drain = { delayMs: 0, idleMs: 200, deadlineMs: 3000 }
-// What the orphans of a supervisor may take to end: their deadline and a little grace.
-const orphansMs = drain.deadlineMs + 3000
+// Orphaned workers exit at the drain deadline at the latest; 3 s are a margin.
+const maxOrphanMs = drain.deadlineMs + 3000
 
 const isReady = ({ state }: { state: string }) => state === 'ready'
 
 export const processesKilled: Scenario = {
-  title: 'workers and supervisor killed at random under load, drains and reloads in between',
+  title: 'workers and supervisor killed at random under load, with drains and reloads in between',
 
   async run({ short }) {
     const database = await createDatabase()
@@ -36,9 +36,9 @@ export const processesKilled: Scenario = {
       })
     let service = await start()
     const counts = { workers: 0, supervisors: 0, drains: 0, reloads: 0 }
-    const ledger = await startLedger({ url: service.url, clients, longestMs: 15_000 })
+    const load = await startVerifiedLoad({ url: service.url, clients, maxResponseMs: 15_000 })
 
-    const acts: (() => Promise<void>)[] = [
+    const actions: (() => Promise<void>)[] = [
       async function killWorker() {
         const operator = createOperator(service)
         const { workers } = await operator.status()
@@ -60,7 +60,7 @@ export const processesKilled: Scenario = {
       },
       async function reload() {
         const { error } = await createOperator(service).run('reload')
-        // One that is killed meanwhile may end a reload; the fleet is whole again in any case.
+        // A worker that dies during a reload may end the reload; the supervisor still replaces the worker.
         assert.ok(error === undefined || /reload/.test(error), error)
         counts.reloads++
       },
@@ -71,9 +71,9 @@ export const processesKilled: Scenario = {
         const pids = await service.workers()
         service.supervisor.kill('SIGKILL')
         await service.stop()
-        const giveUpMs = performance.now() + orphansMs
+        const deadlineMs = performance.now() + maxOrphanMs
         while (pids.some(isAlive)) {
-          assert.ok(performance.now() < giveUpMs, `there are orphans among ${pids}`)
+          assert.ok(performance.now() < deadlineMs, `orphaned workers among ${pids}`)
           await delay(20)
         }
         service = await start()
@@ -85,17 +85,17 @@ export const processesKilled: Scenario = {
     ]
     const weights = [0, 0, 0, 0, 1, 1, 2, 3]
     const endMs = performance.now() + (short ? 10_000 : 300_000)
-    // Each thing at least once, and then at random.
-    for (let at = 0; at < acts.length || performance.now() < endMs; at++) {
-      // With nobody left to serve, connections would be refused.
+    // Each action runs once, then actions are chosen at random.
+    for (let round = 0; round < actions.length || performance.now() < endMs; round++) {
+      // Without a ready worker, connections would be refused.
       await createOperator(service).until(({ workers }) => workers.filter(isReady).length === 2, 30_000)
-      const chosen = at < acts.length ? at : weights[Math.floor(Math.random() * weights.length)]
-      await acts[chosen ?? 0]?.()
-      await ledger.until('acknowledged', 50)
+      const chosen = round < actions.length ? round : weights[Math.floor(Math.random() * weights.length)]
+      await actions[chosen ?? 0]?.()
+      await load.until('acknowledged', 50)
     }
-    await ledger.stop()
-    const kept = await ledger.verify()
-    const { acknowledged, lost, refused, unavailable } = ledger.tally
+    await load.stop()
+    const verified = await load.verify()
+    const { acknowledged, lost, refused, unavailable } = load.tally
     const pids = await service.workers()
     assert.equal(await service.stop(), 0)
     assert.deepEqual(pids.filter(isAlive), [])
@@ -105,9 +105,9 @@ export const processesKilled: Scenario = {
     assert.ok(lost <= clients * (counts.workers + counts.supervisors), `${lost} requests were lost`)
     return (
       `${counts.workers} workers and ${counts.supervisors} supervisors killed, ${counts.drains} drains, ` +
-      `${counts.reloads} reloads: ${acknowledged} requests answered, ${lost} lost (in flight in who was killed), ` +
-      `0 half answers, 0 orphans, all ${kept} acknowledged records there; ` +
-      `${refused} attempts to connect while there was no supervisor`
+      `${counts.reloads} reloads: ${acknowledged} successful requests, ${lost} lost (in flight in a killed process), ` +
+      `0 truncated responses, 0 orphans, all ${verified} acknowledged records present; ` +
+      `${refused} connections refused while no supervisor was running`
     )
   },
 }

@@ -1,4 +1,5 @@
-// Random requests: well-formed ones that the service may or may not take, and the bytes of such with something broken.
+// fast-check generators for the fuzzer: well-formed requests, valid or not, and the bytes of requests with random
+// mutations.
 import fc from 'fast-check'
 
 const tokens = [
@@ -96,7 +97,7 @@ const field = fc.oneof(
 )
 const object = fc
   .array(fc.tuple(field, value), { maxLength: 4 })
-  // By hand, so that keys come twice and `__proto__` is a key.
+  // Not JSON.stringify of an object: the text may contain duplicate keys and `__proto__` as a key.
   .map(pairs => `{${pairs.map(([key, one]) => `${JSON.stringify(key)}:${JSON.stringify(one)}`).join()}}`)
 const body = fc.oneof(
   object,
@@ -138,7 +139,7 @@ const headers = fc.dictionary(
 
 export const request = fc.tuple(target, query, headers, body).map(([[method, path], tail, sent, text]) => ({
   method,
-  // A client sends ASCII without spaces; what is percent-encoded already stays.
+  // Only characters that a client cannot send are encoded; existing percent-encoding stays unchanged.
   path: (path + tail).replaceAll(/[^\x21-\x7e]/g, encodeURIComponent),
   headers: sent,
   body: text,
@@ -147,7 +148,7 @@ type Request = typeof request extends fc.Arbitrary<infer T> ? T : never
 
 export const hasBody = ({ method }: Request) => ['POST', 'PUT', 'PATCH', 'DELETE'].includes(method)
 
-/** The bytes of a request, of which some are lost, doubled or replaced. */
+/** The bytes of a request in which some bytes are removed, inserted or replaced. */
 export const mutant = fc
   .tuple(
     request,

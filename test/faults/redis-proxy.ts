@@ -1,30 +1,30 @@
-// A TCP proxy before a Redis on a Unix socket that does to its answers whatever can be done to them.
+// A TCP proxy in front of a Redis on a Unix socket. It can drop, delay or replace the responses of Redis.
 import { randomBytes } from 'node:crypto'
 import net from 'node:net'
 
-/** What becomes of a piece of an answer; undefined: it is lost. */
-type Tamper = (piece: Buffer) => Buffer | Promise<Buffer> | undefined
+/** Returns the bytes to send instead of a chunk of a response, or undefined to drop the chunk. */
+type ResponseFault = (chunk: Buffer) => Buffer | Promise<Buffer> | undefined
 
-const nonsense = Buffer.from('*1\r\n$37\r\n[{"id":1,"name":"nobody said so ever"}]\r\n')
+// A well-formed RESP array whose one element looks like cached groups, but answers none of the commands.
+const unrelatedReply = Buffer.from('*1\r\n$39\r\n[{"id":1,"name":"a name never stored"}]\r\n')
 
-const honest: Tamper = piece => piece
+const passThrough: ResponseFault = chunk => chunk
 
-export const tampers = {
-  'a black hole': () => undefined,
-  garbage: piece => randomBytes(piece.length),
-  /** In the protocol's own form. */
-  'answers to other questions': () => nonsense,
-} satisfies Record<string, Tamper>
+export const responseFaults = {
+  'no responses': () => undefined,
+  'random bytes': chunk => randomBytes(chunk.length),
+  'unrelated replies': () => unrelatedReply,
+} satisfies Record<string, ResponseFault>
 
-/** Every answer so much later. */
+/** Returns a fault that delays every response by `delayMs`. */
 export const slow =
-  (delayMs: number): Tamper =>
-  piece =>
-    new Promise(resolve => setTimeout(() => resolve(piece), delayMs))
+  (delayMs: number): ResponseFault =>
+  chunk =>
+    new Promise(resolve => setTimeout(() => resolve(chunk), delayMs))
 
-/** @param url `redis+unix:` */
+/** @param url a `redis+unix:` URL */
 export async function startRedisProxy(url: string) {
-  let tamper: Tamper = honest
+  let fault: ResponseFault = passThrough
   const sockets = new Set<net.Socket>()
   const server = net.createServer(client => {
     const redis = net.connect(new URL(url).pathname)
@@ -41,11 +41,11 @@ export async function startRedisProxy(url: string) {
     }
     client.pipe(redis)
     let last = Promise.resolve()
-    redis.on('data', piece => {
-      const made = tamper(piece)
-      if (made === undefined) return
-      // In their order, however long each one takes.
-      last = Promise.all([made, last]).then(([bytes]) => void client.write(bytes))
+    redis.on('data', chunk => {
+      const replaced = fault(chunk)
+      if (replaced === undefined) return
+      // Chunks are written in the order of their arrival, even if a delay changes in between.
+      last = Promise.all([replaced, last]).then(([bytes]) => void client.write(bytes))
     })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -53,11 +53,11 @@ export async function startRedisProxy(url: string) {
   if (address === null || typeof address === 'string') throw new Error('the proxy has no port')
   return {
     url: `redis://127.0.0.1:${address.port}`,
-    setState(wanted: Tamper): void {
-      tamper = wanted
+    setFault(newFault: ResponseFault): void {
+      fault = newFault
     },
-    heal(): void {
-      tamper = honest
+    clearFault(): void {
+      fault = passThrough
     },
     close(): void {
       server.close()

@@ -1,5 +1,5 @@
-// npm run test:faults [-- --short] [-- name …]: pulls one plug after the other, and prints what came of it.
-// Real servers, real kills, real sockets. Without names, all scenarios; --short is what CI runs.
+// npm run test:faults [-- --short] [-- name …]: runs the fault scenarios against real servers and prints a summary of
+// each. Without names it runs all scenarios; --short runs the shorter forms, as CI does.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,10 +12,10 @@ import { fuzz } from './fuzz.ts'
 import { hostile } from './hostile.ts'
 import { mysqlKilled } from './mysql-killed.ts'
 import { mysqlSilent } from './mysql-silent.ts'
-import { createPlug } from './plug.ts'
 import { processesKilled } from './processes-killed.ts'
 import { redisFaults } from './redis-faults.ts'
-import type { Conditions, Scenario } from './scenario.ts'
+import { startRestartableServer } from './restartable-server.ts'
+import type { Scenario, ScenarioContext } from './scenario.ts'
 import { slowHttpTest } from './slowhttptest.ts'
 import { storm } from './storm.ts'
 
@@ -36,35 +36,39 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 
-/** @returns whether all promises were kept */
-async function runAll(chosen: readonly Scenario[], conditions: Conditions): Promise<boolean> {
-  let broken = 0
+/** Runs the scenarios in sequence. @returns whether all passed */
+async function runAll(chosen: readonly Scenario[], context: ScenarioContext): Promise<boolean> {
+  let failed = 0
   for (const { title, run } of chosen) {
-    const beganMs = performance.now()
+    const startedMs = performance.now()
     try {
-      const figure = await run(conditions)
-      console.log(`  ✔ ${title} (${((performance.now() - beganMs) / 1000).toFixed(0)} s)\n      ${figure}`)
+      const summary = await run(context)
+      console.log(`  ✔ ${title} (${((performance.now() - startedMs) / 1000).toFixed(0)} s)\n      ${summary}`)
     } catch (error) {
-      broken++
+      failed++
       console.log(`  ✘ ${title}\n${error instanceof Error ? error.stack : error}`)
     }
   }
-  if (broken > 0) console.log(`\n${broken} tests failed`)
-  return broken === 0
+  if (failed > 0) console.log(`\n${failed} tests failed`)
+  return failed === 0
 }
 
 async function main(): Promise<boolean> {
   const unknown = positionals.filter(name => !Object.hasOwn(scenarios, name))
   if (unknown.length > 0)
-    throw new Error(`there is no ${unknown}; the scenarios are ${Object.keys(scenarios).join(', ')}`)
+    throw new Error(
+      `unknown scenario: ${unknown.join(', ')}; the scenarios are ${Object.keys(scenarios).join(', ')}`,
+    )
   const chosen = Object.entries(scenarios)
     .filter(([name]) => positionals.length === 0 || positionals.includes(name))
     .map(([, scenario]) => scenario)
     .filter(({ longOnly }) => !values.short || !longOnly)
   await installMissing([mysqlProgram, redisProgram], console.log)
   const base = await mkdtemp(join(tmpdir(), 'users-api-faults-'))
-  const mysql = await createPlug(await prepareMysql('', { base, durable: true, print: console.log }))
-  const redis = await createPlug(await prepareRedis({ base }))
+  const mysql = await startRestartableServer(
+    await prepareMysql('', { base, durable: true, print: console.log }),
+  )
+  const redis = await startRestartableServer(await prepareRedis({ base }))
   process.env.TEST_DATABASE_URL = mysql.url
   process.env.TEST_REDIS_URL = redis.url
   console.log(`on ${mysql.title}, Node ${process.version.slice(1)}`)
@@ -76,5 +80,5 @@ async function main(): Promise<boolean> {
   }
 }
 
-// What a scenario that failed has left behind ends with us.
+// Exits explicitly: a failed scenario may leave open handles.
 process.exit((await main()) ? 0 : 1)

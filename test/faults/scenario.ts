@@ -1,18 +1,22 @@
-// What a scenario is: something is broken on purpose, the promises are checked, and a figure says how it went.
-import type { Plug } from './plug.ts'
+// The interface of a fault scenario: it injects a fault, checks what the service guarantees, and returns a summary.
+import type { RestartableServer } from './restartable-server.ts'
 
-export interface Conditions {
-  /** For CI: the same in less time. */
+export interface ScenarioContext {
+  /** Run the shorter form that CI uses. */
   readonly short: boolean
-  /** Durable, as in production. */
-  readonly mysql: Plug
-  readonly redis: Plug
+  /** Flushes every commit to disk, as in production. */
+  readonly mysql: RestartableServer
+  readonly redis: RestartableServer
 }
 
 export interface Scenario {
   readonly title: string
-  /** Too slow to have a short form. */
+  /** The scenario has no short form and is skipped by `--short`. */
   readonly longOnly?: true
-  /** @returns the figure. @throws Error that says which promise was broken */
-  run(conditions: Conditions): Promise<string>
+  /**
+   * Runs the scenario.
+   * @returns the summary to print
+   * @throws Error that names the violated guarantee
+   */
+  run(context: ScenarioContext): Promise<string>
 }

@@ -1,4 +1,5 @@
-// The attacks of slowhttptest (https://github.com/shekyan/slowhttptest), which asks all the time whether it still gets in.
+// Scenario: the attacks of slowhttptest (https://github.com/shekyan/slowhttptest), which probes throughout each attack
+// whether the service is available.
 import assert from 'node:assert/strict'
 import { findProgram, installMissing, type Program } from '../../src/cli/private-servers/programs.ts'
 import { runProgram } from '../../src/cli/private-servers/run-program.ts'
@@ -31,10 +32,10 @@ export const slowHttpTest: Scenario = {
       const workers = await service.workers()
       const url = `${service.url}/v1/users`
       for (const [name, options] of Object.entries(attacks)) {
-        const printed = await runProgram(program, [...common, ...options, '-u', url])
-        const found = printed.match(/service available:\S*\s+\S*(YES|NO)/g) ?? []
-        assert.ok(found.length > 0, `${name}: ${printed}`)
-        assert.ok(!found.some(line => line.endsWith('NO')), `${name}: the service was not available`)
+        const output = await runProgram(program, [...common, ...options, '-u', url])
+        const probes = output.match(/service available:\S*\s+\S*(YES|NO)/g) ?? []
+        assert.ok(probes.length > 0, `${name}: ${output}`)
+        assert.ok(!probes.some(line => line.endsWith('NO')), `${name}: the service was not available`)
         assert.deepEqual(await service.workers(), workers)
       }
       return `${Object.keys(attacks).join(', ')}, ${connections} connections each: always available`

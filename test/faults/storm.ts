@@ -1,4 +1,5 @@
-// Writers who take the same rows in opposite orders: the database has deadlocks, and no client sees one.
+// Scenario: concurrent writers lock the same rows in opposite orders. The service retries deadlocks and lock wait
+// timeouts, so no client sees one.
 import assert from 'node:assert/strict'
 import mysql, { type RowDataPacket } from 'mysql2/promise'
 import { type Answer, type Client, createClient } from '../support/http.ts'
@@ -6,18 +7,18 @@ import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 
 const clients = 24
-const people = Array.from({ length: 12 }, (_, index) => ({ first_name: 'Storm', last_name: `${index}` }))
+const newUsers = Array.from({ length: 12 }, (_, index) => ({ first_name: 'Storm', last_name: `${index}` }))
 
 const pick = <T>(list: readonly T[]): T => {
   const item = list[Math.floor(Math.random() * list.length)]
-  if (item === undefined) throw new Error('nothing to pick from')
+  if (item === undefined) throw new Error('cannot pick from an empty list')
   return item
 }
-/** Everything, forwards or backwards. */
-const eitherWay = <T>(list: readonly T[]): T[] => (Math.random() < 0.5 ? [...list] : list.toReversed())
+/** Returns a copy of `list`, reversed in half of the cases. */
+const inEitherOrder = <T>(list: readonly T[]): T[] => (Math.random() < 0.5 ? [...list] : list.toReversed())
 
-/** How many deadlocks and lock time-outs the server has seen. */
-async function contention(url: string): Promise<{ deadlocks: number; timeouts: number }> {
+/** Returns the server's counters of deadlocks and lock wait timeouts. */
+async function readLockCounters(url: string): Promise<{ deadlocks: number; timeouts: number }> {
   const connection = await mysql.createConnection(url)
   const [rows] = await connection.query<RowDataPacket[]>(
     "SELECT name, count FROM information_schema.innodb_metrics WHERE name IN ('lock_deadlocks', 'lock_timeouts')",
@@ -27,18 +28,18 @@ async function contention(url: string): Promise<{ deadlocks: number; timeouts: n
   return { deadlocks: count('lock_deadlocks'), timeouts: count('lock_timeouts') }
 }
 
-/** Somebody else's transaction that holds a row for longer than one may wait for a lock. */
-async function holdRow(url: string, user: number, waitMs: number): Promise<void> {
+/** Locks a user's row for `holdMs` in a transaction of another session. */
+async function lockRow(url: string, user: number, holdMs: number): Promise<void> {
   const connection = await mysql.createConnection(url)
   await connection.beginTransaction()
   await connection.query('SELECT id FROM users WHERE id = ? FOR UPDATE', [user])
-  await new Promise(resolve => setTimeout(resolve, waitMs))
+  await new Promise(resolve => setTimeout(resolve, holdMs))
   await connection.rollback()
   await connection.end()
 }
 
 export const storm: Scenario = {
-  title: 'deadlocks and lock time-outs in a storm of opposite-order writers',
+  title: 'deadlocks and lock wait timeouts among concurrent writers',
 
   run: ({ short }) =>
     withService({}, async service => {
@@ -49,44 +50,45 @@ export const storm: Scenario = {
       const users: number[] = []
       for (let index = 0; index < 4; index++)
         users.push(await setup.create('/v1/users', { first_name: 'Stays', last_name: `${index}` }))
-      const before = await contention(service.database)
+      const before = await readLockCounters(service.database)
 
-      const acts: ((api: Client) => Promise<Answer>)[] = [
-        api => api.post(`/v1/users/${pick(users)}/groups`, { groups: eitherWay(groups).map(id => ({ id })) }),
+      const operations: ((api: Client) => Promise<Answer>)[] = [
+        api =>
+          api.post(`/v1/users/${pick(users)}/groups`, { groups: inEitherOrder(groups).map(id => ({ id })) }),
         api => api.delete(`/v1/users/${pick(users)}/groups/${pick(groups)}`),
         api => api.patch(`/v1/groups/${pick(groups)}`, { name: `storm ${Math.random()}` }),
         api => api.patch(`/v1/users/${pick(users)}`, { first_name: `${Math.random()}` }),
-        api => api.post('/v1/users', { users: eitherWay(people) }),
+        api => api.post('/v1/users', { users: inEitherOrder(newUsers) }),
         async api => {
           const { users = [] } = (await api.get('/v1/users?first_name=Storm&records_per_page=20')).body
           return users.length === 0 ? setup.get('/v1/users') : api.delete(`/v1/users/${pick(users).id}`)
         },
-        api => api.post('/v1/users', pick(people)),
+        api => api.post('/v1/users', pick(newUsers)),
       ]
       const endMs = performance.now() + (short ? 6000 : 30_000)
-      const seen = new Map<number, number>()
+      const statuses = new Map<number, number>()
       async function run(): Promise<void> {
         const api = createClient(service.url)
         while (performance.now() < endMs) {
-          const { status, text } = await pick(acts)(api)
+          const { status, text } = await pick(operations)(api)
           assert.ok([200, 404, 409].includes(status), text)
-          seen.set(status, (seen.get(status) ?? 0) + 1)
+          statuses.set(status, (statuses.get(status) ?? 0) + 1)
         }
         api.close()
       }
-      // MySQL's lock waits are 5 s with the settings as they are.
+      // Longer than the lock wait timeout, which is 5 s with the default settings.
       await Promise.all([
         ...Array.from({ length: clients }, run),
-        holdRow(service.database, pick(users), 5500),
+        lockRow(service.database, pick(users), 5500),
       ])
       setup.close()
-      const after = await contention(service.database)
+      const after = await readLockCounters(service.database)
       const deadlocks = after.deadlocks - before.deadlocks
       const timeouts = after.timeouts - before.timeouts
-      assert.ok(deadlocks > 0 && timeouts > 0, 'this was no storm')
+      assert.ok(deadlocks > 0 && timeouts > 0, 'the load caused no deadlock or no lock wait timeout')
       return (
-        `${[...seen.values()].reduce((all, count) => all + count, 0)} requests, ` +
-        `${deadlocks} deadlocks and ${timeouts} lock time-outs in the database: 0 seen by a client`
+        `${[...statuses.values()].reduce((all, count) => all + count, 0)} requests, ` +
+        `${deadlocks} deadlocks and ${timeouts} lock wait timeouts in the database, 0 seen by a client`
       )
     }),
 }

@@ -1,11 +1,15 @@
-// One service for the length of a scenario, whose workers must all be there in the end unless the scenario kills them.
+// Runs one service for the duration of a scenario.
 import assert from 'node:assert/strict'
 import { type Service, type ServiceOptions, startService } from '../support/service.ts'
 
-const lastLines = 20
-const lineLength = 300
+const MAX_LOG_LINES = 20
+const MAX_LINE_LENGTH = 300
 
-/** @throws Error of `work`, with the last words of the service's log */
+/**
+ * Starts a service with two workers unless `options` says otherwise, runs `work`, and stops the service. The service
+ * must stop with exit code 0.
+ * @throws Error of `work`, followed by the end of the service's log
+ */
 export async function withService<T>(
   options: ServiceOptions,
   work: (service: Service) => Promise<T>,
@@ -17,8 +21,8 @@ export async function withService<T>(
     return result
   } catch (error) {
     await service.stop()
-    const lines = service.log().trim().split('\n').slice(-lastLines)
-    const log = lines.map(line => line.slice(0, lineLength)).join('\n')
-    throw new Error(`${error instanceof Error ? error.message : error}\nThe log ends with\n${log}`)
+    const lines = service.log().trim().split('\n').slice(-MAX_LOG_LINES)
+    const log = lines.map(line => line.slice(0, MAX_LINE_LENGTH)).join('\n')
+    throw new Error(`${error instanceof Error ? error.message : error}\nend of the service's log:\n${log}`)
   }
 }

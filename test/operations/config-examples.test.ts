@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
-import { kitFile, runTool } from '../support/config-tools.ts'
+import { configFile, runTool } from '../support/config-tools.ts'
 import { claimPorts } from '../support/ports.ts'
 import { ask, startService } from '../support/service.ts'
 
@@ -17,9 +17,9 @@ const folder = await mkdtemp(join(tmpdir(), 'users-api-kit-'))
 interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[]
 }
-const dashboard: Dashboard = JSON.parse(await readFile(kitFile('monitoring/grafana.json'), 'utf8'))
+const dashboard: Dashboard = JSON.parse(await readFile(configFile('monitoring/grafana.json'), 'utf8'))
 const queries = dashboard.panels.flatMap(panel => panel.targets.map(target => target.expr))
-const alerts = await readFile(kitFile('monitoring/alerts.yml'), 'utf8')
+const alerts = await readFile(configFile('monitoring/alerts.yml'), 'utf8')
 
 test.after.always(async () => {
   await service.stop()
@@ -27,7 +27,7 @@ test.after.always(async () => {
 })
 
 test('HAProxy: accepts haproxy.cfg', async t => {
-  await runTool(t, 'haproxy', ['-c', '-f', kitFile('haproxy.cfg')])
+  await runTool(t, 'haproxy', ['-c', '-f', configFile('haproxy.cfg')])
   t.pass()
 })
 
@@ -35,7 +35,7 @@ test('nginx: accepts nginx.conf, and skips an instance that is down', async t =>
   const claim = await claimPorts()
   t.teardown(claim.release)
   const file = join(folder, 'nginx.conf')
-  const text = await readFile(kitFile('nginx.conf'), 'utf8')
+  const text = await readFile(configFile('nginx.conf'), 'utf8')
   await writeFile(
     file,
     text
@@ -58,7 +58,7 @@ test('nginx: accepts nginx.conf, and skips an instance that is down', async t =>
 })
 
 test('systemd: accepts the unit', async t => {
-  const text = await readFile(kitFile('users-api.service'), 'utf8')
+  const text = await readFile(configFile('users-api.service'), 'utf8')
   const file = join(folder, 'users-api.service')
   await writeFile(file, text.replaceAll('/opt/users-api', root.replace(/\/$/, '')))
   const output = await runTool(t, 'systemd-analyze', ['verify', file])
@@ -67,7 +67,7 @@ test('systemd: accepts the unit', async t => {
 })
 
 test('Prometheus: accepts its configuration, the rules and every query of the dashboard', async t => {
-  await runTool(t, 'promtool', ['check', 'config', kitFile('monitoring/prometheus.yml')])
+  await runTool(t, 'promtool', ['check', 'config', configFile('monitoring/prometheus.yml')])
   const rules = queries.map((expr, index) => ({
     record: `query_${index}`,
     expr: expr.replaceAll('$__rate_interval', '1m').replaceAll('$instance', '.*'),
@@ -136,7 +136,7 @@ test('metrics: every metric in the dashboard and the rules exists', async t => {
 
 test('config/: no example file can be loaded as settings, whatever the host name', async t => {
   // node-config loads every file here that is named like the host and has a known extension.
-  const files = await readdir(kitFile(''))
+  const files = await readdir(configFile(''))
   t.deepEqual(
     files.filter(name => !/\.(cfg|conf|service)$/.test(name) && name !== 'monitoring').sort(),
     ['custom-environment-variables', 'default', 'development', 'production', 'test'].map(

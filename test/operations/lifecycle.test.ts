@@ -360,14 +360,14 @@ async function databaseBehindProxy(t: ExecutionContext) {
 
 test.serial('database not up yet: workers wait for it beyond the boot timeout', async t => {
   const { proxy, url } = await databaseBehindProxy(t)
-  proxy.slam()
+  proxy.refuse()
   const starting = start(t, {
     database: url,
     env: { LOG_LEVEL: 'info' },
     config: { fleet: { bootMs: 5000, beatMs: 100 } },
   })
   // The worker retries after 100 ms and doubles the pause each time.
-  await proxy.knocks(7)
+  await proxy.attempts(7)
   proxy.open()
   const { service } = await starting
   t.regex(service.log(), /waiting for the database/)
@@ -391,7 +391,7 @@ test.serial(
     const until = async (wanted: string) => {
       for (let now = await code(); now !== wanted; now = await code()) codes.add(now)
     }
-    proxy.slam()
+    proxy.refuse()
     const lostMs = performance.now()
     await until('no_database')
     t.true(performance.now() - lostMs >= 500)

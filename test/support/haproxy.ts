@@ -1,4 +1,4 @@
-// A real HAProxy with config/haproxy.cfg before two services, A and B.
+// A real HAProxy that runs config/haproxy.cfg in front of two services, A and B.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -22,7 +22,11 @@ export const haproxyProgram: Program = {
 export type ServerName = 'A' | 'B'
 type Backend = 'http' | 'https'
 
-/** @param port of the services' data ports; their control ports are the next ones */
+/**
+ * Starts HAProxy on two free ports.
+ * @param port returns a service's data port; its control port is the next one
+ * @param checkEvery interval of the health checks, in HAProxy's notation
+ */
 export async function startHaproxy(port: (server: ServerName, label: Backend) => number, checkEvery: string) {
   const claim = await claimPorts()
   const folder = await mkdtemp(join(tmpdir(), 'users-api-haproxy-'))
@@ -42,13 +46,14 @@ export async function startHaproxy(port: (server: ServerName, label: Backend) =>
     }
   }
   const program = await findProgram(haproxyProgram.names)
-  if (program === undefined) throw new Error('HAProxy is missing: npm test installs it')
+  if (program === undefined)
+    throw new Error('HAProxy is not installed: run the tests with npm test, which installs it')
   const child = spawn(program, ['-db', '-f', file], { env, stdio: ['ignore', 'ignore', 'pipe'] })
   const exited = once(child, 'exit')
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', text => (errors += text))
 
-  /** What HAProxy thinks of each server: `http/A` → `UP`, `NOLB`, `DOWN`, `UP 1/3` on its way down. */
+  /** Returns HAProxy's state of each server: `http/A` → `UP`, `NOLB`, `DOWN`, or `UP 1/3` after a failed check. */
   async function states(): Promise<Map<string, string>> {
     const stats = net.connect(socket)
     let text = ''
@@ -69,14 +74,14 @@ export async function startHaproxy(port: (server: ServerName, label: Backend) =>
     url: `http://127.0.0.1:${claim.first}`,
     httpsUrl: `https://127.0.0.1:${claim.first + 1}`,
     states,
-    /** Waits until HAProxy thinks so of a server. @returns all that it has thought meanwhile */
+    /** Waits until HAProxy reports `state` for a server. @returns all states that were seen meanwhile */
     async until(backend: Backend, server: ServerName, state: string): Promise<Set<string>> {
       const seen = new Set<string>()
       for (;;) {
         const now = (await states().catch(() => undefined))?.get(`${backend}/${server}`)
         if (now !== undefined) seen.add(now)
         if (now === state) return seen
-        if (child.exitCode !== null) throw new Error(`HAProxy ended: ${errors}`)
+        if (child.exitCode !== null) throw new Error(`HAProxy exited: ${errors}`)
         await delay(20)
       }
     },

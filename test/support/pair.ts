@@ -1,4 +1,4 @@
-// Two services behind a real HAProxy, and the deploy that takes one after the other out of service and restarts it.
+// Two services behind a real HAProxy, with a rolling restart.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ export type Pair = Awaited<ReturnType<typeof startPair>>
 export interface PairOptions {
   database?: string
   env?: NodeJS.ProcessEnv
-  /** Between the checks of HAProxy, as it writes times. Three of them are to fit into `delayMs`. */
+  /** Interval of HAProxy's health checks, in its notation. Three checks must fit into `delayMs`. */
   checkEvery: string
   delayMs: number
 }
@@ -54,14 +54,17 @@ export async function startPair({ checkEvery, delayMs, env = {}, ...given }: Pai
     haproxy,
     operator: (name: ServerName) => createOperator(services[name]),
 
-    /** drain, wait, stop, start, resume: the http port by its check, the https port by refusing connections. */
+    /**
+     * Runs drain, wait, stop, start and resume on one service. The http port is drained by its failing check, the https
+     * port by refusing connections.
+     */
     async restart(name: ServerName): Promise<void> {
       const before = createOperator(services[name])
       await before.run('drain', 'http:404')
       await before.run('drain', 'https:refuse')
       for (const label of ['http', 'https']) {
         const { ended } = await before.run('wait', label)
-        if (ended !== 'drained') throw new Error(`${label} of ${name} is not drained`)
+        if (ended !== 'drained') throw new Error(`${label} of ${name} did not drain before the deadline`)
       }
       await services[name].stop()
       services[name] = await start(name)

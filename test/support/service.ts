@@ -1,4 +1,4 @@
-// One real service: a fresh database, free ports, and the built supervisor as a child process.
+// Starts a real service for a test: a new database, free ports, and the built supervisor as a child process.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -23,25 +23,25 @@ export interface Settings {
 }
 
 export interface ServiceOptions {
-  /** Settings beside those of config/test.json; a given `ports` must name the label `http`. */
+  /** Settings that override config/test.json. If `ports` is given, it must contain the label `http`. */
   config?: Settings
   env?: NodeJS.ProcessEnv
-  /** How many workers; 1 unless given. */
+  /** Number of workers; 1 by default. */
   workers?: number
-  /** URL of a migrated database, such as another service's `database`; a fresh one unless given. */
+  /** URL of a migrated database, such as another service's `database`; a new database by default. */
   database?: string
 }
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
-/** The environment of a child: ours, without what would override its settings. */
+/** Returns the environment of a child process: this process's, without the variables that override settings. */
 function environment(database: string, env: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   const { WORKERS, LOG_LEVEL, REDIS_URL, NODE_CONFIG, TEST_REDIS_URL, ...inherited } = process.env
   const redis = TEST_REDIS_URL === undefined ? {} : { REDIS_URL: TEST_REDIS_URL }
   return { ...inherited, ...redis, NODE_ENV: 'test', DATABASE_URL: database, ...env }
 }
 
-/** Makes an empty database on the test server, migrated by the command itself; gives its URL. */
+/** Creates a database on the test server and migrates it with dist/migrate.js. @returns its URL */
 export async function createDatabase(): Promise<string> {
   const server = process.env.TEST_DATABASE_URL
   if (server === undefined) throw new Error('TEST_DATABASE_URL is not set: run the tests with npm test')
@@ -55,7 +55,7 @@ export async function createDatabase(): Promise<string> {
   return url.href
 }
 
-/** Asks a control port; gives the status and the text, or undefined where nobody listens. */
+/** Sends a GET request. @returns the status and the body, or undefined if the connection fails */
 export function ask(url: string): Promise<{ status: number; text: string } | undefined> {
   return new Promise(resolve => {
     http
@@ -68,7 +68,7 @@ export function ask(url: string): Promise<{ status: number; text: string } | und
   })
 }
 
-/** Not only one of them: a test that changes something under the others would meet them on their way up. */
+/** Returns whether every worker is ready: a test must not change anything while a worker is still booting. */
 async function areWorkersReady(controlUrl: string): Promise<boolean> {
   const answer = await ask(`${controlUrl}/status`)
   if (answer === undefined) return false
@@ -76,27 +76,30 @@ async function areWorkersReady(controlUrl: string): Promise<boolean> {
   return workers.length > 0 && workers.every(({ state }) => state === 'ready')
 }
 
-async function isChecked(check: string): Promise<boolean> {
-  // Maintenance that outlived a restart is well, too.
+async function healthCheckResponds(check: string): Promise<boolean> {
+  // 404: the port is in maintenance, which persists across a restart.
   return [200, 404].includes((await ask(check))?.status ?? 0)
 }
 
 async function untilUp(supervisor: ChildProcess, controlUrl: string, log: () => string): Promise<void> {
   const deadline = Date.now() + startMs
-  while (!(await areWorkersReady(controlUrl)) || !(await isChecked(`${controlUrl}/healthcheck/http`))) {
+  while (
+    !(await areWorkersReady(controlUrl)) ||
+    !(await healthCheckResponds(`${controlUrl}/healthcheck/http`))
+  ) {
     if (supervisor.exitCode !== null || supervisor.signalCode !== null)
-      throw new Error(`the supervisor ended with ${supervisor.exitCode ?? supervisor.signalCode}:\n${log()}`)
+      throw new Error(`the supervisor exited with ${supervisor.exitCode ?? supervisor.signalCode}:\n${log()}`)
     if (Date.now() > deadline) {
       supervisor.kill('SIGKILL')
-      throw new Error(`${controlUrl} was not up within ${startMs} ms:\n${log()}`)
+      throw new Error(`${controlUrl} was not ready within ${startMs} ms:\n${log()}`)
     }
     await sleep(50)
   }
 }
 
 /**
- * Starts a service and waits until all its workers are ready, and a health check has said so.
- * @throws Error with the supervisor's log where it does not come up
+ * Starts a service and waits until all its workers are ready and a health check responds.
+ * @throws Error with the supervisor's log if it does not become ready
  */
 export async function startService(options: ServiceOptions = {}) {
   const database = options.database ?? (await createDatabase())
@@ -112,7 +115,7 @@ export async function startService(options: ServiceOptions = {}) {
     ...options.config,
   }
   const env = environment(database, { NODE_CONFIG: JSON.stringify(config), ...options.env })
-  // With a channel for messages, as pm2 starts it.
+  // With an IPC channel, as pm2 starts it.
   const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
     cwd: root,
     env,
@@ -140,12 +143,12 @@ export async function startService(options: ServiceOptions = {}) {
     port,
     database,
     supervisor,
-    /** Resolves with the exit code, or the signal's name, once the supervisor has ended. */
+    /** Resolves with the exit code or the signal name when the supervisor has exited. */
     exited,
-    /** What the supervisor and its workers have printed so far. */
+    /** Returns the output of the supervisor and its workers so far. */
     log: () => log,
 
-    /** The workers' process ids, as the control port's /status names them. */
+    /** Returns the workers' process ids from /status, in ascending order. */
     async workers(): Promise<number[]> {
       const answer = await ask(`${controlUrl}/status`)
       const { workers }: Status = JSON.parse(answer?.text ?? '')
@@ -153,8 +156,8 @@ export async function startService(options: ServiceOptions = {}) {
     },
 
     /**
-     * Stops it with SIGTERM and gives its exit code, or the signal's name.
-     * @throws Error where one of its processes has ever died of an exception: its replacement may have hidden that
+     * Stops the service with SIGTERM. @returns its exit code or the signal name
+     * @throws Error if any of its processes exited with an uncaught exception, even if the supervisor replaced it
      */
     async stop(): Promise<number | string> {
       supervisor.kill('SIGTERM')
@@ -164,8 +167,8 @@ export async function startService(options: ServiceOptions = {}) {
       process.off('exit', kill)
       await claim.release()
       await rm(folder, { recursive: true, force: true })
-      // Node's last line.
-      if (/^Node\.js v\d/m.test(log)) throw new Error(`an exception that nobody has caught:\n${log}`)
+      // Node prints its version after an uncaught exception.
+      if (/^Node\.js v\d/m.test(log)) throw new Error(`uncaught exception:\n${log}`)
       return code
     },
   }

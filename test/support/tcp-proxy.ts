@@ -1,40 +1,39 @@
-// A TCP proxy in front of a database or a Redis: it can be slammed, blocked and opened again.
+// A TCP proxy in front of a database or a Redis that can refuse, block and restore connections.
 import { once } from 'node:events'
 import net from 'node:net'
 import { Transform } from 'node:stream'
 
-/** Sees what passes, to the server or back, on a connection of ours; false lets it fall to the floor. */
-export type Watch = (to: 'server' | 'client', bytes: Buffer, client: net.Socket) => boolean
+/** Called for each chunk that passes through the proxy. Returns false to drop the chunk. */
+export type Inspect = (to: 'server' | 'client', bytes: Buffer, client: net.Socket) => boolean
 
 /**
- * Opens a proxy to the server of `url`, which may stand on a port or on a Unix socket.
- * @param watch stands in it
- * @returns `port` to knock at, and what can be done to the proxy
+ * Opens a proxy to the server of `url`, which may listen on a port or on a Unix socket.
+ * @param inspect sees, and may drop, each chunk
  */
-export async function openTcpProxy(url: string, watch: Watch = () => true) {
+export async function openTcpProxy(url: string, inspect: Inspect = () => true) {
   const { hostname, port, pathname, protocol, searchParams } = new URL(url)
   const socketPath = protocol === 'redis+unix:' ? pathname : searchParams.get('socketPath')
-  const pairs = new Set<[inside: net.Socket, outside: net.Socket]>()
-  let state: 'open' | 'shut' | 'blocked' = 'open'
+  const pairs = new Set<[client: net.Socket, upstream: net.Socket]>()
+  let state: 'open' | 'closed' | 'blocked' = 'open'
 
   const block = (pair: [net.Socket, net.Socket]) => {
     for (const socket of pair) socket.unpipe().pause()
   }
-  const pass = ([inside, outside]: [net.Socket, net.Socket]) => {
-    const watched = (to: 'server' | 'client') =>
+  const pass = ([client, upstream]: [net.Socket, net.Socket]) => {
+    const filtered = (to: 'server' | 'client') =>
       new Transform({
-        transform: (bytes: Buffer, _, done) => (watch(to, bytes, inside) ? done(null, bytes) : done()),
+        transform: (bytes: Buffer, _, done) => (inspect(to, bytes, client) ? done(null, bytes) : done()),
       })
-    inside.pipe(watched('server')).pipe(outside)
-    outside.pipe(watched('client')).pipe(inside)
+    client.pipe(filtered('server')).pipe(upstream)
+    upstream.pipe(filtered('client')).pipe(client)
   }
-  const server = net.createServer(inside => {
-    if (state === 'shut') {
-      inside.destroy()
+  const server = net.createServer(client => {
+    if (state === 'closed') {
+      client.destroy()
       return
     }
-    const outside = socketPath === null ? net.connect(Number(port), hostname) : net.connect(socketPath)
-    const pair: [net.Socket, net.Socket] = [inside, outside]
+    const upstream = socketPath === null ? net.connect(Number(port), hostname) : net.connect(socketPath)
+    const pair: [net.Socket, net.Socket] = [client, upstream]
     pairs.add(pair)
     for (const socket of pair) {
       socket.on('error', () => undefined)
@@ -52,27 +51,27 @@ export async function openTcpProxy(url: string, watch: Watch = () => true) {
 
   return {
     port: address.port,
-    /** Waits until somebody has come so many times, from now on. */
-    async knocks(times: number): Promise<void> {
-      for (let knocked = 0; knocked < times; knocked++) await once(server, 'connection')
+    /** Waits for the next `count` connection attempts. */
+    async attempts(count: number): Promise<void> {
+      for (let attempt = 0; attempt < count; attempt++) await once(server, 'connection')
     },
     /** Ends all connections and refuses new ones. */
-    slam(): void {
-      state = 'shut'
+    refuse(): void {
+      state = 'closed'
       for (const pair of pairs) for (const socket of pair) socket.destroy()
     },
-    /** Lets nothing through any more, without a word. */
+    /** Stops forwarding without closing any connection. */
     block(): void {
       state = 'blocked'
       pairs.forEach(block)
     },
-    /** All is as before; what was held back goes on. */
+    /** Accepts connections again and forwards the data that was held back. */
     open(): void {
       state = 'open'
       pairs.forEach(pass)
     },
     close(): void {
-      this.slam()
+      this.refuse()
       server.close()
     },
   }

@@ -1,8 +1,9 @@
-// Several servers under the same load, in turn, so that whatever else the machine does meets all of them.
+// Measures several servers in interleaved rounds: other activity on the machine then affects all of them alike.
 import { type Figures, type Load, runWrk } from './wrk.ts'
 
-export interface Effort {
-  readonly rounds: number
+export interface Rounds {
+  readonly count: number
+  /** Length of a round. */
   readonly seconds: number
 }
 
@@ -14,15 +15,15 @@ function median(values: readonly number[]): number {
   return (low + high) / 2
 }
 
-/** Warms all up, then loads each once a round; gives the medians, in the order of `loads`. */
-export async function contest(
+/** Warms up all servers, then applies each load once per round. @returns the medians, in the order of `loads` */
+export async function measureInterleaved(
   loads: readonly Omit<Load, 'seconds'>[],
-  { rounds, seconds }: Effort,
+  { count, seconds }: Rounds,
   signal: AbortSignal,
 ): Promise<Figures[]> {
   for (const load of loads) await runWrk({ ...load, seconds: Math.min(WARM_UP_SECONDS, seconds) }, signal)
   const all: Figures[][] = loads.map(() => [])
-  for (let round = 0; round < rounds; round++)
+  for (let round = 0; round < count; round++)
     for (const [index, load] of loads.entries()) all[index]?.push(await runWrk({ ...load, seconds }, signal))
   return all.map(figures => ({
     requestsPerSecond: median(figures.map(one => one.requestsPerSecond)),

@@ -1,35 +1,38 @@
-// The hunt for a stale read, in the manner of Jepsen: clients write and read at random through every worker, all that
-// they saw is recorded, and afterwards it is looked for what cannot have been.
+// A Jepsen-style register workload: clients read and write at random through all workers and record every operation.
+// The recorded history is then checked for linearizability.
 import assert from 'node:assert/strict'
 import { type Answer, type Body, type Client, createClient } from '../support/http.ts'
-import { impossibleReads, type Seen } from './history.ts'
+import { findViolations, type Operation } from './history.ts'
 
 const userCount = 8
 const groupCount = 10
-/** After so many versions a user is in the same groups again. */
+/** After this many versions, a user's set of groups repeats. */
 const cycle = 2 ** groupCount
 const connections = 24
 const readers = 16
 
-export interface Catch {
+export interface WorkloadResult {
   operations: number
-  /** What single registers were seen at; one include shows several. */
+  /** Number of register reads. A response with `include=groups` reads several registers. */
   reads: number
-  impossible: string[]
-  /** Of each operation. */
+  violations: string[]
+  /** Duration of each operation. */
   durationsMs: number[]
 }
 
 const pick = <T>(list: readonly T[]): T => {
   const item = list[Math.floor(Math.random() * list.length)]
-  if (item === undefined) throw new Error('nothing to pick from')
+  if (item === undefined) throw new Error('cannot pick from an empty list')
   return item
 }
 
-/** The set of groups that a user is in at `version`: each version differs from the one before by one group. */
+/**
+ * Returns a user's set of groups at `version` as a bit mask. Consecutive versions differ in one group, so each version
+ * is one request.
+ */
 function grayCode(version: number): number {
-  const place = version % cycle
-  return place ^ (place >> 1)
+  const position = version % cycle
+  return position ^ (position >> 1)
 }
 
 function versionOfGray(code: number): number {
@@ -38,19 +41,26 @@ function versionOfGray(code: number): number {
   return version
 }
 
-function next(versions: number[], at: number): number {
-  const version = (versions[at] ?? 0) + 1
-  versions[at] = version
+function nextVersion(versions: number[], index: number): number {
+  const version = (versions[index] ?? 0) + 1
+  versions[index] = version
   return version
 }
 
-let huntCount = 0
+let runCount = 0
 
-/** Hunts with new users and groups until `isOver`. @throws Error about an answer that is no success */
-export async function hunt(url: string, isOver: (operations: number) => boolean): Promise<Catch> {
-  // Different connections end at different workers.
+/**
+ * Creates users and groups and runs the workload on them until `isOver` returns true. The registers are the users' sets
+ * of groups and the groups' names.
+ * @throws AssertionError if a response is not 200
+ */
+export async function runRegisterWorkload(
+  url: string,
+  isOver: (operations: number) => boolean,
+): Promise<WorkloadResult> {
+  // Separate connections reach all workers.
   const clients = Array.from({ length: connections }, () => createClient(url))
-  const prefix = `hunt ${process.pid} ${++huntCount}`
+  const prefix = `register ${process.pid} ${++runCount}`
   const setup = pick(clients)
   const groups: number[] = []
   const groupVersions = Array.from({ length: groupCount }, () => 0)
@@ -62,43 +72,42 @@ export async function hunt(url: string, isOver: (operations: number) => boolean)
   for (let user = 0; user < userCount; user++)
     users.push(await setup.create('/v1/users', { first_name: prefix, last_name: `${user}` }))
 
-  const history: Seen[] = []
-  const result: Catch = { operations: 0, reads: 0, impossible: [], durationsMs: [] }
+  const history: Operation[] = []
+  const result: WorkloadResult = { operations: 0, reads: 0, violations: [], durationsMs: [] }
   let tick = 0
 
-  /** @returns the answer and when it was asked for and given */
-  async function ask(send: (api: Client) => Promise<Answer>) {
+  async function perform(send: (api: Client) => Promise<Answer>) {
     const began = tick++
-    const beganMs = performance.now()
+    const startedMs = performance.now()
     const answer = await send(pick(clients))
-    result.durationsMs.push(performance.now() - beganMs)
+    result.durationsMs.push(performance.now() - startedMs)
     assert.equal(answer.status, 200, answer.text)
     result.operations++
     return { answer, began, ended: tick++ }
   }
 
   async function write(register: string, version: number, send: (api: Client) => Promise<Answer>) {
-    const { began, ended } = await ask(send)
+    const { began, ended } = await perform(send)
     history.push({ register, kind: 'write', version, began, ended })
   }
 
-  function record(body: Body, seen: Pick<Seen, 'began' | 'ended'>): void {
+  function recordRead(body: Body, interval: Pick<Operation, 'began' | 'ended'>): void {
     const user = users.indexOf(Number(body.id))
     let code = 0
     for (const { id, name = '' } of body.groups ?? []) {
       const group = groups.indexOf(Number(id))
       code |= 1 << group
       const version = Number(name.slice(nameOf(group, 0).length - 1))
-      history.push({ register: `group ${group}`, kind: 'read', version, ...seen })
+      history.push({ register: `group ${group}`, kind: 'read', version, ...interval })
     }
-    // Its versions repeat themselves: of those that there are, the newest with this set is meant.
+    // Sets of groups repeat every `cycle` versions: the newest version with this set is the one that was read.
     const newest = userVersions[user] ?? 0
     const version = newest - ((newest - versionOfGray(code)) & (cycle - 1))
-    history.push({ register: `user ${user}`, kind: 'read', version, ...seen })
+    history.push({ register: `user ${user}`, kind: 'read', version, ...interval })
   }
 
-  async function moveUser(user: number): Promise<void> {
-    const version = next(userVersions, user)
+  async function changeMembership(user: number): Promise<void> {
+    const version = nextVersion(userVersions, user)
     const [before, after] = [grayCode(version - 1), grayCode(version)]
     const id = groups[Math.log2(before ^ after)]
     const path = `/v1/users/${users[user]}/groups`
@@ -108,30 +117,30 @@ export async function hunt(url: string, isOver: (operations: number) => boolean)
   }
 
   async function renameGroup(group: number): Promise<void> {
-    const version = next(groupVersions, group)
+    const version = nextVersion(groupVersions, group)
     await write(`group ${group}`, version, api =>
       api.patch(`/v1/groups/${groups[group]}`, { name: nameOf(group, version) }),
     )
   }
 
   async function readOne(): Promise<void> {
-    const { answer, ...seen } = await ask(api => api.get(`/v1/users/${pick(users)}?include=groups`))
-    record(answer.body, seen)
+    const { answer, ...interval } = await perform(api => api.get(`/v1/users/${pick(users)}?include=groups`))
+    recordRead(answer.body, interval)
   }
 
   async function readAll(): Promise<void> {
     const query = `include=groups&first_name=${encodeURIComponent(prefix)}`
-    const { answer, ...seen } = await ask(api => api.get(`/v1/users?${query}`))
-    for (const user of answer.body.users ?? []) record(user, seen)
+    const { answer, ...interval } = await perform(api => api.get(`/v1/users?${query}`))
+    for (const user of answer.body.users ?? []) recordRead(user, interval)
   }
 
   const read = () => (Math.random() < 0.05 ? readAll() : readOne())
 
-  /** A user and a group or two are this client's alone to write. */
+  /** Each user and each group has exactly one client that writes it. */
   async function readAndWrite(own: number): Promise<void> {
     while (!isOver(result.operations)) {
       const chance = Math.random()
-      if (chance < 0.1) await moveUser(own)
+      if (chance < 0.1) await changeMembership(own)
       else if (chance < 0.15) await renameGroup(own)
       else if (chance < 0.17 && own + userCount < groupCount) await renameGroup(own + userCount)
       else await read()
@@ -147,6 +156,6 @@ export async function hunt(url: string, isOver: (operations: number) => boolean)
   ])
   for (const client of clients) client.close()
   result.reads = history.filter(({ kind }) => kind === 'read').length
-  result.impossible = impossibleReads(history)
+  result.violations = findViolations(history)
   return result
 }

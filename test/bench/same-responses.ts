@@ -1,4 +1,4 @@
-// Before anything is measured: all servers answer the same, so that none is fast by doing less.
+// Checks before a measurement that all servers return the same responses: no server may be faster by doing less.
 import assert from 'node:assert/strict'
 import { createClient } from '../support/http.ts'
 import type { Comparison, Request } from './comparisons.ts'
@@ -6,10 +6,10 @@ import type { RunningServer } from './servers.ts'
 
 const SAMPLES = 20
 const UNKNOWN_ID = Number.MAX_SAFE_INTEGER
-/** How far the length of a constant answer may be from the real one's. */
-const TOLERANCE = 0.1
+/** Allowed relative difference in length between a constant response and the real one. */
+const LENGTH_TOLERANCE = 0.1
 
-/** Fills in a request as request.lua does; every `{unique}` begins with `unique`. */
+/** Fills in a request template as request.lua does. Every `{unique}` value begins with `unique`. */
 function fill(request: Request, id: number, unique: string): { path: string; body?: string } {
   let count = 0
   const replace = (template: string) =>
@@ -20,15 +20,15 @@ function fill(request: Request, id: number, unique: string): { path: string; bod
   }
 }
 
-/** What of an answer must be the same: all but `meta`, and but the ids that a create made. */
-function essence(text: string, method: Request['method']): unknown {
+/** Parses a response without the parts that may differ: `meta`, and the ids that a POST assigned. */
+function comparable(text: string, method: Request['method']): unknown {
   return JSON.parse(text, (key, value) =>
     key === 'meta' || (key === 'id' && method === 'POST') ? undefined : value,
   )
 }
 
 async function ask(server: RunningServer, request: Request, id: number, sample: number) {
-  // A create must be new to each server; a change may be made by all of them.
+  // All servers share one database: a POST needs different values on each server, a PATCH does not.
   const unique = request.method === 'POST' ? `${server.name} ${sample}` : `sample ${sample}`
   const { path, body } = fill(request, id, unique)
   const client = createClient(server.url)
@@ -38,11 +38,11 @@ async function ask(server: RunningServer, request: Request, id: number, sample: 
 }
 
 /**
- * Asks all servers the same questions, an unknown user's id among them.
+ * Sends the same requests, including one for an unknown user, to all servers and compares the responses.
  * @throws AssertionError that shows the difference
  */
-export async function assertAgreement(
-  { name, request, against }: Comparison,
+export async function assertSameResponses(
+  { name, request, baselines }: Comparison,
   servers: readonly RunningServer[],
   users: number,
 ): Promise<void> {
@@ -53,18 +53,19 @@ export async function assertAgreement(
       if (server.isConstant && id === UNKNOWN_ID) continue
       const answer = await ask(server, request, id, sample)
       first ??= answer
-      const message = `${name}: ${server.name} answers ${answer.status} ${answer.text.slice(0, 500)}`
+      const message = `${name}: ${server.name} responded ${answer.status} ${answer.text.slice(0, 500)}`
       assert.equal(answer.status, first.status, message)
-      if (against.some(one => one.server === server.name && one.ownAnswer)) continue
+      if (baselines.some(one => one.server === server.name && one.statusOnly)) continue
       if (server.isConstant) {
         assert.ok(
-          Math.abs(answer.text.length / first.text.length - 1) <= TOLERANCE,
-          `${message}: its length is off`,
+          Math.abs(answer.text.length / first.text.length - 1) <= LENGTH_TOLERANCE,
+          `${message}: its length differs from the service's response by more than ${LENGTH_TOLERANCE * 100} %`,
         )
         continue
       }
       const expected = request.method === 'POST' ? answer.body : first.text
-      assert.deepEqual(essence(answer.text, request.method), essence(expected ?? '', request.method), message)
+      const actual = comparable(answer.text, request.method)
+      assert.deepEqual(actual, comparable(expected ?? '', request.method), message)
     }
   }
 }

@@ -1,0 +1,175 @@
+// A mixed load that records every acknowledged write and verifies the records during and after a fault.
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Answer, type Client, createClient } from '../support/http.ts'
+
+interface VerifiedLoadOptions {
+  readonly url: string
+  readonly clients: number
+  /** Every request must complete within this time. */
+  readonly maxResponseMs: number
+}
+
+interface Tally {
+  acknowledged: number
+  /** Responses with status 503, a JSON body and Retry-After. */
+  unavailable: number
+  /** Connections that ended before the first byte of a response. */
+  lost: number
+  /** Refused connections. */
+  refused: number
+  slowestMs: number
+  /** End of the last request that was not acknowledged, as `performance.now()`. */
+  lastFailureMs: number
+}
+
+/** A user that only one client changes. Its last name is a counter that this client increments. */
+interface OwnedUser {
+  readonly api: Client
+  readonly id: number
+  acknowledged: number
+  attempted: number
+}
+
+const RECONNECT_DELAY_MS = 20
+
+let names = 0
+const newName = () => `${process.pid} ${++names}`
+
+/** @throws AssertionError if `answer` is not a documented 503 */
+function assertUnavailable(answer: Answer): void {
+  assert.equal(answer.status, 503, answer.text)
+  assert.equal(answer.body.meta.code, 'unavailable', answer.text)
+  assert.match(answer.headers['retry-after'] ?? '', /^\d+$/)
+}
+
+/** Starts the clients. All clients stop at the first violation, which `stop` then throws. */
+export async function startVerifiedLoad({ url, clients, maxResponseMs }: VerifiedLoadOptions) {
+  const tally: Tally = {
+    acknowledged: 0,
+    unavailable: 0,
+    lost: 0,
+    refused: 0,
+    slowestMs: 0,
+    lastFailureMs: 0,
+  }
+  const created = new Map<number, string>()
+  const deleted = new Set<number>()
+  const owned: OwnedUser[] = []
+  const waiters: { isReached(): boolean; resolve(): void }[] = []
+  let stopped = false
+
+  /** Returns the response of an acknowledged request, otherwise undefined. */
+  async function attempt(send: () => Promise<Answer>): Promise<Answer | undefined> {
+    const startedMs = performance.now()
+    const answer = await send().catch(async (error: Error) => {
+      const refused = error.message.includes('ECONNREFUSED')
+      // Any other error, such as a truncated response, is a violation.
+      assert.match(error.message, refused ? /./ : /socket hang up|ECONNRESET|EPIPE/)
+      tally[refused ? 'refused' : 'lost']++
+      if (refused) await delay(RECONNECT_DELAY_MS)
+      return undefined
+    })
+    const endedMs = performance.now()
+    tally.slowestMs = Math.max(tally.slowestMs, endedMs - startedMs)
+    assert.ok(endedMs - startedMs < maxResponseMs, `a response took ${Math.round(endedMs - startedMs)} ms`)
+    if (answer?.status === 200) tally.acknowledged++
+    else {
+      tally.lastFailureMs = endedMs
+      if (answer !== undefined) {
+        assertUnavailable(answer)
+        tally.unavailable++
+      }
+    }
+    for (const waiter of waiters) if (waiter.isReached()) waiter.resolve()
+    return answer?.status === 200 ? answer : undefined
+  }
+
+  const operations = [
+    async (own: OwnedUser) => {
+      const last_name = String(++own.attempted)
+      if (await attempt(() => own.api.patch(`/v1/users/${own.id}`, { last_name })))
+        own.acknowledged = own.attempted
+    },
+    async (own: OwnedUser) => {
+      const lowest = own.acknowledged
+      const answer = await attempt(() => own.api.get(`/v1/users/${own.id}?include=groups`))
+      if (answer === undefined) return
+      const read = Number(answer.body.last_name)
+      assert.ok(read >= lowest && read <= own.attempted, `${read}, expected ${lowest} to ${own.attempted}`)
+    },
+    async ({ api }: OwnedUser) => {
+      const last_name = newName()
+      const answer = await attempt(() => api.post('/v1/users', { first_name: 'Made', last_name }))
+      if (answer) created.set(Number(answer.body.id), last_name)
+    },
+    async ({ api }: OwnedUser) => {
+      const users = Array.from({ length: 5 }, () => ({ first_name: 'Batch', last_name: newName() }))
+      const answer = await attempt(() => api.post('/v1/users', { users }))
+      for (const { id, last_name = '' } of answer?.body.users ?? []) created.set(Number(id), last_name)
+    },
+    async ({ api }: OwnedUser) => {
+      const [id] = created.keys()
+      if (id === undefined) return
+      // Removed from the map first: no other client may delete the user, and after a failed request it is unknown
+      // whether the user still exists.
+      created.delete(id)
+      if (await attempt(() => api.delete(`/v1/users/${id}`))) deleted.add(id)
+    },
+    async ({ api }: OwnedUser) =>
+      void (await attempt(() => api.get('/v1/users?records_per_page=10&include=groups'))),
+  ]
+
+  async function run(own: OwnedUser): Promise<void> {
+    while (!stopped) {
+      const operation = operations[Math.floor(Math.random() * operations.length)]
+      await operation?.(own)
+    }
+  }
+
+  const apis = Array.from({ length: clients }, () => createClient(url))
+  for (const api of apis) {
+    const id = await api.create('/v1/users', { first_name: newName(), last_name: '0' })
+    owned.push({ api, id, acknowledged: 0, attempted: 0 })
+  }
+  const running = owned.map(own =>
+    run(own).finally(() => {
+      stopped = true
+      for (const waiter of waiters) waiter.resolve()
+    }),
+  )
+  // `stop` throws the failure; this handler prevents an unhandled rejection before that.
+  for (const one of running) one.catch(() => {})
+
+  return {
+    tally,
+    /** Resolves after `more` further requests were acknowledged or answered with 503, or when the clients stop. */
+    until(kind: 'acknowledged' | 'unavailable', more: number): Promise<void> {
+      const goal = tally[kind] + more
+      return new Promise(resolve => {
+        if (stopped) resolve()
+        else waiters.push({ isReached: () => tally[kind] >= goal, resolve })
+      })
+    },
+    /** Stops the clients. @throws Error of the first violation */
+    async stop(): Promise<void> {
+      stopped = true
+      await Promise.all(running)
+      for (const api of apis) api.close()
+    },
+    /** Reads every acknowledged write back. @returns the number of records. @throws AssertionError if one is missing */
+    async verify(): Promise<number> {
+      const api = createClient(url)
+      for (const { id, acknowledged, attempted } of owned) {
+        const read = Number((await api.get(`/v1/users/${id}`)).body.last_name)
+        const message = `user ${id} has ${read}, expected ${acknowledged} to ${attempted}`
+        assert.ok(read >= acknowledged && read <= attempted, message)
+      }
+      for (const [id, last_name] of created)
+        assert.equal((await api.get(`/v1/users/${id}`)).body.last_name, last_name, `user ${id} is lost`)
+      for (const id of deleted) assert.equal((await api.get(`/v1/users/${id}`)).status, 404)
+      api.close()
+      return owned.length + created.size + deleted.size
+    },
+  }
+}
