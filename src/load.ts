@@ -1,4 +1,4 @@
-// Entry of `npm run load`: imports users and groups from a file through the API and prints each failure with its
+// Entry point of `npm run load`: imports users and groups from a file through the API and prints each failure with its
 // reason. Existing records are left unchanged, so the command can be repeated.
 import { parseArgs } from 'node:util'
 import { print, runCommand } from './cli/command-line.ts'

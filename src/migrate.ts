@@ -1,4 +1,4 @@
-// Entry of `npm run migrate`: brings the database of DATABASE_URL to the schema of this code.
+// Entry point of `npm run migrate`: brings the database of DATABASE_URL to the schema of this code.
 import { print, runCommand } from './cli/command-line.ts'
 import { migrateWhenUp } from './cli/preflight.ts'
 import { ConfigError, loadConfig } from './config/config.ts'

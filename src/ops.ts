@@ -1,4 +1,4 @@
-// Entry of `npm run ops`: runs one operator's command, prints its reply as JSON, and maps the reply to an exit code
+// Entry point of `npm run ops`: runs one operator's command, prints its reply as JSON, and maps the reply to an exit code
 // for scripts.
 import { userInfo } from 'node:os'
 import { runCommand, serviceName } from './cli/command-line.ts'

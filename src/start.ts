@@ -1,4 +1,4 @@
-// Entry of `npm start`: starts the private servers and the service under pm2 and waits until the service is healthy.
+// Entry point of `npm start`: starts the private servers and the service under pm2 and waits until the service is healthy.
 // If the start fails or is interrupted, everything that it has started is stopped.
 import { once } from 'node:events'
 import { dirname } from 'node:path'
@@ -129,7 +129,7 @@ async function start(config: Config, manager: ProcessManager): Promise<number> {
   const startedMs = performance.now()
   const state = readState(config.stateFile)
   await startOrUndo(config, manager)
-  print(`running after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describeService(config)}`)
+  print(`started in ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describeService(config)}`)
   for (const remark of await startRemarks(config)) print(remark)
   if (state.is === 'damaged')
     print(

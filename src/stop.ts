@@ -1,4 +1,4 @@
-// Entry of `npm stop`: stops the service gracefully, then its private servers. Their data remain.
+// Entry point of `npm stop`: stops the service gracefully, then its private servers. Their data remain.
 import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { type ProcessManager, withProcessManager } from './cli/pm2/process-manager.ts'
 import { stopEverything } from './cli/pm2/service.ts'

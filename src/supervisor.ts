@@ -1,4 +1,4 @@
-// Entry of the supervisor, the process that pm2 starts. It owns the control ports, the maintenance state and the workers.
+// Entry point of the supervisor, the process that pm2 starts. It owns the control ports, the maintenance state and the workers.
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'

@@ -1,4 +1,4 @@
-// Entry of a worker process: serves the API on every data port. It is controlled only by the supervisor's messages.
+// Entry point of a worker process: serves the API on every data port. It is controlled only by the supervisor's messages.
 import cluster from 'node:cluster'
 import type { RequestListener } from 'node:http'
 import { createApp } from './api/app.ts'

@@ -1,4 +1,4 @@
-// The Koa application of a worker: the middleware in their order, then the routes.
+// The Koa application of a worker: the middleware in order, then the routes.
 import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Cache } from '../cache/cache.ts'
@@ -42,7 +42,7 @@ export function createApp({ limits, database, cache, keys, log }: AppDependencie
   }
   const resourceRoutes = resources.flatMap(resource => createResourceRoutes(resource, shared))
   const docsRoutes = createDocsRoutes(resources, resourceRoutes, limits)
-  // Two routers, because a router compares a path with each of its routes: the docs are rarely requested.
+  // Two routers, so that API requests are not compared with the rarely used docs routes.
   const routers = [resourceRoutes, docsRoutes].map(createRouter)
 
   const app = new Koa()

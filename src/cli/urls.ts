@@ -1,7 +1,7 @@
 // The URLs at which a service can be reached from this machine.
 import type { Config, DataPortConfig } from '../config/config.ts'
 
-/** The host to connect to for a host that is listened on, in URL syntax. */
+/** The URL host through which a listening address is reached, in URL syntax. */
 function reachable(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host

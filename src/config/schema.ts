@@ -84,7 +84,7 @@ export const schema = z.strictObject({
     queryTimeoutMs: atLeastOne,
   }),
   cache: z.strictObject({
-    /** One URL per node; several URLs are a Redis Cluster. */
+    /** One URL per node; several URLs mean a Redis Cluster. */
     url: z.preprocess(
       // The hosts of a cluster are separated by commas. The scheme is optional from the second host on.
       value =>

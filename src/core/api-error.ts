@@ -106,7 +106,7 @@ export function throwFaults(faults: readonly Fault[]): void {
   if (first !== undefined) throw ApiError.of([first, ...rest])
 }
 
-/** Returns the `meta` of an error, without the members that only a whole response has. */
+/** Returns the `meta` of an error, without `request_id`, which only a complete response has. */
 export function errorMeta(error: ApiError, status = error.status) {
   const { message, code, faults } = error
   return { status, message, code, ...(faults.length > 0 && { errors: faults }) }

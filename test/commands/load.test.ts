@@ -65,7 +65,7 @@ test.serial(
     t.deepEqual(first.counts, { people: [32, 1, 1], groups: [2, 0, 0], memberships: [4, 0, 0] })
     t.regex(
       first.stderr,
-      /^line 4: "" "Zoë\\n茶": first_name: must have 1 to 255 characters; last_name: .*$/m,
+      /^line 4: "" "Zoë\\n茶": first_name: must be 1 to 255 characters long; last_name: .*$/m,
     )
     t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir'])
     t.deepEqual(await groupsOf(t, 'Watson 🕷'), ['Chess', 'Choir'])
@@ -105,8 +105,8 @@ test.serial('failures: printed with line and reason, the other entries are loade
   )
   t.is(code, 1)
   t.deepEqual(counts, { people: [1, 0, 2], groups: [6, 0, 1], memberships: [3, 0, 3] })
-  t.regex(stderr, /^line 2: "a" "x+…": last_name: must have 1 to 255 characters$/m)
-  t.regex(stderr, /^line 3: "a" "y+…": the body is over the limit of 600 bytes$/m)
+  t.regex(stderr, /^line 2: "a" "x+…": last_name: must be 1 to 255 characters long$/m)
+  t.regex(stderr, /^line 3: "a" "y+…": the body exceeds the limit of 600 bytes$/m)
   t.regex(stderr, /^group " ": name: must not be only white space$/m)
   t.regex(stderr, /^line 4: "a" "four": group "g4" and 1 more: a user can have at most 3 groups$/m)
   t.deepEqual(await groupsOf(t, 'four'), ['g1', 'g2', 'g3'])
@@ -187,7 +187,7 @@ test.serial('invalid file: rejected with the line of the fault, nothing is loade
     [
       'json',
       '{"users": [], "grous": []}',
-      /: the file must not have "grous": allowed are source, groups, users$/m,
+      /: the file must not have "grous"; allowed: source, groups, users$/m,
     ],
     [
       'json',
@@ -227,7 +227,7 @@ test.serial(
       '  users[0] must be an object, but is null',
       '  line 3: users[1].first_name must be a string, but is null',
       '  line 3: users[1].last_name must be a string, but is an array',
-      '  line 3: users[1] must not have "age": allowed are first_name, last_name, groups',
+      '  line 3: users[1] must not have "age"; allowed: first_name, last_name, groups',
       ...[2, 3, 4].flatMap(index =>
         ['first_name', 'last_name'].map(
           name => `  line ${index + 2}: users[${index}].${name} is missing, and must be a string`,

@@ -1,4 +1,4 @@
-// Answers every error that a later middleware throws as JSON, and logs the server errors.
+// Responds with JSON to every error thrown by later middleware, and logs the server errors.
 import type { Context, Middleware } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import { reasonOf } from '../../core/error-reason.ts'
@@ -10,13 +10,13 @@ function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
   return new ApiError(
     'internal_error',
-    'an unexpected error occurred; the log has the details under the request id',
+    'an unexpected error occurred; see the service log for this request id',
     { cause: thrown },
   )
 }
 
 function logServerError(ctx: Context, error: ApiError, requestId: string, log: Log): void {
-  // An outage causes many of these at a time, all for one known reason: the stack adds nothing.
+  // An outage causes many of these at once, all for one known reason: a stack trace adds nothing.
   const reason = error.code === 'unavailable' ? reasonOf(error.cause ?? error.message) : error.cause
   log.error(
     { requestId, ...traceOf(ctx.req.headers), reason, method: ctx.method, path: ctx.path },
@@ -24,7 +24,7 @@ function logServerError(ctx: Context, error: ApiError, requestId: string, log: L
   )
 }
 
-/** The request id must be set before. */
+/** Requires `requestId` earlier in the chain. */
 export function errorHandler(log: Log): Middleware {
   return async (ctx, next) => {
     try {

@@ -1,5 +1,5 @@
-// Rejects requests that Node's parser accepts but that break HTTP/1.1 in a way that matters: another recipient could see
-// a different host, or a different end of the request (RFC 9112).
+// Rejects requests that Node's parser accepts, but whose version, Host, Transfer-Encoding or Expect header another
+// recipient could read differently. This prevents request smuggling (RFC 9112).
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
@@ -11,7 +11,7 @@ function assertVersion({ httpVersion, httpVersionMajor }: IncomingMessage): void
   if (httpVersionMajor !== 1)
     throw new ApiError(
       'malformed_request',
-      `HTTP/${httpVersion} is not supported: allowed are HTTP/1.0 and HTTP/1.1`,
+      `HTTP/${httpVersion} is not supported; allowed: HTTP/1.0 and HTTP/1.1`,
     )
 }
 
@@ -38,13 +38,17 @@ function assertHost({ rawHeaders, httpVersion }: IncomingMessage): void {
     throw new ApiError('malformed_request', 'Host: must be a name or an address, with or without a port')
 }
 
-/** The connection closes, because a proxy may see the body end elsewhere (RFC 9112, 6.1). */
+/** The connection closes, because a proxy may disagree about where the body ends (RFC 9112, 6.1). */
 function assertTransferEncoding({ headers, httpVersion }: IncomingMessage): void {
   const coding = headers['transfer-encoding']
   if (coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1')) return
-  throw new ApiError('malformed_request', 'Transfer-Encoding: must be chunked alone, and only in HTTP/1.1', {
-    headers: { Connection: 'close' },
-  })
+  throw new ApiError(
+    'malformed_request',
+    'Transfer-Encoding: only chunked is supported, and only in HTTP/1.1',
+    {
+      headers: { Connection: 'close' },
+    },
+  )
 }
 
 /** RFC 9110, 10.1.1. */

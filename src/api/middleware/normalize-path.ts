@@ -1,4 +1,5 @@
-// Gives every spelling of a path one form before it is routed: `%75sers` becomes `users`. An escaped slash stays escaped.
+// Normalizes the path before routing, so that all spellings match the same route: `%75sers` becomes `users`. An escaped
+// slash stays escaped.
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { escapeBytes } from '../requests/query-string.ts'

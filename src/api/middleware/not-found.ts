@@ -42,7 +42,7 @@ export function notFound(routers: readonly Router[], routes: readonly Route[]): 
     const methods = new Set(layers.flatMap(({ methods }) => methods))
     const allow = [...methods, 'OPTIONS'].sort().join(', ')
     if (ctx.method !== 'OPTIONS')
-      throw new ApiError('method_not_allowed', `${ctx.method} is not supported here: allowed are ${allow}`, {
+      throw new ApiError('method_not_allowed', `${ctx.method} is not supported here; allowed: ${allow}`, {
         headers: { Allow: allow },
       })
     // A CORS preflight repeats the query of the request that follows it.

@@ -1,4 +1,4 @@
-// Gives every response a `Request-Id`: the one of the client if it is valid, else a new one.
+// Gives every response a `Request-Id`: the client's if it is valid, otherwise a new one.
 import type { Middleware } from 'koa'
 import { requestIdOf } from '../../listener/request-identity.ts'
 

@@ -6,7 +6,7 @@ import { ApiError } from '../../core/api-error.ts'
 
 type Limits = Pick<Config['limits'], 'urlBytes' | 'headerBytes' | 'headers'>
 
-/** The size of the header lines in bytes: on the wire, `: ` and CRLF are part of each. */
+/** The size of the header lines in bytes. Each line also has `: ` and CRLF: two bytes per name and two per value. */
 function headerBytes(rawHeaders: readonly string[]): number {
   let bytes = 2 * rawHeaders.length
   for (const nameOrValue of rawHeaders) bytes += nameOrValue.length
@@ -17,11 +17,11 @@ function headerBytes(rawHeaders: readonly string[]): number {
 export function requestLimits(limits: Limits): Middleware {
   return ({ req: { url = '', rawHeaders } }, next) => {
     if (url.length > limits.urlBytes)
-      throw new ApiError('uri_too_long', `the request target is over the limit of ${limits.urlBytes} bytes`)
+      throw new ApiError('uri_too_long', `the request target exceeds the limit of ${limits.urlBytes} bytes`)
     if (headerBytes(rawHeaders) > limits.headerBytes)
-      throw new ApiError('headers_too_large', `the headers are over the limit of ${limits.headerBytes} bytes`)
+      throw new ApiError('headers_too_large', `the headers exceed the limit of ${limits.headerBytes} bytes`)
     if (rawHeaders.length > 2 * limits.headers)
-      throw new ApiError('headers_too_large', `the headers are over the limit of ${limits.headers} headers`)
+      throw new ApiError('headers_too_large', `the request has more than ${limits.headers} headers`)
     return next()
   }
 }

@@ -86,10 +86,10 @@ const errorsOf = (faults: readonly Fault[]): ApiError[] =>
 const bodyFailures = ({ bodyBytes }: Config['limits']): ApiError[] => [
   new ApiError('malformed_json', 'the body is not JSON: it is empty'),
   notAnObject('the body'),
-  new ApiError('content_too_large', `the body is over the limit of ${bodyBytes} bytes`),
+  new ApiError('content_too_large', `the body exceeds the limit of ${bodyBytes} bytes`),
   new ApiError(
     'unsupported_media_type',
-    'the content type "text/plain" is not supported, allowed is application/json in UTF-8',
+    'the content type "text/plain" is not supported; allowed: application/json in UTF-8',
   ),
 ]
 
@@ -119,7 +119,7 @@ export const batchFailures = (name: string, { batchEntries }: Config['limits']):
   thrownBy(() => entriesOf({ [name]: [] }, name, batchEntries)),
   new ApiError(
     'limit_exceeded',
-    `${name}: has ${batchEntries + 1} entries, at most ${batchEntries} are allowed`,
+    `${name}: has ${batchEntries + 1} entries; at most ${batchEntries} are allowed`,
   ),
 ]
 

@@ -26,7 +26,7 @@ export function describeMemberships(resource: Resource, relation: Relation, limi
   const tags = [capitalize(resource.plural)] as const
   const parameters = [idParameter('id', resource)]
   const missing = notFound(resource, 7)
-  const stale = preconditionFailed(`the ${one} with the id 1`)
+  const stale = preconditionFailed(`the ${one} with id 1`)
   const invalidQuery = queryFailures(parseNoQuery)
 
   const parsePaging = (search: string) => parsePagingQuery(search, limits.membershipsPerUser, limits)

@@ -77,7 +77,7 @@ export function describeWrites(resource: Resource, limits: Config['limits']) {
   const record = { [`A ${singular}`]: recordExample(resource) }
   const fields = { [`A ${singular}`]: fieldsExample(resource) }
   const invalidQuery = queryFailures(parseNoQuery)
-  const missingOrStale = [notFound(resource, 7), preconditionFailed(`the ${singular} with the id 1`)]
+  const missingOrStale = [notFound(resource, 7), preconditionFailed(`the ${singular} with id 1`)]
 
   const create: Operation = {
     operationId: `create${type}`,

@@ -132,19 +132,16 @@ export function failures(errors: readonly ApiError[]): Responses {
 /** The response component `Failure`: the errors that do not depend on the operation. */
 export function anyFailure(limits: Config['limits']): Response {
   const errors = [
-    new ApiError('method_not_allowed', 'TRACE is not supported here: allowed are GET, HEAD, OPTIONS', {
+    new ApiError('method_not_allowed', 'TRACE is not supported here; allowed: GET, HEAD, OPTIONS', {
       headers: { Allow: 'GET, HEAD, OPTIONS' },
     }),
     new ApiError('not_acceptable', 'the response is application/json, which the Accept header excludes'),
     new ApiError('request_timeout', 'the request did not arrive in time'),
     preconditionFailed('the resource'),
-    new ApiError('uri_too_long', `the request target is over the limit of ${limits.urlBytes} bytes`),
+    new ApiError('uri_too_long', `the request target exceeds the limit of ${limits.urlBytes} bytes`),
     new ApiError('expectation_failed', 'Expect: the only supported expectation is 100-continue'),
-    new ApiError('headers_too_large', `the headers are over the limit of ${limits.headerBytes} bytes`),
-    new ApiError(
-      'internal_error',
-      'an unexpected error occurred; the log has the details under the request id',
-    ),
+    new ApiError('headers_too_large', `the headers exceed the limit of ${limits.headerBytes} bytes`),
+    new ApiError('internal_error', 'an unexpected error occurred; see the service log for this request id'),
     unavailable(undefined),
   ]
   const listed = errors.map(({ status, code }) => `${status} \`${code}\``).join(', ')

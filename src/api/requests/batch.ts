@@ -25,9 +25,9 @@ export function entriesOf(
   if (!Array.isArray(entries)) fault(name, 'must be an array')
   else if (entries.length === 0) fault(name, 'must have at least one entry')
   else if (entries.length > maxEntries)
-    fault(name, `has ${entries.length} entries, at most ${maxEntries} are allowed`, 'limit_exceeded')
+    fault(name, `has ${entries.length} entries; at most ${maxEntries} are allowed`, 'limit_exceeded')
   for (const field of Object.keys(body))
-    if (field !== name && field !== 'meta') fault(shortened(field), `is not allowed beside ${name}`)
+    if (field !== name && field !== 'meta') fault(shortened(field), `is not allowed together with ${name}`)
   throwFaults(faults)
   return Array.isArray(entries) ? entries : undefined
 }

@@ -1,4 +1,4 @@
-// Reads request bodies. koa-bodyparser reads the bytes within the limit; this file checks that they are JSON in UTF-8.
+// Reads request bodies. koa-bodyparser reads the bytes and limits their number; this file checks that they are JSON in UTF-8.
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
@@ -17,7 +17,7 @@ function assertMediaType(ctx: Context): void {
   if (coding !== undefined && coding.toLowerCase() !== 'identity')
     throw new ApiError(
       'unsupported_media_type',
-      `the content encoding ${coding} is not supported, allowed is identity`,
+      `the content encoding ${coding} is not supported; allowed: identity`,
     )
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
   if (headers['content-type'] === undefined && !hasBody) return
@@ -28,7 +28,7 @@ function assertMediaType(ctx: Context): void {
   )
     throw new ApiError(
       'unsupported_media_type',
-      `the content type ${JSON.stringify(headers['content-type'] ?? '')} is not supported, allowed is application/json in UTF-8`,
+      `the content type ${JSON.stringify(headers['content-type'] ?? '')} is not supported; allowed: application/json in UTF-8`,
     )
 }
 
@@ -56,7 +56,7 @@ function readingError(error: unknown, tooLarge: () => ApiError): unknown {
  * Content-Length counted, a few clients that announce large bodies and send nothing would block all others.
  */
 function createBodyBudget(maxBytes: number) {
-  let allBytes = 0
+  let totalBytes = 0
 
   // The connection closes, because the rest of the body may still arrive.
   const overBudget = () =>
@@ -66,14 +66,14 @@ function createBodyBudget(maxBytes: number) {
 
   /** @throws ApiError `unavailable`, before or during `read`, or the error of `read` */
   return async <T>(request: IncomingMessage, read: () => Promise<T>): Promise<T> => {
-    if (allBytes > maxBytes) throw overBudget()
+    if (totalBytes > maxBytes) throw overBudget()
     let bytes = 0
     let count = (_chunk: Buffer): void => {}
     const overflow = new Promise<never>((_, reject) => {
       count = chunk => {
         bytes += chunk.length
-        allBytes += chunk.length
-        if (allBytes > maxBytes) reject(overBudget())
+        totalBytes += chunk.length
+        if (totalBytes > maxBytes) reject(overBudget())
       }
     })
     request.on('data', count)
@@ -81,7 +81,7 @@ function createBodyBudget(maxBytes: number) {
       return await Promise.race([read(), overflow])
     } finally {
       request.off('data', count)
-      allBytes -= bytes
+      totalBytes -= bytes
     }
   }
 }
@@ -94,12 +94,12 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
     enableTypes: ['text'],
     extendTypes: { text: mediaTypes },
     textLimit: `${limitBytes}b`,
-    // Decoded as one character a byte. A UTF-8 decoder would silently replace invalid bytes with U+FFFD.
+    // Decoded as one character per byte. A UTF-8 decoder would silently replace invalid bytes with U+FFFD.
     encoding: 'binary',
   }
   const read = bodyParser(options)
   const tooLarge = () =>
-    new ApiError('content_too_large', `the body is over the limit of ${limitBytes} bytes`)
+    new ApiError('content_too_large', `the body exceeds the limit of ${limitBytes} bytes`)
   return async ctx => {
     assertMediaType(ctx)
     if (Number(ctx.req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge()

@@ -1,4 +1,4 @@
-// Parses one filter parameter of a collection: its name has the field and the operator, its value the operand.
+// Parses one filter parameter of a collection: its name contains the field and the operator, its value is the operand.
 import type { Comparison, Filter } from '../../database/reading/page-query.ts'
 import { columnsOf, parseId, type Resource } from '../../model/resource.ts'
 
@@ -26,7 +26,7 @@ function readEscapes(value: string): { negated: boolean; literal: string } {
 }
 
 const notAnId = (name: string, value: string) =>
-  invalid(`${name}: ${JSON.stringify(value)} is not an id: a whole number from 1, without leading zeros`)
+  invalid(`${name}: ${JSON.stringify(value)} is not an id: a positive integer without leading zeros`)
 
 function compareId(name: string, operator: string, value: string): Comparison | InvalidFilter {
   if (operator === 'in') {
@@ -40,7 +40,7 @@ function compareId(name: string, operator: string, value: string): Comparison | 
   }
   const negated = operator === '' && value.startsWith('!')
   const digits = negated ? value.slice(1) : value
-  // A bound can be 0, although no id is: all ids are above it.
+  // A bound can be 0, although ids start at 1: every id is above it.
   const id = operator !== '' && digits === '0' ? 0 : parseId(digits)
   if (id === undefined) return notAnId(name, digits)
   if (operator === 'gt') return { operator: 'above', value: id }

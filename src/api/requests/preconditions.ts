@@ -1,4 +1,4 @@
-// Conditional requests (RFC 9110, section 13): compares the ETags of a request with the current one of the resource.
+// Conditional requests (RFC 9110, section 13): compares the ETags in a request with the resource's current ETag.
 import type { IncomingHttpHeaders } from 'node:http'
 import { ApiError } from '../../core/api-error.ts'
 
@@ -41,7 +41,7 @@ const matchesWeakly = (tags: Tags, isCurrent: IsCurrent) =>
 export function preconditionFailed(what: string): ApiError {
   return new ApiError(
     'precondition_failed',
-    `${what} does not match If-Match or If-None-Match: read it again`,
+    `the If-Match or If-None-Match condition failed for ${what}; read it again`,
   )
 }
 

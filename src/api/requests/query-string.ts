@@ -17,7 +17,7 @@ export class QueryStringError extends Error {
   }
 }
 
-/** Escapes the bytes over 127 of a request target. Node decodes each of them as one character. */
+/** Percent-encodes the bytes above 127 of a request target. Node represents each as one latin1 character. */
 export const escapeBytes = (target: string): string =>
   target.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`)
 

@@ -56,7 +56,7 @@ class FaultCollector {
 
   unknown(name: string): void {
     const allowed =
-      this.allowed.length === 0 ? 'no parameters are allowed here' : `allowed are ${this.allowed.join(', ')}`
+      this.allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${this.allowed.join(', ')}`
     this.fault(name, 'unknown_parameter', `unknown parameter ${JSON.stringify(name)}: ${allowed}`)
   }
 
@@ -70,7 +70,7 @@ class FaultCollector {
     return false
   }
 
-  /** Parses a whole number from `min` to `max`. Over a configured maximum the code is `limit_exceeded`. */
+  /** Parses an integer from `min` to `max`. Above a configured maximum, which is any below MAX_ID, the code is `limit_exceeded`. */
   integer({ name, value }: Pair, min: number, max: number): number {
     const number = /^(0|[1-9][0-9]*)$/.test(value) ? Number(value) : Number.NaN
     if (number >= min && number <= max) return number
@@ -78,7 +78,7 @@ class FaultCollector {
     this.fault(
       name,
       over ? 'limit_exceeded' : 'invalid_parameter',
-      `${name}: ${JSON.stringify(value)} is not a whole number from ${min} to ${max}`,
+      `${name}: ${JSON.stringify(value)} is not an integer from ${min} to ${max}`,
     )
     return min
   }
@@ -94,7 +94,7 @@ function parseSort(collector: FaultCollector, resource: Resource, { value }: Pai
       collector.fault(
         'sort',
         'invalid_parameter',
-        `sort: ${JSON.stringify(part)} is unknown: allowed are ${columns.join(', ')}, each with - for descending`,
+        `sort: ${JSON.stringify(part)} is unknown; allowed: ${columns.join(', ')}, each with - for descending`,
       )
     else if (keys.some(key => key.column === column))
       collector.fault('sort', 'invalid_parameter', `sort: ${column} must not be repeated`)
@@ -113,7 +113,7 @@ function parseInclude(collector: FaultCollector, resource: Resource, { value }: 
       collector.fault(
         'include',
         'invalid_parameter',
-        `include: ${JSON.stringify(name)} is unknown: ${offered.length === 0 ? 'nothing can be included' : `allowed are ${offered.join(', ')}`}`,
+        `include: ${JSON.stringify(name)} is unknown: ${offered.length === 0 ? 'nothing can be included' : `allowed: ${offered.join(', ')}`}`,
       )
   if (new Set(names).size < names.length)
     collector.fault('include', 'invalid_parameter', 'include: a name must not be repeated')

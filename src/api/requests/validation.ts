@@ -29,10 +29,11 @@ function isLongerThan(text: string, codePoints: number): boolean {
 /** Returns what is wrong with `value`, or undefined if it is valid. */
 function textFault(value: unknown, { maxCodePoints }: TextField): string | undefined {
   if (typeof value !== 'string') return 'must be a string'
-  if (value === '' || isLongerThan(value, maxCodePoints)) return `must have 1 to ${maxCodePoints} characters`
-  if (!value.isWellFormed()) return 'must not have a lone surrogate'
-  if (/\p{Cc}/u.test(value)) return 'must not have control characters'
-  if (/^\p{White_Space}+$/u.test(value)) return 'must not be only white space'
+  if (value === '' || isLongerThan(value, maxCodePoints))
+    return `must be 1 to ${maxCodePoints} characters long`
+  if (!value.isWellFormed()) return 'must not contain a lone surrogate'
+  if (/\p{Cc}/u.test(value)) return 'must not contain control characters'
+  if (/^\p{White_Space}+$/u.test(value)) return 'must not consist only of white space'
   return undefined
 }
 
@@ -41,7 +42,7 @@ function idFault(id: unknown, mode: Mode, pathId: number | undefined): Fault | u
   if (id === undefined || (id === null && mode !== 'patch')) return undefined
   if (mode === 'create') return { field: 'id', code: 'invalid_field', message: 'id: is set by the server' }
   if (typeof id !== 'number')
-    return { field: 'id', code: 'invalid_field', message: 'id: must be a whole number from 1' }
+    return { field: 'id', code: 'invalid_field', message: 'id: must be a positive integer' }
   if (id !== pathId)
     return {
       field: 'id',
@@ -65,7 +66,7 @@ function unknownFault(resource: Resource, name: string): Fault {
   return {
     field,
     code: 'unknown_field',
-    message: `${JSON.stringify(field)} is not a field of a ${resource.singular}: allowed are ${allowed}`,
+    message: `${JSON.stringify(field)} is not a field of a ${resource.singular}; allowed: ${allowed}`,
   }
 }
 
@@ -97,7 +98,7 @@ export function checkBody(resource: Resource, body: JsonObject, mode: Mode, path
 const unknownInReference = (field: string): Fault => ({
   field,
   code: 'unknown_field',
-  message: `${JSON.stringify(field)} is not a field of a membership: allowed is id`,
+  message: `${JSON.stringify(field)} is not a field of a membership; allowed: id`,
 })
 
 /**
@@ -113,7 +114,7 @@ export function checkReference(
   if (id === undefined || id === null)
     faults.push({ field: 'id', code: 'missing_field', message: 'id: is required' })
   else if (!isId(id))
-    faults.push({ field: 'id', code: 'invalid_field', message: 'id: must be a whole number from 1' })
+    faults.push({ field: 'id', code: 'invalid_field', message: 'id: must be a positive integer' })
   for (const field of Object.keys(body))
     if (field !== 'id' && field !== 'meta' && !Object.hasOwn(to.fields, field))
       faults.push(unknownInReference(shortened(field)))

@@ -9,7 +9,7 @@ import { writeCondition } from '../requests/preconditions.ts'
 /** The ETag of a record without its related records. */
 export const recordEtag = ({ version }: Row): string => String(version)
 
-/** The ETag of a record with its related records, and of the list of those. */
+/** The ETag of a record with its related records, and of the list of its related records. */
 export const completeEtag = ({ version, generation }: Row): string => `${version}.${generation}`
 
 /** The ETag of a page: it covers the total and the version of each record. @param complete whether the page has includes */

@@ -16,7 +16,7 @@ export type Handler = (ctx: Context & { params: PathParams }) => Promise<void>
 export type CheckPath = (params: PathParams) => void
 
 export const notFound = ({ singular }: Resource, id: string | number) =>
-  new ApiError(`${singular}_not_found`, `there is no ${singular} with the id ${id}`)
+  new ApiError(`${singular}_not_found`, `there is no ${singular} with id ${id}`)
 
 /** Returns the id in the path. @throws ApiError with status 404 if it is not a valid id */
 export function pathId(resource: Resource, text = ''): number {
@@ -25,7 +25,7 @@ export function pathId(resource: Resource, text = ''): number {
   return id
 }
 
-/** Checks the paths of one record. */
+/** Returns a check that the `id` of the path is valid. */
 export const checkId =
   (resource: Resource): CheckPath =>
   params =>

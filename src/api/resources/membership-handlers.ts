@@ -53,7 +53,7 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
     respondRead(ctx, completeEtag(complete.row), text)
   }
 
-  const versionMismatch = (id: number) => preconditionFailed(`the ${resource.singular} with the id ${id}`)
+  const versionMismatch = (id: number) => preconditionFailed(`the ${resource.singular} with id ${id}`)
 
   async function add(owner: Owner, others: readonly number[], trx?: Knex.Transaction): Promise<Added[]> {
     const { id, precondition } = owner

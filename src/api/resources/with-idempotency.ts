@@ -21,7 +21,7 @@ export interface PostResult {
 
 /**
  * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
- * If the request has a key, `work` gets a transaction and writes in it. If it throws an ApiError, it has written nothing.
+ * If the request has a key, `work` gets a transaction and writes in it. It must not have written anything when it throws an ApiError.
  */
 export type WithIdempotency = (
   ctx: Context,

@@ -35,7 +35,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
   const { resource, loader, inserts, update, readBody, withIdempotency, limits } = dependencies
   const { singular, plural } = resource
   const exists = () => new ApiError(`${singular}_exists`, `${singular} already exists`)
-  const versionMismatch = (id: number) => preconditionFailed(`the ${singular} with the id ${id}`)
+  const versionMismatch = (id: number) => preconditionFailed(`the ${singular} with id ${id}`)
 
   async function createOne(values: Values, trx?: Knex.Transaction): Promise<PostResult> {
     const row = await inserts.insertOne(values, trx)

@@ -44,7 +44,7 @@ function typeOf(value: unknown): string {
 /** Replaces the messages of the schema library. @returns undefined for an issue whose own message is used */
 export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'unrecognized_keys' && issue.inst instanceof z.ZodObject)
-    return `must not have ${issue.keys.map(quoted).join(', ')}: allowed are ${Object.keys(issue.inst.shape).join(', ')}`
+    return `must not have ${issue.keys.map(quoted).join(', ')}; allowed: ${Object.keys(issue.inst.shape).join(', ')}`
   if (issue.code !== 'invalid_type') return undefined
   const expected = `must be ${types[issue.expected] ?? issue.expected}`
   return issue.input === undefined
