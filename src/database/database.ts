@@ -7,6 +7,7 @@ import { retry } from '../core/retry.ts'
 import { isNotUpYet, isUnreachable, RefusedError, retryContention, translate } from './driver-errors.ts'
 import { assertMigrated } from './migrator.ts'
 import { openPool } from './pool.ts'
+import { transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
 
@@ -86,14 +87,13 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
   }
 
   /** Executes SQL without Knex's query builder, which would compile the same statement each time. */
-  async function send<T>(on: Knex, sql: string, values: readonly unknown[]): Promise<T> {
+  async function send<T>(on: Knex | Knex.Transaction, sql: string, values: readonly unknown[]): Promise<T> {
+    // The connection of a completed transaction belongs to another one, or executes in autocommit mode.
+    if ('isCompleted' in on && on.isCompleted()) throw new Error('the transaction is already complete')
     const connection = await on.client.acquireConnection()
     try {
-      return await new Promise((resolve, reject) => {
-        connection.query(sql, values, (error: unknown, result: T) =>
-          error ? reject(error) : resolve(result),
-        )
-      })
+      const { response } = await on.client._query(connection, { sql, bindings: values })
+      return response[0]
     } finally {
       await on.client.releaseConnection(connection)
     }
@@ -108,9 +108,9 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     query: (sql, values, on) =>
       on === undefined ? trackOutage(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
-    transaction: act => retryOnContention(() => knex.transaction(act)),
+    transaction: act => retryOnContention(() => transact(knex, act)),
     retryOnContention,
-    snapshot: act => trackOutage(() => knex.transaction(act, { isolationLevel: 'repeatable read' })),
+    snapshot: act => trackOutage(() => transact(knex, act, { isolationLevel: 'repeatable read' })),
     downSinceMs: () => downSinceMs,
     probe: () => trackOutage(() => knex.raw('SELECT 1')).then(markReachable, () => {}),
     ready: () =>

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import { promisify } from 'node:util'
 import knex, { type Knex } from 'knex'
+import Client, { type Statement } from 'knex/lib/dialects/mysql2/index.js'
 import type { Connection } from 'mysql2'
 import type { Log } from '../core/log.ts'
 
@@ -34,6 +35,36 @@ async function prepareSession(raw: Connection, silenceTimeoutMs: number): Promis
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
 }
 
+type PoolConnection = Connection & { stream: Socket }
+
+/**
+ * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can
+ * have the wrong isolation level.
+ */
+const transactionControl = /^(SET TRANSACTION|BEGIN|COMMIT|ROLLBACK)/
+
+/**
+ * The client of Knex, except that it closes connections that must not be used again. The server then rolls back their
+ * transaction, and the pool opens new ones.
+ */
+class ClosingClient extends Client {
+  override _query(connection: PoolConnection, statement: Statement): Promise<Statement> {
+    const { sql, bindings, options } = statement
+    return new Promise((resolve, reject) => {
+      connection.query({ ...options, sql, values: bindings }, (error, rows, fields) => {
+        if (error === null) {
+          statement.response = [rows, fields]
+          resolve(statement)
+          return
+        }
+        // In this callback the driver has not sent the next statement in its queue.
+        if (transactionControl.test(sql)) connection.stream.destroy()
+        reject(error)
+      })
+    })
+  }
+}
+
 export interface PoolSettings {
   readonly max: number
   /** Milliseconds to wait for a free connection. */
@@ -48,7 +79,7 @@ export interface PoolSettings {
  */
 export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
   return knex.knex({
-    client: 'mysql2',
+    client: ClosingClient,
     connection: {
       uri: url,
       charset: 'utf8mb4',
@@ -63,7 +94,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     pool: {
       min: 0,
       max: settings.max,
-      afterCreate: (raw: Connection & { stream: Socket }, done: (error?: unknown) => void) => {
+      afterCreate: (raw: PoolConnection, done: (error?: unknown) => void) => {
         // The timeout also closes idle connections. The pool opens new ones on demand.
         raw.stream.setTimeout(settings.silenceTimeoutMs, () => raw.stream.destroy())
         prepareSession(raw, settings.silenceTimeoutMs).then(() => done(), done)

@@ -1,0 +1,82 @@
+// A proxy in front of MySQL that answers one chosen statement with an error, or cuts its connection.
+import type net from 'node:net'
+import { openTcpProxy } from './tcp-proxy.ts'
+
+/** The content of an ERR packet. */
+export interface Refusal {
+  readonly errno: number
+  readonly sqlState: string
+}
+
+/**
+ * A refused statement does not reach the server. `cut before`: the connection ends before the server receives the
+ * statement. `cut after`: the server executes the statement, but the connection ends before its answer.
+ */
+export type Fault = Refusal | 'cut before' | 'cut after'
+
+export const interrupted: Refusal = { errno: 1317, sqlState: '70100' }
+
+const HEADER_BYTES = 4
+const COM_QUERY = 3
+
+/** Returns the text of a COM_QUERY packet, with its command byte and query attributes; undefined for others. */
+function statementIn(bytes: Buffer): string | undefined {
+  if (bytes.length <= HEADER_BYTES || bytes[3] !== 0 || bytes[HEADER_BYTES] !== COM_QUERY) return undefined
+  return bytes.toString('utf8', HEADER_BYTES + 1)
+}
+
+function errPacket({ errno, sqlState }: Refusal): Buffer {
+  const payload = Buffer.from(`\xff__#${sqlState}refused by the proxy`, 'latin1')
+  payload.writeUInt16LE(errno, 1)
+  const header = Buffer.from([0, 0, 0, 1])
+  header.writeUIntLE(payload.length, 0, 3)
+  return Buffer.concat([header, payload])
+}
+
+/** Opens a proxy to the MySQL server of `url`. */
+export async function openMysqlProxy(url: string) {
+  let armed: { statement: RegExp; fault: Fault; times: number } | undefined
+  let struck = 0
+  const withoutAnswer = new Set<net.Socket>()
+
+  /** Returns the fault of a packet to the server, if it is the chosen statement. */
+  function faultOf(bytes: Buffer): Fault | undefined {
+    const statement = statementIn(bytes)
+    if (statement === undefined || armed === undefined || !armed.statement.test(statement)) return undefined
+    const { fault } = armed
+    struck++
+    if (--armed.times === 0) armed = undefined
+    return fault
+  }
+
+  const proxy = await openTcpProxy(url, (to, bytes, client) => {
+    if (to === 'client') {
+      if (withoutAnswer.delete(client)) client.destroy()
+      return !client.destroyed
+    }
+    const fault = faultOf(bytes)
+    if (fault === undefined) return true
+    if (fault === 'cut after') withoutAnswer.add(client)
+    else if (fault === 'cut before') client.destroy()
+    else client.write(errPacket(fault))
+    return fault === 'cut after'
+  })
+
+  const through = new URL(url)
+  through.searchParams.delete('socketPath')
+  through.host = `127.0.0.1:${proxy.port}`
+  return {
+    url: through.href,
+    proxy,
+    /** Applies `fault` to the next `times` statements that match `statement`, on all connections. */
+    arm(statement: RegExp, fault: Fault, times = 1): void {
+      armed = { statement, fault, times }
+      struck = 0
+    },
+    disarm(): void {
+      armed = undefined
+    },
+    /** Returns how many statements had the fault since `arm`. */
+    struck: () => struck,
+  }
+}
