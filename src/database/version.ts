@@ -16,7 +16,8 @@ export function newVersion(): number {
 /** Whether the current version of a record meets the precondition of the request. */
 export type Precondition = (version: number) => boolean
 
-/** Invalidates all cached includes that contain records of `resource`. */
+/** Invalidates all cached includes that contain records of `resource`. A row that is missing is inserted. */
 export async function renewGeneration(trx: Knex.Transaction, { generation }: Resource): Promise<void> {
-  if (generation !== undefined) await trx(generation).where({ id: 1 }).update({ token: newVersion() })
+  if (generation !== undefined)
+    await trx(generation).insert({ id: 1, token: newVersion() }).onConflict('id').merge()
 }

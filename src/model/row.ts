@@ -1,9 +1,12 @@
 // Rows of a resource's table.
+import { unavailable } from '../core/api-error.ts'
 
 /** A row of the database. `version` changes with every write to the row or its memberships. */
 export interface Row {
   readonly id: number
   readonly version: number
+  /** The token of the related resource, if it was read with the row. */
+  readonly generation?: number
   readonly [field: string]: unknown
 }
 
@@ -14,14 +17,18 @@ function isRow(value: unknown): value is Row {
     'id' in value &&
     typeof value.id === 'number' &&
     'version' in value &&
-    typeof value.version === 'number'
+    typeof value.version === 'number' &&
+    (!('generation' in value) || typeof value.generation === 'number')
   )
 }
 
-/** Validates a row of a query result. @throws TypeError if id or version is missing */
+/**
+ * Validates a row of a query result. If a query is interrupted, MariaDB can return NULL for a subquery instead of an error.
+ * @throws ApiError `unavailable` if id, version or generation is not a number
+ */
 export function readRow(value: unknown): Row {
   if (isRow(value)) return value
-  throw new TypeError('the database returned a row without id or version')
+  throw unavailable(new TypeError('the database returned a row without id, version or generation'))
 }
 
 /** Field values of a resource; `null` is a missing field. */

@@ -5,7 +5,7 @@ import type { Knex } from 'knex'
 import type { Cache } from '../../cache/cache.ts'
 import { embeddedText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
-import type { Row } from '../../model/row.ts'
+import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 
 export interface Includes {
@@ -33,9 +33,8 @@ export function createIncludes(
   const { to, table, ownKey, otherKey } = relation
   const fields = Object.keys(to.fields)
 
-  const keyOf = (id: unknown, version: unknown, generation: unknown) =>
+  const keyOf = ({ id, version, generation }: Row) =>
     `users-api:${resource.singular}:${id}:${relation.name}:${version}:${generation}`
-  const keyOfRow = (row: Row) => keyOf(row.id, row.version, row.generation)
 
   /** Selects one row per related record; for a record without any, one row with a NULL related id. */
   function statement(on: Knex, ids: readonly number[]): Knex.QueryBuilder {
@@ -61,7 +60,12 @@ export function createIncludes(
       const id = Number(row.own_id)
       let related = grouped.get(id)
       if (related === undefined) {
-        related = { key: keyOf(id, row.own_version, row.generation), texts: [] }
+        const own = readRow({
+          id,
+          version: row.own_version,
+          ...(to.generation && { generation: row.generation }),
+        })
+        related = { key: keyOf(own), texts: [] }
         grouped.set(id, related)
       }
       if (row.id !== null) related.texts.push(embeddedText(to, row))
@@ -79,7 +83,7 @@ export function createIncludes(
 
   return {
     async of(rows) {
-      const keys = rows.map(keyOfRow)
+      const keys = rows.map(keyOf)
       const texts = await cache.read(keys)
       const missing = rows.filter((_, index) => texts[index] === undefined)
       if (missing.length === 0) return texts

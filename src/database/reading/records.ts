@@ -1,5 +1,6 @@
 // Reads records with SQL that is generated from the definition of their resource.
 import type { Knex } from 'knex'
+import { unavailable } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import { totalSql } from '../counting/totals.ts'
@@ -69,8 +70,10 @@ export function createRecords(database: Database, resource: Resource): Records {
 
     async page(query, on) {
       const found = await find(query, on)
-      // A page past the end is one row that contains only the total.
-      return { total: Number(found[0]?.total), rows: found.filter(row => row.id !== null).map(readRow) }
+      // A page past the end is one row that contains only the total. It is NULL if its subquery was interrupted.
+      const total = found[0]?.total
+      if (total == null) throw unavailable(new TypeError('the database returned a page without a total'))
+      return { total: Number(total), rows: found.filter(row => row.id !== null).map(readRow) }
     },
   }
 }
