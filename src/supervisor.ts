@@ -71,6 +71,7 @@ async function supervise(): Promise<void> {
       retireMs: config.drain.deadlineMs + EXIT_GRACE_MS,
       bootFailures: config.fleet.bootFailures,
     },
+    heartbeatMs: config.fleet.beatMs,
     memoryBytes: config.fleet.memoryBytes,
     scheduling: config.fleet.scheduling,
     exec: workerFile(),

@@ -131,6 +131,67 @@ test.serial('workers: a worker that dies or hangs is replaced', async t => {
   }
 })
 
+for (const workers of [1, 2])
+  test.serial(`workers: ${workers} of ${workers} hang, health fails, and they are replaced`, async t => {
+    const { service, operator, open } = await start(t, {
+      workers,
+      config: { fleet: { beatMs: 300, silentMs: 6000 } },
+    })
+    const hung = await service.workers()
+    for (const pid of hung) process.kill(pid, 'SIGSTOP')
+    t.teardown(() => {
+      for (const pid of hung) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+    })
+    const untilHealth = async (status: number) => {
+      const deadlineMs = performance.now() + 30_000
+      while ((await operator.health('http')) !== status) {
+        if (performance.now() > deadlineMs) throw new Error(`health is not ${status}`)
+        await delay(20)
+      }
+    }
+    await untilHealth(503)
+    t.true(hung.every(isAlive), 'health fails before the workers are killed')
+    t.like(await check(operator.controlPort('http'), '/healthcheck/https'), { code: 'no_worker' })
+    await untilHealth(200)
+    t.false(hung.some(isAlive))
+    const client = await open()
+    client.write(get)
+    t.regex(await client.answer(), /^HTTP\/1.1 200/)
+    await operator.until(
+      ({ workers: now }) => now.filter(({ state }) => state === 'ready').length === workers,
+    )
+  })
+
+for (const [title, withWorkers] of [
+  ['the supervisor', false],
+  ['the supervisor with its workers', true],
+] as const)
+  test.serial(`suspension of ${title}: no worker is killed and no health check fails`, async t => {
+    const silentMs = 2000
+    const { service, operator } = await start(t, {
+      workers: 2,
+      config: { fleet: { beatMs: 500, silentMs } },
+    })
+    const workers = await service.workers()
+    const suspended = [service.supervisor.pid ?? 0, ...(withWorkers ? workers : [])]
+    const checker = await connect(operator.controlPort('http'))
+    const request = 'GET /healthcheck/http HTTP/1.1\r\n\r\n'
+    checker.write(request)
+    await checker.answer()
+    for (const pid of suspended) process.kill(pid, 'SIGSTOP')
+    checker.write(request)
+    await delay(2 * silentMs)
+    for (const pid of suspended) process.kill(pid, 'SIGCONT')
+    const endMs = performance.now() + silentMs
+    do {
+      t.regex(await checker.answer(), /^HTTP\/1.1 200/)
+      await delay(20)
+      checker.write(request)
+    } while (performance.now() < endMs)
+    t.deepEqual(await service.workers(), workers)
+    t.notRegex(service.log(), /worker killed/)
+  })
+
 for (const scheduling of ['shared', 'round-robin'])
   test.serial(
     `${scheduling}: a connection not yet accepted by a dying worker goes to another worker, or is closed`,

@@ -12,7 +12,7 @@ export interface FleetWorker {
   readonly state: 'booting' | 'ready' | 'retiring'
   /** When the worker entered its state. While it boots and waits for the database: the time of its last message. */
   readonly sinceMs: number
-  /** Time of the last message; undefined before the first. */
+  /** Time of the last message, moved forward by each suspension of the supervisor; undefined before the first message. */
   readonly lastHeardMs: number | undefined
   /** To be replaced: it runs old code, or it uses too much memory. */
   readonly stale: boolean
@@ -56,7 +56,9 @@ export type FleetEvent =
       readonly overMemoryLimit: boolean
     }
   | { readonly type: 'exited'; readonly id: number; readonly cause: ExitCause }
-  | { readonly type: 'reload' | 'skipWait' | 'clockJump' }
+  | { readonly type: 'reload' | 'skipWait' }
+  /** The supervisor itself was suspended or blocked for `byMs`. It could not read messages meanwhile. */
+  | { readonly type: 'clockJump'; readonly byMs: number }
   | { readonly type: 'stop'; readonly delayMs: number }
 
 export const emptyFleet: Fleet = {
@@ -171,7 +173,8 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
         ...fleet,
         workers: fleet.workers.map(one => ({
           ...one,
-          lastHeardMs: one.lastHeardMs === undefined ? undefined : nowMs,
+          lastHeardMs:
+            one.lastHeardMs === undefined ? undefined : Math.min(nowMs, one.lastHeardMs + event.byMs),
         })),
       }
     case 'stop':

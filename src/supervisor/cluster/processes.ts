@@ -19,8 +19,13 @@ import { exitCauseOf, type Handle, type WorkerView, withPortsClosing } from './w
 /** Timeout of `refresh`. A healthy worker replies within a few ms, even on a busy machine. */
 const REFRESH_TIMEOUT_MS = 1000
 
+/** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
+const MIN_HEARTBEAT_MS = 300
+
 export interface ClusterOptions {
   readonly limits: Limits
+  /** Interval of the workers' heartbeats. */
+  readonly heartbeatMs: number
   /** A worker whose resident memory exceeds this is replaced as in a reload. */
   readonly memoryBytes: number
   readonly scheduling: Scheduling
@@ -41,6 +46,9 @@ export type Cluster = ReturnType<typeof createCluster>
 
 export function createCluster(options: ClusterOptions) {
   const { limits, log } = options
+  const heartbeatMs = Math.max(options.heartbeatMs, MIN_HEARTBEAT_MS)
+  /** Maximum time between two runs of the plan, unless the supervisor itself is suspended. */
+  const tickMs = Math.min(heartbeatMs, limits.silentMs / 4)
   const handles = new Map<number, Handle>()
   let fleet: Fleet = emptyFleet
   let timer: NodeJS.Timeout | undefined
@@ -65,14 +73,16 @@ export function createCluster(options: ClusterOptions) {
 
   function run(): void {
     const nowMs = performance.now()
-    // Heartbeats trigger frequent runs. A long gap means that the supervisor itself was suspended and read no messages.
-    if (nowMs - lastRunMs > limits.silentMs / 2) record({ type: 'clockJump' })
+    // The own timer is late: the supervisor was suspended and read no messages. Shorter gaps are harmless, because they
+    // leave every worker the time for one heartbeat.
+    const gapMs = nowMs - lastRunMs
     lastRunMs = nowMs
+    if (gapMs > 2 * tickMs) record({ type: 'clockJump', byMs: gapMs })
     for (;;) {
       const { actions, nextRunAtMs } = plan(fleet, limits, nowMs)
       if (actions.length === 0) {
         clearTimeout(timer)
-        if (nextRunAtMs < Infinity) timer = setTimeout(scheduleRun, Math.ceil(nextRunAtMs - nowMs))
+        timer = setTimeout(scheduleRun, Math.min(Math.ceil(nextRunAtMs - nowMs), tickMs))
         break
       }
       for (const action of actions) perform(action)
@@ -210,7 +220,9 @@ export function createCluster(options: ClusterOptions) {
         const handle = handles.get(worker.id)
         if (handle === undefined) return []
         const { startedMs, heartbeat } = handle
-        return [{ ...worker, pid: handle.worker.process.pid, startedMs, heartbeat }]
+        // Until the next run it is unknown whether the supervisor itself was suspended.
+        const missedHeartbeats = (lastRunMs - (worker.lastHeardMs ?? -Infinity)) / heartbeatMs
+        return [{ ...worker, pid: handle.worker.process.pid, startedMs, missedHeartbeats, heartbeat }]
       }),
   }
 }

@@ -8,6 +8,8 @@ export interface WorkerView extends FleetWorker {
   readonly pid: number | undefined
   /** `Date.now()` at the fork. */
   readonly startedMs: number
+  /** Heartbeat intervals since the last message, not counting those in which the supervisor itself was suspended. */
+  readonly missedHeartbeats: number
   /** The last heartbeat; undefined before the first. */
   readonly heartbeat: Heartbeat | undefined
 }

@@ -6,7 +6,7 @@ import type { WorkerView } from '../cluster/worker-handle.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { type DrainMode, type PortState, stateOf } from '../port-states.ts'
 import type { Checker, Checkers } from './checkers.ts'
-import { type Health, healthOf } from './health.ts'
+import { type Health, healthOf, isServing } from './health.ts'
 
 export interface StatusOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'health'>
@@ -89,8 +89,7 @@ export function createStatus({ config, maintenance, cluster, checkers }: StatusO
 
     /** Returns the response to a health check of the label. */
     health(label: string): Health {
-      // While the service stops, retiring workers still serve their open connections.
-      const serving = cluster.workers().filter(({ state }) => state === 'ready' || cluster.isStopping())
+      const serving = cluster.workers().filter(worker => isServing(worker, cluster.isStopping()))
       const reports = serving.flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
       return healthOf(
         label,
