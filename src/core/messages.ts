@@ -1,5 +1,6 @@
 // The messages between the supervisor and its workers. Workers send reports; the supervisor sends the
-// complete desired state. Received messages are validated before use.
+// complete desired state. Received messages are validated before use. After a reload the two can be of different versions:
+// unknown fields are ignored, and a field that a later version adds must be optional.
 import { z } from 'zod'
 import { logLevels } from '../config/schema.ts'
 
@@ -13,14 +14,14 @@ const listenerState = z.enum(['serving', 'draining', 'closing'])
 export type ListenerState = z.output<typeof listenerState>
 
 /** A certificate chain and its key, as PEM. */
-const keyPair = z.strictObject({ certificate: z.string(), key: z.string() })
+const keyPair = z.object({ certificate: z.string(), key: z.string() })
 export type KeyPair = z.output<typeof keyPair>
 
 /** Upper bounds of the latency histogram's buckets, in milliseconds. A last bucket counts slower requests. */
 export const latencyBoundsMs = [0.5, 1, 2, 3, 5, 7.5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000]
 
 /** The responses of a port since its worker started. */
-const trafficTotals = z.strictObject({
+const trafficTotals = z.object({
   /** Counts by status class, `2xx` to `5xx`, and `aborted` if the client disconnected before the response. */
   responses: z.record(z.string(), count),
   /** Counts by the buckets of `latencyBoundsMs`. */
@@ -29,14 +30,14 @@ const trafficTotals = z.strictObject({
 })
 export type TrafficTotals = z.output<typeof trafficTotals>
 
-const portReport = z.strictObject({ state: listenerState, connections: count, inFlight: count })
+const portReport = z.object({ state: listenerState, connections: count, inFlight: count })
 export type PortReport = z.output<typeof portReport>
 
 /** The state of Redis in a worker. `none`: REDIS_URL is not set; `connecting`: no result yet. */
 export const cacheStates = ['away', 'connecting', 'connected', 'none'] as const
 export type CacheState = (typeof cacheStates)[number]
 
-const heartbeat = z.strictObject({
+const heartbeat = z.object({
   type: z.literal('heartbeat'),
   /** The revision of the desired state that was applied last; 0 before the first. */
   appliedRevision: z.int(),
@@ -49,9 +50,9 @@ const heartbeat = z.strictObject({
   /** 99th percentile of the event loop delay. */
   lagP99Ms: count,
   /** The cache of includes; counts since the worker started. */
-  cache: z.strictObject({ hits: count, misses: count, state: z.enum(cacheStates) }),
+  cache: z.object({ hits: count, misses: count, state: z.enum(cacheStates) }),
   /** The database connections; `waiting` is the number of pending acquires, `max` the size of the pool. */
-  pool: z.strictObject({ used: count, free: count, waiting: count, max: count }),
+  pool: z.object({ used: count, free: count, waiting: count, max: count }),
   rssBytes: count,
   /** The start of the current database outage, as `Date.now()`; missing if there is none. */
   databaseDownSinceMs: count.optional(),
@@ -60,22 +61,22 @@ export type Heartbeat = z.output<typeof heartbeat>
 
 const workerMessage = z.discriminatedUnion('type', [
   /** The worker can receive messages. Messages sent before this one are lost. */
-  z.strictObject({ type: z.literal('hello') }),
+  z.object({ type: z.literal('hello') }),
   /** Every data port accepts connections. */
-  z.strictObject({ type: z.literal('listening') }),
+  z.object({ type: z.literal('listening') }),
   heartbeat,
   /** The worker exits because of an error that the operator can fix. */
-  z.strictObject({ type: z.literal('fatal'), exitCode: z.int(), reason: z.string() }),
+  z.object({ type: z.literal('fatal'), exitCode: z.int(), reason: z.string() }),
 ])
 /** A message from a worker to its supervisor. */
 export type WorkerMessage = z.output<typeof workerMessage>
 
-const desiredState = z.strictObject({
+const desiredState = z.object({
   type: z.literal('desired-state'),
   /** Increases with every state. Heartbeats acknowledge it as `appliedRevision`. */
   revision: z.int(),
   /** Ports by label. A worker whose ports are all `closing` exits when its last connection has closed. */
-  ports: z.record(z.string(), z.strictObject({ port: z.int(), state: listenerState })),
+  ports: z.record(z.string(), z.object({ port: z.int(), state: listenerState })),
   /** Certificates and keys of the https ports, by label. */
   keyPairs: z.record(z.string(), keyPair),
   /** TLS session ticket keys in base64. All workers share them, so any worker can resume a session. */

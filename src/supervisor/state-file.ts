@@ -1,14 +1,15 @@
-// The state file: a small JSON file that keeps the maintenance of the ports across restarts.
+// The state file: a small JSON file that keeps the maintenance of the ports across restarts. Unknown fields are ignored, so
+// that a downgrade keeps the maintenance.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Log } from '../core/log.ts'
 import { writeAtomically } from '../core/write-file.ts'
 import type { PersistedMaintenances } from './port-states.ts'
 
-const schema = z.strictObject({
+const schema = z.object({
   maintenance: z.record(
     z.string(),
-    z.strictObject({ mode: z.enum(['404', 'refuse']), since: z.iso.datetime(), by: z.string() }),
+    z.object({ mode: z.enum(['404', 'refuse']), since: z.iso.datetime(), by: z.string() }),
   ),
 })
 

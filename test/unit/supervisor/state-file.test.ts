@@ -1,0 +1,33 @@
+// The state file: maintenance is kept across restarts and versions.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { type ExecutionContext } from 'ava'
+import { readState, writeMaintenance } from '../../../src/supervisor/state-file.ts'
+
+const http = { mode: 'refuse', since: '2026-01-01T00:00:00.000Z', by: 'ada' } as const
+
+function stateFile(t: ExecutionContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'users-api-state-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  return join(folder, 'state.json')
+}
+
+test('state file: what is written is read', t => {
+  const file = stateFile(t)
+  t.deepEqual(readState(file), { is: 'missing' })
+  writeMaintenance(file, { http })
+  t.deepEqual(readState(file), { is: 'kept', maintenance: { http } })
+})
+
+test('state file: the maintenance is kept if a later version has added fields', t => {
+  const file = stateFile(t)
+  writeFileSync(file, JSON.stringify({ format: 2, maintenance: { http: { ...http, reason: 'upgrade' } } }))
+  t.deepEqual(readState(file), { is: 'kept', maintenance: { http } })
+})
+
+test('state file: damaged without a required field', t => {
+  const file = stateFile(t)
+  writeFileSync(file, JSON.stringify({ maintenance: { http: { ...http, since: undefined } } }))
+  t.is(readState(file).is, 'damaged')
+})
