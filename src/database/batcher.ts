@@ -7,7 +7,7 @@ interface PendingCall<T, R> {
   readonly reject: (error: unknown) => void
 }
 
-export interface BatcherOptions {
+export interface BatcherOptions<T> {
   /** Maximum number of batches in progress. At the limit, new items wait for the next batch. */
   readonly concurrency: number
   /** Maximum number of items in a batch. */
@@ -18,6 +18,8 @@ export interface BatcherOptions {
    * one by one, as they do on new connections.
    */
   readonly eager: boolean
+  /** Items with the same key are never in two batches in progress; those of one batch keep their order. */
+  readonly keyOf?: (item: T) => unknown
 }
 
 /**
@@ -27,12 +29,13 @@ export interface BatcherOptions {
  */
 export function createBatcher<T, R>(
   processBatch: (items: readonly T[]) => Promise<readonly R[]>,
-  { concurrency, maxSize, eager }: BatcherOptions,
+  { concurrency, maxSize, eager, keyOf }: BatcherOptions<T>,
 ): (item: T) => Promise<R> {
   let pending: PendingCall<T, R>[] = []
   let scheduled = false
   let batchesInProgress = 0
   let itemsInProgress = 0
+  const keysInProgress = new Set<unknown>()
 
   function schedule(): void {
     if (scheduled || batchesInProgress === concurrency || pending.length === 0) return
@@ -42,10 +45,25 @@ export function createBatcher<T, R>(
     setImmediate(dispatch)
   }
 
+  /** Removes the calls of the next batch from `pending`. */
+  function takeBatch(): PendingCall<T, R>[] {
+    const batch: PendingCall<T, R>[] = []
+    const left: PendingCall<T, R>[] = []
+    for (const call of pending) {
+      const fits = batch.length < maxSize && !(keyOf !== undefined && keysInProgress.has(keyOf(call.item)))
+      ;(fits ? batch : left).push(call)
+    }
+    pending = left
+    return batch
+  }
+
   async function dispatch(): Promise<void> {
-    const batch = pending.length > maxSize ? pending.splice(0, maxSize) : pending
-    if (batch === pending) pending = []
+    const batch = takeBatch()
     scheduled = false
+    // The end of a batch in progress schedules the next one.
+    if (batch.length === 0) return
+    const keys = keyOf === undefined ? [] : batch.map(({ item }) => keyOf(item))
+    for (const key of keys) keysInProgress.add(key)
     batchesInProgress++
     itemsInProgress += batch.length
     schedule()
@@ -59,6 +77,7 @@ export function createBatcher<T, R>(
     } catch (error) {
       for (const { reject } of batch) reject(error)
     } finally {
+      for (const key of keys) keysInProgress.delete(key)
       batchesInProgress--
       itemsInProgress -= batch.length
       schedule()

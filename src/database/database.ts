@@ -4,9 +4,18 @@ import type { Config } from '../config/config.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
-import { isNotUpYet, isUnreachable, RefusedError, retryContention, translate } from './driver-errors.ts'
+import {
+  isContention,
+  isLocked,
+  isNotUpYet,
+  isUnreachable,
+  RefusedError,
+  translate,
+} from './driver-errors.ts'
+import { contentionPauseMs, createLockQueue, LockedError, type LockQueue } from './lock-queue.ts'
 import { assertMigrated } from './migrator.ts'
 import { openPool } from './pool.ts'
+import { createSemaphore } from './semaphore.ts'
 import { transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
@@ -28,13 +37,17 @@ export interface Database {
     values: readonly unknown[],
     on: Knex.Transaction,
   ): Promise<{ readonly insertId: number }>
-  /** Runs a transaction and repeats it on contention. @throws ApiError `unavailable` like `run` */
-  transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /**
-   * Repeats `attempt` on contention with other transactions.
-   * @throws ApiError `unavailable` after queryTimeoutMs
+   * Runs a transaction and repeats it on contention, in the lock queue if another session holds a lock.
+   * @throws ApiError `unavailable` like `run`, and after queryTimeoutMs of contention
    */
-  retryOnContention<T>(attempt: () => Promise<T>): Promise<T>
+  transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  /** Like `transaction`, but returns `locked` if another session holds a lock. */
+  tryTransaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T | 'locked'>
+  /** Like `transaction`, for a transaction that has to wait for the lock `key`. */
+  transactionInQueue<T>(key: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  /** The locks of other sessions that transactions wait for. */
+  readonly lockedKeys: LockQueue['keys']
   /** Runs reads in one consistent snapshot. */
   snapshot<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** The start of the current outage, as `Date.now()`; undefined while the database is reachable. */
@@ -99,8 +112,31 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     }
   }
 
-  const retryOnContention = <T>(attempt: () => Promise<T>) =>
-    trackOutage(() => retryContention(attempt, settings.queryTimeoutMs))
+  // A few connections are left to reads, whatever the transactions wait for.
+  const fifth = Math.max(1, Math.floor(settings.poolMax / 5))
+  const inWriteSlot = createSemaphore(Math.max(1, settings.poolMax - 2 * fifth), settings.acquireTimeoutMs)
+  const begin = <T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T> => transact(knex, act)
+  const lockQueue = createLockQueue(begin, { slots: fifth, timeoutMs: settings.queryTimeoutMs })
+
+  /** Runs a transaction, and repeats it after a deadlock. @throws an error that `isLocked` */
+  const attempt = <T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T> =>
+    retry(() => inWriteSlot(() => begin(act)), {
+      timeoutMs: settings.queryTimeoutMs,
+      pauseMs: contentionPauseMs,
+      isTransient: error => isContention(error) && !isLocked(error),
+    })
+
+  /** Runs a transaction, or `otherwise` if another session holds a lock. */
+  const attemptOr = <T, U>(
+    act: (trx: Knex.Transaction) => Promise<T>,
+    otherwise: (error: unknown) => Promise<U> | U,
+  ): Promise<T | U> =>
+    trackOutage(() =>
+      attempt(act).catch((error: unknown): Promise<U> | U => {
+        if (isLocked(error)) return otherwise(error)
+        throw error
+      }),
+    )
 
   return {
     knex,
@@ -108,8 +144,11 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     query: (sql, values, on) =>
       on === undefined ? trackOutage(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
-    transaction: act => retryOnContention(() => transact(knex, act)),
-    retryOnContention,
+    transaction: act =>
+      attemptOr(act, error => lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act)),
+    tryTransaction: act => attemptOr(act, () => 'locked' as const),
+    transactionInQueue: (key, act) => trackOutage(() => lockQueue.run(key, act)),
+    lockedKeys: lockQueue.keys,
     snapshot: act => trackOutage(() => transact(knex, act, { isolationLevel: 'repeatable read' })),
     downSinceMs: () => downSinceMs,
     probe: () => trackOutage(() => knex.raw('SELECT 1')).then(markReachable, () => {}),

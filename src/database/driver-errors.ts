@@ -1,7 +1,6 @@
 // Classifies driver errors: unreachable database, contention that is retried, or a conflict for the client.
 import { ApiError, unavailable } from '../core/api-error.ts'
 import { type CodedError, hasCode, reasonOf } from '../core/error-reason.ts'
-import { retry } from '../core/retry.ts'
 
 // The connection is lost or cannot be established, or the server accepts no writes or no more clients.
 const unreachable = new Set([
@@ -37,7 +36,11 @@ const unreachable = new Set([
 ])
 
 // Contention with another transaction; this transaction was rolled back.
-const contended = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
+const contended = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_NOWAIT', 'ER_CHECKREAD'])
+
+export function isContention(error: unknown): boolean {
+  return hasCode(error) && contended.has(error.code)
+}
 
 /** Creates an error for contention that the database did not report itself. The transaction is retried. */
 export const contentionError = (message: string): CodedError =>
@@ -53,8 +56,8 @@ export function isLocked(error: unknown): boolean {
   return hasCode(error) && ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT'].includes(error.code)
 }
 
-/** Whether the server ended a statement at its time limit. The transaction stays open. */
-export function isStatementTimeout(error: unknown): boolean {
+/** Whether the server ended a statement at its time limit. */
+function isStatementTimeout(error: unknown): boolean {
   // 3024 is ER_QUERY_TIMEOUT. mysql2 has no name for MariaDB's ER_STATEMENT_TIMEOUT, 1969.
   return error instanceof Error && 'errno' in error && (error.errno === 3024 || error.errno === 1969)
 }
@@ -90,21 +93,6 @@ export class RefusedError extends Error {
 /** Converts unreachability and contention to ApiError `unavailable`. Other errors are returned unchanged. */
 export function translate(error: unknown): unknown {
   if (error instanceof ApiError) return error
-  if (isUnreachable(error) || (hasCode(error) && contended.has(error.code))) return unavailable(error)
+  if (isUnreachable(error) || isContention(error)) return unavailable(error)
   return error
-}
-
-const MAX_PAUSE_MS = 200
-
-/**
- * Repeats a transaction after a deadlock or a lock wait timeout. The pauses have jitter, so that two
- * transactions do not collide again.
- * @param timeoutMs milliseconds after which no further attempt begins
- */
-export function retryContention<T>(attempt: () => Promise<T>, timeoutMs: number): Promise<T> {
-  return retry(attempt, {
-    timeoutMs,
-    pauseMs: tries => Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** tries),
-    isTransient: error => hasCode(error) && contended.has(error.code),
-  })
 }

@@ -7,13 +7,8 @@ import type { Connection } from 'mysql2'
 import type { Log } from '../core/log.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-const MAX_LOCK_WAIT_S = 5
-
-/** Returns the lock wait timeout in seconds, below the silence timeout, which closes the connection. */
-function lockWaitSeconds(silenceTimeoutMs: number): number {
-  if (silenceTimeoutMs === 0) return MAX_LOCK_WAIT_S
-  return Math.min(MAX_LOCK_WAIT_S, Math.max(1, Math.floor(silenceTimeoutMs / 2000)))
-}
+/** The shortest time that both servers accept. Longer waits are repeated, see `lock-queue.ts`. */
+const LOCK_WAIT_S = 1
 
 /**
  * Returns SQL for the statement time limit of the server, which would otherwise continue a statement after
@@ -29,7 +24,7 @@ const statementTimeout = (ms: number) =>
 async function prepareSession(raw: Connection, silenceTimeoutMs: number): Promise<void> {
   const query = promisify<string, unknown>(raw.query.bind(raw))
   await query(
-    `SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = ${lockWaitSeconds(silenceTimeoutMs)}
+    `SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = ${LOCK_WAIT_S}
       ${statementTimeout(silenceTimeoutMs)}`,
   )
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')

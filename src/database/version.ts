@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { Resource } from '../model/resource.ts'
+import { lockedAs } from './lock-queue.ts'
 
 /**
  * Returns a token of 52 random bits, exact as a JSON number and as BIGINT. A counter would repeat values
@@ -19,5 +20,8 @@ export type Precondition = (version: number) => boolean
 /** Invalidates all cached includes that contain records of `resource`. A row that is missing is inserted. */
 export async function renewGeneration(trx: Knex.Transaction, { generation }: Resource): Promise<void> {
   if (generation !== undefined)
-    await trx(generation).insert({ id: 1, token: newVersion() }).onConflict('id').merge()
+    await lockedAs(
+      generation,
+      trx(generation).insert({ id: 1, token: newVersion() }).onConflict('id').merge(),
+    )
 }

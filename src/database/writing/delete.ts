@@ -1,11 +1,11 @@
 // Deletes records and their memberships.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import { readRow } from '../../model/row.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { contentionError } from '../driver-errors.ts'
 import { type Precondition, renewGeneration } from '../version.ts'
+import { createRowLocks } from './row-locks.ts'
 
 /**
  * Deletes a record. `changed`: its version does not meet `precondition`. Undefined: the id does not exist.
@@ -14,6 +14,7 @@ export type Delete = (id: number, precondition?: Precondition) => Promise<'remov
 
 export function createDelete(database: Database, counts: Counts, resource: Resource): Delete {
   const { plural: table, relation } = resource
+  const { lockAll } = createRowLocks(database, resource)
 
   /**
    * Deletes the memberships of the record. The lock on its row prevents new ones. The locks on the pairs
@@ -29,9 +30,9 @@ export function createDelete(database: Database, counts: Counts, resource: Resou
 
   return (id, precondition) =>
     database.transaction(async trx => {
-      const row = await trx(table).where({ id }).forUpdate().first('id', 'version')
+      const row = (await lockAll(trx, [id])).get(id)
       if (row === undefined) return undefined
-      if (precondition?.(readRow(row).version) === false) return 'changed'
+      if (precondition?.(row.version) === false) return 'changed'
       const memberChanges = await deleteMemberships(trx, id)
       // MySQL 9.7 may delete no row, without an error, while other transactions change cascading rows.
       if ((await trx(table).where({ id }).delete()) === 0)

@@ -6,7 +6,9 @@ import { type Row, readRow, type Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import { type Counts, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
+import { LockedError, lockedAs, mayWait } from '../lock-queue.ts'
 import { newVersion } from '../version.ts'
+import { nameKey } from './row-locks.ts'
 
 // New batches fill while others flush to disk. With a lower concurrency, the worker would wait for the disk.
 const limits = { concurrency: 3, maxSize: 200, eager: true }
@@ -37,6 +39,16 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
   const readFromSql = `SELECT id, version FROM \`${table}\` WHERE id >= ? ORDER BY id LIMIT ?`
   const readBackSql = `SELECT id, version FROM \`${table}\` WHERE (${unique.join(', ')}) IN (?)`
 
+  const isNameLocked = (values: Values) =>
+    database.lockedKeys.size > 0 && database.lockedKeys.has(nameKey(resource, values))
+
+  /** Names the lock that an INSERT of `rows` waits for. The database does not tell which of several names it is. */
+  function lockKeyOf([row, ...others]: readonly NewRow[]): string {
+    return row === undefined || others.length > 0
+      ? `${table} of several names`
+      : nameKey(resource, row.values)
+  }
+
   /**
    * Inserts rows and returns the ids of the inserted ones by version. Versions are random, so a row with one
    * of these versions was inserted by this statement.
@@ -45,8 +57,10 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
     trx: Knex.Transaction,
     rows: readonly NewRow[],
   ): Promise<ReadonlyMap<number, number>> {
+    const locked = mayWait(trx) ? undefined : rows.find(row => isNameLocked(row.values))
+    if (locked !== undefined) throw new LockedError(nameKey(resource, locked.values))
     const values = rows.map(row => [...fields.map(field => row.values[field] ?? null), row.version])
-    const { insertId } = await database.execute(insertSql, [values], trx)
+    const { insertId } = await lockedAs(lockKeyOf(rows), database.execute(insertSql, [values], trx))
     const missing = new Map(rows.map(row => [row.version, row]))
     const ids = new Map<number, number>()
     const collectIds = (stored: readonly Record<string, unknown>[]) => {
@@ -63,20 +77,45 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
     return ids
   }
 
-  async function insertMany(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]> {
-    if (entries.length === 0) return []
+  async function insertRows(trx: Knex.Transaction, entries: readonly Values[]): Promise<(Row | undefined)[]> {
     const rows = entries.map((values): NewRow => ({ values, version: newVersion() }))
-    const ids = await (on === undefined ? database.transaction(trx => insert(trx, rows)) : insert(on, rows))
+    const ids = await insert(trx, rows)
     return rows.map(({ values, version }) => {
       const id = ids.get(version)
       return id === undefined ? undefined : { ...values, id, version }
     })
   }
 
-  const insertBatched = createBatcher((entries: readonly Values[]) => insertMany(entries), limits)
+  async function insertMany(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]> {
+    if (entries.length === 0) return []
+    return on === undefined ? database.transaction(trx => insertRows(trx, entries)) : insertRows(on, entries)
+  }
+
+  /** `locked`: another session has, or may have, locked the name. */
+  async function insertFree(entries: readonly Values[]): Promise<(Row | undefined | 'locked')[]> {
+    const free = entries.filter(values => !isNameLocked(values))
+    const isFree = new Set(free)
+    const inserted =
+      free.length === 0 ? 'locked' : await database.tryTransaction(trx => insertRows(trx, free))
+    if (inserted === 'locked') return entries.map(() => 'locked')
+    const rows = inserted.values()
+    return entries.map(values => (isFree.has(values) ? rows.next().value : 'locked'))
+  }
+
+  // Inserts of one name wait here for each other and not in the database.
+  const keyOf = (values: Values) => nameKey(resource, values)
+  const insertBatched = createBatcher(insertFree, { ...limits, keyOf })
+
+  async function insertOne(values: Values): Promise<Row | undefined> {
+    const inserted = await insertBatched(values)
+    if (inserted !== 'locked') return inserted
+    const [row] = await database.transactionInQueue(keyOf(values), trx => insertRows(trx, [values]))
+    return row
+  }
+
   return {
     insertMany,
     insertOne: async (values, on) =>
-      on === undefined ? insertBatched(values) : (await insertMany([values], on))[0],
+      on === undefined ? insertOne(values) : (await insertRows(on, [values]))[0],
   }
 }

@@ -1,10 +1,11 @@
 // Adds and removes memberships. Each change also renews the version of the record, in the same transaction.
 import type { Knex } from 'knex'
 import type { Relation, Resource } from '../../model/resource.ts'
-import { type Row, readRow } from '../../model/row.ts'
+import type { Row } from '../../model/row.ts'
 import { type Counts, memberChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { newVersion, type Precondition } from '../version.ts'
+import { createRowLocks } from './row-locks.ts'
 
 /** The outcome for one member. `unknown`: its id does not exist. `full`: the record is at its limit. */
 export type Added = { readonly row: Row; readonly created: boolean } | 'unknown' | 'full'
@@ -38,17 +39,18 @@ export function createMemberships(
   limit: number,
 ): Memberships {
   const { table, ownKey, otherKey, to } = relation
-  const otherColumns = ['id', 'version', ...Object.keys(to.fields)]
+  const ownLocks = createRowLocks(database, resource)
+  const otherLocks = createRowLocks(database, to)
 
   /** Locks the record's row. Every membership change does this first, to protect the limit and the version. */
   async function lock(
-    trx: Knex,
+    trx: Knex.Transaction,
     id: number,
     precondition?: Precondition,
   ): Promise<'locked' | 'changed' | undefined> {
-    const row: unknown = await trx(resource.plural).where({ id }).forUpdate().first('id', 'version')
+    const row = (await ownLocks.lockAll(trx, [id])).get(id)
     if (row === undefined) return undefined
-    return precondition?.(readRow(row).version) === false ? 'changed' : 'locked'
+    return precondition?.(row.version) === false ? 'changed' : 'locked'
   }
 
   const renewVersion = (trx: Knex, id: number) =>
@@ -62,11 +64,7 @@ export function createMemberships(
   ): Promise<Added[] | 'changed' | undefined> {
     const locked = await lock(trx, own, precondition)
     if (locked !== 'locked') return locked
-    const found: unknown[] = await trx(to.plural)
-      .whereIn('id', [...others])
-      .forShare()
-      .select(otherColumns)
-    const rows = new Map(found.map(readRow).map(row => [row.id, row]))
+    const rows = await otherLocks.lockAll(trx, others, 'share')
     const existing: number[] = await trx(table).where(ownKey, own).pluck(otherKey)
     const members = new Set(existing)
     const outcomes = others.map((id): Added => {

@@ -1,51 +1,68 @@
-// Locks rows before an update. Rows that another session keeps locked, for example an operator's open
-// transaction, are skipped, so that one long transaction delays only requests for its own rows.
+// Locks rows before a write. Only transactions of the lock queue wait for rows that another session has locked,
+// for example an operator's open transaction, so that it delays only requests for its own rows.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import { type Row, readRow } from '../../model/row.ts'
+import { type Row, readRow, type Values } from '../../model/row.ts'
 import type { Database } from '../database.ts'
-import { isStatementTimeout } from '../driver-errors.ts'
-
-/** Longer than the service's own transactions lock a row, even if several of them queue for it. */
-const TIMEOUT_MS = 250
-
-/**
- * SELECT with a time limit. MariaDB and MySQL each apply their own limit and ignore the other one as a
- * comment. Rows that were locked before the timeout stay locked.
- */
-const selectWithTimeout = `/*M! SET STATEMENT max_statement_time = ${TIMEOUT_MS / 1000} FOR */
-  SELECT /*+ MAX_EXECUTION_TIME(${TIMEOUT_MS}) */`
+import { LockedError, mayWait, rowKey } from '../lock-queue.ts'
 
 export interface LockedRows {
   /** The rows that this transaction has locked, by id. Ids that do not exist are missing. */
   readonly rows: Map<number, Row>
-  /** The ids of rows that another session has locked. */
+  /** The ids of rows that another session has locked; none in the lock queue. */
   readonly skippedIds: ReadonlySet<number>
 }
 
-export function createRowLocks(
-  database: Database,
-  { plural: table, fields }: Resource,
-): (trx: Knex.Transaction, ids: readonly number[]) => Promise<LockedRows> {
+/** `share`: the rows cannot be changed or deleted, but other transactions can share the lock. */
+type LockMode = 'update' | 'share'
+
+export interface RowLocks {
+  lockFree(trx: Knex.Transaction, ids: readonly number[], mode?: LockMode): Promise<LockedRows>
+  /** Locks all rows that exist. @throws LockedError if another session has locked one of them */
+  lockAll(trx: Knex.Transaction, ids: readonly number[], mode?: LockMode): Promise<Map<number, Row>>
+}
+
+/** Names the entry of a record in the unique index. */
+export const nameKey = ({ plural, unique }: Resource, values: Values | Row): string =>
+  `${plural} ${JSON.stringify(unique.map(field => values[field] ?? null))}`
+
+// MariaDB executes the first comment, MySQL the second one.
+const lockClauses = { update: 'FOR UPDATE', share: '/*M! LOCK IN SHARE MODE */ /*!80001 FOR SHARE */' }
+const skipClauses = {
+  update: 'FOR UPDATE SKIP LOCKED',
+  share: '/*M! LOCK IN SHARE MODE SKIP LOCKED */ /*!80001 FOR SHARE SKIP LOCKED */',
+}
+
+export function createRowLocks(database: Database, { plural: table, fields }: Resource): RowLocks {
   // The order of ids prevents deadlocks between two transactions. The index is forced, because the full scan
-  // of a small table would wait for all of its rows.
-  const lockSql = `id, version, ${Object.keys(fields).join(', ')}
-    FROM \`${table}\` FORCE INDEX (PRIMARY) WHERE id IN (?) ORDER BY id FOR UPDATE`
+  // of a small table would lock all of its rows.
+  const lockSql = `SELECT id, version, ${Object.keys(fields).join(', ')}
+    FROM \`${table}\` FORCE INDEX (PRIMARY) WHERE id IN (?) ORDER BY id`
   const readSql = `SELECT id FROM \`${table}\` WHERE id IN (?)`
 
-  return async (trx, ids) => {
-    const query = async (sql: string) => {
-      const found = (await database.query(sql, [ids], trx)).map(readRow)
-      return new Map(found.map(row => [row.id, row]))
-    }
-    try {
-      return { rows: await query(`${selectWithTimeout} ${lockSql}`), skippedIds: new Set() }
-    } catch (error) {
-      if (!isStatementTimeout(error)) throw error
-    }
-    const rows = await query(`SELECT ${lockSql} SKIP LOCKED`)
+  async function lockFree(
+    trx: Knex.Transaction,
+    ids: readonly number[],
+    mode: LockMode = 'update',
+  ): Promise<LockedRows> {
+    const distinct = [...new Set(ids)]
+    if (distinct.length === 0) return { rows: new Map(), skippedIds: new Set() }
+    const clause = (mayWait(trx) ? lockClauses : skipClauses)[mode]
+    const found = await database.query(`${lockSql} ${clause}`, [distinct], trx)
+    const rows = new Map(found.map(readRow).map(row => [row.id, row]))
+    const missing = distinct.filter(id => !rows.has(id))
+    if (mayWait(trx) || missing.length === 0) return { rows, skippedIds: new Set() }
     // A row that exists but was not returned is locked by another session.
-    const existing = await database.query(readSql, [ids], trx)
-    return { rows, skippedIds: new Set(existing.map(({ id }) => Number(id)).filter(id => !rows.has(id))) }
+    const skipped = await database.query(readSql, [missing], trx)
+    return { rows, skippedIds: new Set(skipped.map(({ id }) => Number(id))) }
+  }
+
+  return {
+    lockFree,
+    async lockAll(trx, ids, mode) {
+      const { rows, skippedIds } = await lockFree(trx, ids, mode)
+      for (const id of skippedIds) throw new LockedError(rowKey(table, id))
+      return rows
+    },
   }
 }

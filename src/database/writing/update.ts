@@ -5,11 +5,12 @@ import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
-import { contentionError, isDuplicate } from '../driver-errors.ts'
+import { isDuplicate } from '../driver-errors.ts'
+import { LockedError, lockedAs, mayWait, rowKey } from '../lock-queue.ts'
 import { newVersion, type Precondition, renewGeneration } from '../version.ts'
-import { createRowLocks } from './row-locks.ts'
+import { createRowLocks, nameKey } from './row-locks.ts'
 
-// While one transaction waits for a locked row, the other one can continue.
+// While one transaction flushes to disk, the other one can continue.
 const limits = { concurrency: 2, maxSize: 200, eager: true }
 
 /** Updates the fields in `values` if the current version meets `precondition`. */
@@ -26,6 +27,9 @@ interface Change {
   readonly values: Values
   readonly precondition: Precondition | undefined
 }
+
+/** By change, without those of records that do not exist. LockedError: another session holds a lock. */
+type Outcomes = Map<Change, UpdateOutcome | LockedError>
 
 /**
  * Splits changes into rounds with at most one change per record. The changes of a record keep their order.
@@ -44,9 +48,7 @@ function roundsOf(changes: readonly Change[]): Change[][] {
 export function createUpdate(database: Database, resource: Resource): Update {
   const { plural: table } = resource
   const fields = Object.keys(resource.fields)
-  const lock = createRowLocks(database, resource)
-  /** The ids of rows that another session had locked at the last attempt. */
-  const lockedIds = new Set<number>()
+  const { lockFree } = createRowLocks(database, resource)
   const columns = ['id', ...fields, 'version']
   const assignments = columns.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
   /** Returns SQL that updates `rowCount` rows in one round trip. */
@@ -58,17 +60,20 @@ export function createUpdate(database: Database, resource: Resource): Update {
       SET ${assignments.join(', ')}`
   }
 
-  /**
-   * @returns the outcomes by change, and the ids of rows that another session has locked, without outcomes
-   */
   async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]) {
-    const { rows, skippedIds } = await lock(trx, [...new Set(changes.map(({ id }) => id))])
-    const outcomes = new Map<Change, UpdateOutcome>()
+    const { rows, skippedIds } = await lockFree(
+      trx,
+      changes.map(({ id }) => id),
+    )
+    const outcomes: Outcomes = new Map()
+    for (const change of changes)
+      if (skippedIds.has(change.id)) outcomes.set(change, new LockedError(rowKey(table, change.id)))
     for (const round of roundsOf(changes)) await applyRound(trx, rows, round, outcomes)
     // The cache is invalidated only if at least one row was updated.
-    if ([...outcomes.values()].some(outcome => typeof outcome === 'object'))
-      await renewGeneration(trx, resource)
-    return { outcomes, skippedIds }
+    const updated = (outcome: UpdateOutcome | LockedError) =>
+      typeof outcome === 'object' && !(outcome instanceof LockedError)
+    if ([...outcomes.values()].some(updated)) await renewGeneration(trx, resource)
+    return outcomes
   }
 
   /** Applies changes of different records in one statement; after a unique conflict, one by one. */
@@ -76,7 +81,7 @@ export function createUpdate(database: Database, resource: Resource): Update {
     trx: Knex.Transaction,
     rows: Map<number, Row>,
     round: readonly Change[],
-    outcomes: Map<Change, UpdateOutcome>,
+    outcomes: Outcomes,
   ): Promise<void> {
     const updates = round.flatMap(change => {
       const row = rows.get(change.id)
@@ -85,7 +90,12 @@ export function createUpdate(database: Database, resource: Resource): Update {
         outcomes.set(change, 'changed')
         return []
       }
-      return [{ change, row: { ...row, ...change.values, version: newVersion() } }]
+      const renamed = { ...row, ...change.values, version: newVersion() }
+      if (!mayWait(trx) && database.lockedKeys.size > 0 && isNameLocked(row, renamed)) {
+        outcomes.set(change, new LockedError(nameKey(resource, renamed)))
+        return []
+      }
+      return [{ change, row: renamed }]
     })
     const storedAll = await storeAll(
       trx,
@@ -98,16 +108,20 @@ export function createUpdate(database: Database, resource: Resource): Update {
     }
   }
 
+  function isNameLocked(row: Row, renamed: Row): boolean {
+    const key = nameKey(resource, renamed)
+    return key !== nameKey(resource, row) && database.lockedKeys.has(key)
+  }
+
   /** Stores rows with one statement. @returns false after a unique conflict; no row is stored then */
   async function storeAll(trx: Knex.Transaction, rows: readonly Row[]): Promise<boolean> {
-    if (rows.length === 0) return true
+    const [first] = rows
+    if (first === undefined) return true
+    const values = rows.flatMap(row => [row.id, ...fields.map(field => row[field] ?? null), row.version])
     try {
-      const sql = updateSql(rows.length)
-      await database.execute(
-        sql,
-        rows.flatMap(row => [row.id, ...fields.map(field => row[field] ?? null), row.version]),
-        trx,
-      )
+      // A transaction of the lock queue updates only one row, so it waits for this name.
+      const updated = database.execute(updateSql(rows.length), values, trx)
+      await lockedAs(nameKey(resource, first), updated)
       return true
     } catch (error) {
       // Only this statement is rolled back, not the transaction.
@@ -116,29 +130,29 @@ export function createUpdate(database: Database, resource: Resource): Update {
     }
   }
 
-  async function attempt(changes: readonly Change[]): Promise<(UpdateOutcome | 'locked')[]> {
-    const { outcomes, skippedIds } = await database.transaction(trx => applyChanges(trx, changes))
-    for (const { id } of changes) {
-      if (skippedIds.has(id)) lockedIds.add(id)
-      else lockedIds.delete(id)
-    }
-    return changes.map(change => (skippedIds.has(change.id) ? 'locked' : outcomes.get(change)))
-  }
+  const updateBatched = createBatcher(
+    async (changes: readonly Change[]) => {
+      const outcomes = await database.tryTransaction(trx => applyChanges(trx, changes))
+      return changes.map(change =>
+        outcomes === 'locked' ? new LockedError(rowKey(table, change.id)) : outcomes.get(change),
+      )
+    },
+    { ...limits, keyOf: ({ id }: Change) => id },
+  )
 
-  const updateBatched = createBatcher(attempt, limits)
-  // Rows that were locked have their own batches, so that updates of other rows do not wait for them again.
-  const updateLockedBatched = createBatcher(attempt, { ...limits, concurrency: 1 })
-
-  async function updateLocked(change: Change): Promise<UpdateOutcome> {
-    const outcome = await updateLockedBatched(change)
-    if (outcome === 'locked')
-      throw contentionError(`row ${change.id} of ${table} is locked by another session`)
-    return outcome
-  }
+  /** Updates one record in the lock queue. */
+  const updateInQueue = (key: string, change: Change): Promise<UpdateOutcome> =>
+    database.transactionInQueue(key, async trx => {
+      const outcome = (await applyChanges(trx, [change])).get(change)
+      if (outcome instanceof LockedError) throw outcome
+      return outcome
+    })
 
   return async (id, values, precondition) => {
     const change = { id, values, precondition }
-    const outcome = lockedIds.has(id) ? 'locked' : await updateBatched(change)
-    return outcome === 'locked' ? database.retryOnContention(() => updateLocked(change)) : outcome
+    const key = rowKey(table, id)
+    if (database.lockedKeys.has(key)) return updateInQueue(key, change)
+    const outcome = await updateBatched(change)
+    return outcome instanceof LockedError ? updateInQueue(outcome.key, change) : outcome
   }
 }

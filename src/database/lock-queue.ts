@@ -1,0 +1,104 @@
+// Transactions that wait for a lock of another session. They have few connections of their own, so that all
+// other requests still find one, and only one of them waits for the same lock at a time.
+import type { Knex } from 'knex'
+import type { CodedError } from '../core/error-reason.ts'
+import { retry } from '../core/retry.ts'
+import { contentionError, isContention, isLocked } from './driver-errors.ts'
+import { createSemaphore, type Semaphore } from './semaphore.ts'
+
+const MAX_PAUSE_MS = 200
+
+/** Milliseconds before the next attempt. The jitter keeps two transactions from colliding again. */
+export const contentionPauseMs = (tries: number) => Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** tries)
+
+/** Another session holds a lock. */
+export class LockedError extends Error implements CodedError {
+  readonly code = 'ER_LOCK_NOWAIT'
+  /** Names the lock. Equal keys are the same lock. */
+  readonly key: string
+
+  constructor(key: string, cause?: unknown) {
+    super(`${key} is locked by another session`, { cause })
+    this.name = 'LockedError'
+    this.key = key
+  }
+}
+
+/** Converts the error of a statement that could not get a lock to a LockedError with `key`. */
+export async function lockedAs<T>(key: string, statement: PromiseLike<T>): Promise<T> {
+  try {
+    return await statement
+  } catch (error) {
+    throw isLocked(error) ? new LockedError(key, error) : error
+  }
+}
+
+export const rowKey = (table: string, id: number): string => `${table} ${id}`
+
+/** Transactions of the lock queue. */
+const waiting = new WeakSet<Knex.Transaction>()
+
+/**
+ * Whether the statements of a transaction wait for locks. Outside of the lock queue, they fail at once
+ * wherever the database offers this (NOWAIT, SKIP LOCKED).
+ */
+export const mayWait = (trx: Knex.Transaction): boolean => waiting.has(trx)
+
+export interface LockQueue {
+  /**
+   * Repeats a transaction until it gets its locks. A LockedError says which lock it waits for from then on.
+   * @param key the lock that the transaction has to wait for
+   * @throws the contention error of the last attempt, after `timeoutMs`
+   */
+  run<T>(key: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  /** The locks that transactions wait for. */
+  readonly keys: Pick<ReadonlySet<string>, 'has' | 'size'>
+}
+
+/** @param slots maximum number of transactions in progress, and so of their connections */
+export function createLockQueue(
+  begin: <T>(act: (trx: Knex.Transaction) => Promise<T>) => Promise<T>,
+  { slots, timeoutMs }: { readonly slots: number; readonly timeoutMs: number },
+): LockQueue {
+  const inSlot = createSemaphore(slots, timeoutMs)
+  const queues = new Map<string, { readonly inTurn: Semaphore; members: number }>()
+
+  function join(key: string) {
+    const queue = queues.get(key) ?? { inTurn: createSemaphore(1, timeoutMs), members: 0 }
+    queue.members++
+    queues.set(key, queue)
+    const leave = () => {
+      queue.members--
+      if (queue.members === 0) queues.delete(key)
+    }
+    return { key, inTurn: queue.inTurn, leave }
+  }
+
+  async function run<T>(firstKey: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
+    const deadlineMs = performance.now() + timeoutMs
+    let queue = join(firstKey)
+    async function attempt(): Promise<T> {
+      if (performance.now() > deadlineMs) throw contentionError(`timeout while waiting for ${queue.key}`)
+      return begin(trx => {
+        waiting.add(trx)
+        return act(trx)
+      })
+    }
+    try {
+      return await retry(() => queue.inTurn(() => inSlot(attempt)), {
+        timeoutMs,
+        pauseMs: contentionPauseMs,
+        isTransient: isContention,
+        beforePause(error) {
+          if (!(error instanceof LockedError)) return
+          queue.leave()
+          queue = join(error.key)
+        },
+      })
+    } finally {
+      queue.leave()
+    }
+  }
+
+  return { run, keys: queues }
+}

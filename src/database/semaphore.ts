@@ -1,0 +1,40 @@
+// Limits how many operations are in progress.
+import { unavailable } from '../core/api-error.ts'
+
+/**
+ * Runs an operation as soon as fewer than the maximum are in progress, in the order of the calls.
+ * @throws ApiError `unavailable` if the operation could not start in time
+ */
+export type Semaphore = <T>(operation: () => Promise<T>) => Promise<T>
+
+export function createSemaphore(max: number, timeoutMs: number): Semaphore {
+  let inProgress = 0
+  const waiting = new Set<() => void>()
+
+  const wait = () =>
+    new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        waiting.delete(start)
+        reject(unavailable(new Error(`${max} operations were in progress for ${timeoutMs} ms`)))
+      }, timeoutMs)
+      const start = () => {
+        clearTimeout(timer)
+        waiting.delete(start)
+        resolve()
+      }
+      waiting.add(start)
+    })
+
+  return async operation => {
+    // A finished operation passes its place on, so that a later call cannot take it first.
+    if (inProgress === max) await wait()
+    else inProgress++
+    try {
+      return await operation()
+    } finally {
+      const [next] = waiting
+      if (next === undefined) inProgress--
+      else next()
+    }
+  }
+}
