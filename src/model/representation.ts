@@ -1,7 +1,20 @@
 // The JSON text of records. It is built as text because the cache stores embedded records as text.
+import { hash } from 'node:crypto'
 import type { Resource } from './resource.ts'
 
 type Record = Readonly<{ [field: string]: unknown }>
+
+/** Must be increased with every change to the JSON text of a record that its list of fields does not show. */
+const FORMAT_VERSION = 1
+
+/**
+ * Identifies how the records of `resource` are written: `<format version>:<hash of the lists of fields>`. ETags and the
+ * keys of cached texts contain it, so that different versions of the code can share clients and a cache.
+ */
+export function representationOf({ fields, relation }: Resource): string {
+  const lists = [Object.keys(fields), relation && [relation.name, ...Object.keys(relation.to.fields)]]
+  return `${FORMAT_VERSION}:${hash('sha256', JSON.stringify(lists), 'base64url').slice(0, 8)}`
+}
 
 /** Returns the members of the JSON object, `"id":1,"name":"…"`. Missing fields are omitted. */
 function members(resource: Resource, record: Record): string {
@@ -30,4 +43,17 @@ export function recordText(resource: Resource, record: Record, included?: string
 /** Returns the JSON of a collection. @param meta `status`, `message` and the counts */
 export function collectionText(name: string, records: readonly string[], meta: object): string {
   return `{"${name}":[${records.join(',')}],"meta":${JSON.stringify(meta)}}`
+}
+
+/** Whether a text from outside is the JSON of an array of objects, as embedded records are. */
+export function isListOfRecords(text: string): boolean {
+  try {
+    const list: unknown = JSON.parse(text)
+    return (
+      Array.isArray(list) &&
+      list.every(item => typeof item === 'object' && item !== null && !Array.isArray(item))
+    )
+  } catch {
+    return false
+  }
 }

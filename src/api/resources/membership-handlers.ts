@@ -12,7 +12,7 @@ import { preconditionFailed } from '../requests/preconditions.ts'
 import { parseNoQuery, parsePagingQuery, type QueryLimits } from '../requests/query.ts'
 import { checkReference, isObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
-import { completeEtag, preconditionOf } from './etags.ts'
+import { createEtags, preconditionOf } from './etags.ts'
 import { type CheckPath, type Handler, notFound, objectBody, type PathParams, pathId } from './handler.ts'
 import { listMeta } from './page-meta.ts'
 import type { WithIdempotency } from './with-idempotency.ts'
@@ -36,6 +36,7 @@ interface Owner {
 export function createMembershipHandlers(dependencies: MembershipDependencies) {
   const { resource, relation, loader, memberships, readBody, withIdempotency, limits } = dependencies
   const { to, name } = relation
+  const etags = createEtags(resource)
   const maxMemberships = limits.membershipsPerUser
   const full = () =>
     new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${maxMemberships} ${name}`)
@@ -50,7 +51,7 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
     const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))
-    respondRead(ctx, completeEtag(complete.row), text)
+    respondRead(ctx, etags.complete(complete.row), text)
   }
 
   const versionMismatch = (id: number) => preconditionFailed(`the ${resource.singular} with id ${id}`)

@@ -9,7 +9,7 @@ import { collectionText, recordText } from '../../model/representation.ts'
 import type { Resource } from '../../model/resource.ts'
 import { type ListQuery, parseListQuery, parseRecordQuery, type QueryLimits } from '../requests/query.ts'
 import { assertAcceptsJson, respondRead } from '../respond.ts'
-import { completeEtag, pageEtag, recordEtag } from './etags.ts'
+import { createEtags } from './etags.ts'
 import { type Handler, notFound, pathId } from './handler.ts'
 import { listMeta } from './page-meta.ts'
 
@@ -25,6 +25,7 @@ export interface ReadDependencies {
 
 export function createReadHandlers(dependencies: ReadDependencies) {
   const { resource, database, records, loader, includes, limits } = dependencies
+  const etags = createEtags(resource)
 
   /** Reads a page and its includes in a consistent state. */
   async function pageWithIncludes(query: PageQuery, from: Includes) {
@@ -48,10 +49,10 @@ export function createReadHandlers(dependencies: ReadDependencies) {
       const complete = await loader.findComplete(id)
       if (complete === undefined) return undefined
       const { row, included } = complete
-      return { etag: completeEtag(row), text: recordText(resource, row, included) }
+      return { etag: etags.complete(row), text: recordText(resource, row, included) }
     }
     const row = await loader.find(id)
-    return row && { etag: recordEtag(row), text: recordText(resource, row) }
+    return row && { etag: etags.record(row), text: recordText(resource, row) }
   }
 
   const list: Handler = async ctx => {
@@ -60,7 +61,7 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     const { rows, total, included } = await readPage(query)
     const texts = rows.map((row, at) => recordText(resource, row, included[at]))
     const text = collectionText(resource.plural, texts, listMeta(ctx.path, query, texts.length, total))
-    respondRead(ctx, pageEtag(total, rows, query.include), text)
+    respondRead(ctx, etags.page(total, rows, query.include), text)
   }
 
   const get: Handler = async ctx => {

@@ -16,7 +16,7 @@ import { preconditionFailed, writeCondition } from '../requests/preconditions.ts
 import { parseNoQuery } from '../requests/query.ts'
 import { checkBody, isObject, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
-import { preconditionOf, recordEtag } from './etags.ts'
+import { createEtags, preconditionOf } from './etags.ts'
 import { type Handler, notFound, objectBody, pathId } from './handler.ts'
 import type { PostResult, WithIdempotency } from './with-idempotency.ts'
 
@@ -34,6 +34,7 @@ export interface WriteDependencies {
 export function createWriteHandlers(dependencies: WriteDependencies) {
   const { resource, loader, inserts, update, readBody, withIdempotency, limits } = dependencies
   const { singular, plural } = resource
+  const etags = createEtags(resource)
   const exists = () => new ApiError(`${singular}_exists`, `${singular} already exists`)
   const versionMismatch = (id: number) => preconditionFailed(`the ${singular} with id ${id}`)
 
@@ -41,7 +42,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
     const row = await inserts.insertOne(values, trx)
     if (row === undefined) throw exists()
     const text = recordText(resource, row)
-    return { text, location: `/v1/${plural}/${row.id}`, etag: recordEtag(row) }
+    return { text, location: `/v1/${plural}/${row.id}`, etag: etags.record(row) }
   }
 
   async function createBatch(entries: readonly unknown[], trx?: Knex.Transaction): Promise<PostResult> {
@@ -89,7 +90,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
       const { values, faults } = checkBody(resource, await objectBody(ctx, readBody), mode, id)
       throwFaults(faults)
       const row = await store(id, values, precondition)
-      setEtag(ctx, recordEtag(row))
+      setEtag(ctx, etags.record(row))
       respond(ctx, recordText(resource, row))
     }
 

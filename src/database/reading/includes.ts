@@ -3,7 +3,7 @@
 // key, so no entry is stale.
 import type { Knex } from 'knex'
 import type { Cache } from '../../cache/cache.ts'
-import { embeddedText } from '../../model/representation.ts'
+import { embeddedText, isListOfRecords, representationOf } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
@@ -33,8 +33,9 @@ export function createIncludes(
   const { to, table, ownKey, otherKey } = relation
   const fields = Object.keys(to.fields)
 
+  const prefix = `users-api:${representationOf(resource)}:${resource.singular}`
   const keyOf = ({ id, version, generation }: Row) =>
-    `users-api:${resource.singular}:${id}:${relation.name}:${version}:${generation}`
+    `${prefix}:${id}:${relation.name}:${version}:${generation}`
 
   /** Selects one row per related record; for a record without any, one row with a NULL related id. */
   function statement(on: Knex, ids: readonly number[]): Knex.QueryBuilder {
@@ -84,7 +85,8 @@ export function createIncludes(
   return {
     async of(rows) {
       const keys = rows.map(keyOf)
-      const texts = await cache.read(keys)
+      const cached = await cache.read(keys)
+      const texts = cached.map(text => (text !== undefined && isListOfRecords(text) ? text : undefined))
       const missing = rows.filter((_, index) => texts[index] === undefined)
       if (missing.length === 0) return texts
       const fresh = await readMissing(missing)

@@ -1,0 +1,45 @@
+// The name of a representation, and the check of texts from the cache.
+import test from 'ava'
+import fc from 'fast-check'
+import { groups } from '../../../src/model/groups.ts'
+import { isListOfRecords, representationOf } from '../../../src/model/representation.ts'
+import type { Relation, Resource } from '../../../src/model/resource.ts'
+import { users } from '../../../src/model/users.ts'
+
+const withField = (resource: Resource, name: string): Resource => ({
+  ...resource,
+  fields: { ...resource.fields, [name]: { maxCodePoints: 10, required: 'create', example: 'x' } },
+})
+const relatedTo = (to: Resource, name = 'groups'): Resource => {
+  const relation: Relation = { name, to, table: 'memberships', ownKey: 'user_id', otherKey: 'group_id' }
+  return { ...users, relation }
+}
+
+test('representation: it changes with the fields of the resource and of its relation, and is stable', t => {
+  const reversed = { ...users, fields: Object.fromEntries(Object.entries(users.fields).reverse()) }
+  const others = [
+    groups,
+    withField(users, 'email'),
+    reversed,
+    relatedTo(withField(groups, 'email')),
+    relatedTo(groups, 'teams'),
+  ]
+  const names = [users, ...others].map(representationOf)
+  t.is(new Set(names).size, names.length)
+  t.is(representationOf(relatedTo(groups)), representationOf(users))
+  // A part of an ETag after a dot, and of a cache key.
+  for (const name of names) t.regex(name, /^[1-9]\d*:[\w-]{8}$/)
+})
+
+test('representation: only the JSON of an array of objects is a list of records', t => {
+  fc.assert(
+    fc.property(fc.array(fc.dictionary(fc.string(), fc.jsonValue())), list =>
+      isListOfRecords(JSON.stringify(list)),
+    ),
+  )
+  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+  const others = fc.jsonValue().filter(value => !Array.isArray(value) || !value.every(isObject))
+  fc.assert(fc.property(others, value => !isListOfRecords(JSON.stringify(value))))
+  for (const text of ['', '[', '[{"id":1}', '[{"id":1}]]', 'users-api:user:1:groups:2:3[]', '[{"id":1},]'])
+    t.false(isListOfRecords(text), text)
+})
