@@ -1,5 +1,7 @@
 // Stores the responses to requests with an Idempotency-Key. A response is saved in the same transaction as
 // the write, so both are committed or neither is, even if the process or the node fails.
+import { promisify } from 'node:util'
+import { deflateRaw, inflateRaw } from 'node:zlib'
 import type { Knex } from 'knex'
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
@@ -27,8 +29,13 @@ export interface IdempotencyKeys {
   removeExpired(): Promise<void>
 }
 
+/** The columns of a response. `packed` is the whole response, compressed, or null. */
+interface SavedAnswer extends KeptAnswer {
+  readonly packed: Buffer | null
+}
+
 /** A committed row. */
-interface SavedKey extends KeptAnswer {
+interface SavedKey extends SavedAnswer {
   readonly fingerprint: string
   /** 1 or 0. */
   readonly expired: number
@@ -39,8 +46,31 @@ type Work = (trx: Knex.Transaction) => Promise<KeptAnswer>
 const table = 'idempotency_keys'
 /** In UTF-16 units: UTF-8 needs at most 12 MiB, within the 16 MiB of MEDIUMTEXT and of a packet. */
 const MAX_BODY_LENGTH = 4 * 2 ** 20
+/**
+ * Length in UTF-16 units of a body that is saved without compression. The response to a batch can be 100 times as
+ * long as its request, but it repeats the messages of the entries. Compressed, it is not longer than the request.
+ */
+const MAX_PLAIN_LENGTH = 4096
 /** Maximum number of expired keys that one transaction deletes. */
 const MAX_DELETED_KEYS = 200
+
+/** The columns that a version of the service without the column `packed` replays. */
+const unreadable: KeptAnswer = {
+  status: 503,
+  location: null,
+  etag: null,
+  body: '{"meta":{"status":503,"message":"a newer version of the service has saved this response, please try again","code":"unavailable"}}',
+}
+
+async function pack(answer: KeptAnswer): Promise<SavedAnswer> {
+  if (answer.body.length <= MAX_PLAIN_LENGTH) return { ...answer, packed: null }
+  return { ...unreadable, packed: await promisify(deflateRaw)(JSON.stringify(answer)) }
+}
+
+async function unpack({ packed, status, location, etag, body }: SavedAnswer): Promise<KeptAnswer> {
+  if (packed === null) return { status, location, etag, body }
+  return JSON.parse(String(await promisify(inflateRaw)(packed)))
+}
 
 /** @param cause the database error about the lock */
 export const requestInProgress = (cause?: unknown) =>
@@ -62,7 +92,15 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   async function find(trx: Knex.Transaction, key: string, locked: boolean): Promise<SavedKey | undefined> {
     const found = trx(table)
       .where({ idempotency_key: key })
-      .first('fingerprint', 'status', 'location', 'etag', 'body', trx.raw('? AS expired', [expired(trx)]))
+      .first(
+        'fingerprint',
+        'status',
+        'location',
+        'etag',
+        'body',
+        'packed',
+        trx.raw('? AS expired', [expired(trx)]),
+      )
     return locked ? found.forUpdate().noWait() : found
   }
 
@@ -113,14 +151,16 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
       database.transaction(async trx => {
         const kept = await findOrClaim(trx, key, fingerprint)
         if (kept !== undefined && kept.fingerprint !== fingerprint) throw keyReused()
-        if (kept !== undefined) return { ...kept, replayed: true }
+        if (kept !== undefined) return { ...(await unpack(kept)), replayed: true }
         const response = await work(trx)
         if (response.body.length > MAX_BODY_LENGTH)
           throw new ApiError(
             'limit_exceeded',
             'the response is too large to be saved for an Idempotency-Key; send a smaller request',
           )
-        await trx(table).where({ idempotency_key: key }).update(response)
+        await trx(table)
+          .where({ idempotency_key: key })
+          .update(await pack(response))
         return { ...response, replayed: false }
       }),
 

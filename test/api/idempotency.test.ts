@@ -140,6 +140,67 @@ test.serial(
   },
 )
 
+/** The saved row of a key, and its size in bytes. */
+async function savedRow(key: string): Promise<mysql.RowDataPacket | undefined> {
+  const [[row]] = await observer.query<mysql.RowDataPacket[]>(
+    `SELECT status, body, COALESCE(LENGTH(body), 0) + COALESCE(LENGTH(packed), 0) AS size
+     FROM idempotency_keys WHERE idempotency_key = ?`,
+    [key],
+  )
+  return row
+}
+
+test.serial(
+  'idempotency: a batch whose entries are all invalid is not saved, and leaves its key free',
+  async t => {
+    const [pair, group] = [person(), { name: newKey() }]
+    const user = await api.create('/v1/users', person())
+    const groupId = await api.create('/v1/groups', group)
+    const attempts: [path: string, invalid: unknown, valid: unknown][] = [
+      ['/v1/users', { users: Array.from({ length: 1000 }, () => ({})) }, { users: [pair] }],
+      ['/v1/groups', { groups: [null, { name: '' }] }, { groups: [{ name: newKey() }] }],
+      [`/v1/users/${user}/groups`, { groups: [{}, { id: 'x' }] }, { groups: [{ id: groupId }] }],
+    ]
+    for (const [path, invalid, valid] of attempts) {
+      const key = newKey()
+      for (let repeat = 0; repeat < 2; repeat++) {
+        const answer = await api.post(path, invalid, withKey(key))
+        t.like(answer.body.meta, { status: 200, created: 0 }, answer.text)
+        t.is(answer.headers['idempotent-replayed'], undefined)
+      }
+      t.is(await savedRow(key), undefined)
+      t.like((await api.post(path, valid, withKey(key))).body.meta, { created: 1, failed: 0 })
+      expectError(t, await api.post(path, invalid, withKey('a b')), 400, 'malformed_request')
+    }
+  },
+)
+
+test.serial('idempotency: a saved response is not larger than its request and its fields', async t => {
+  const taken = await api.post('/v1/users', person())
+  const { first_name, last_name } = taken.body
+  const many = (entry: (index: number) => unknown) => ({
+    users: [person(), ...Array.from({ length: 999 }, (_, index) => entry(index))],
+  })
+  const batches = [
+    many(() => ({})),
+    many(() => 0),
+    many(index => ({ first_name: `${index}`, [`field ${index}`]: 1 })),
+    many(() => ({ first_name, last_name })),
+  ]
+  for (const batch of batches) {
+    const key = newKey()
+    const first = await api.post('/v1/users', batch, withKey(key))
+    t.like(first.body.meta, { status: 200, created: 1, failed: 999 })
+    for (const client of clients) expectReplay(t, await client.post('/v1/users', batch, withKey(key)), first)
+    const row = await savedRow(key)
+    const sentBytes = JSON.stringify(batch).length
+    t.true(Number(row?.size) < sentBytes + 3000, `${row?.size} bytes saved for ${sentBytes}`)
+    // A version that does not read the compressed column replays a retryable failure, never another result.
+    t.is(row?.status, 503)
+    t.like(JSON.parse(String(row?.body)), { meta: { status: 503, code: 'unavailable' } })
+  }
+})
+
 test.serial(
   'idempotency: a request whose response is too long to save is rejected and stores nothing',
   async t => {

@@ -77,16 +77,14 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
     return { text: recordText(to, added.row), result: added.created ? 'created' : 'unchanged' }
   }
 
+  /** @param checked the entries; undefined for an entry that is not an object */
   async function addBatch(
     owner: Owner,
-    entries: readonly unknown[],
+    checked: readonly (ReturnType<typeof checkReference> | undefined)[],
+    valid: readonly number[],
     trx?: Knex.Transaction,
   ): Promise<string> {
-    const checked = entries.map(entry => (isObject(entry) ? checkReference(to, entry) : undefined))
-    const good = checked.flatMap(entry =>
-      entry?.id !== undefined && entry.faults.length === 0 ? [entry.id] : [],
-    )
-    const added = (await add(owner, good, trx)).values()
+    const added = (await add(owner, valid, trx)).values()
     const outcomes = checked.map((entry): Outcome => {
       if (entry === undefined) return failed(notAnObject('an entry'))
       const [fault, ...faults] = entry.faults
@@ -106,8 +104,14 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
     const owner = { id, precondition: preconditionOf(ctx.req.headers) }
     const body = await objectBody(ctx, readBody)
     const entries = entriesOf(body, name, limits.batchEntries)
-    if (entries !== undefined)
-      return withIdempotency(ctx, async trx => ({ text: await addBatch(owner, entries, trx) }))
+    if (entries !== undefined) {
+      const checked = entries.map(entry => (isObject(entry) ? checkReference(to, entry) : undefined))
+      const valid = checked.flatMap(entry =>
+        entry?.id !== undefined && entry.faults.length === 0 ? [entry.id] : [],
+      )
+      const work = async (trx?: Knex.Transaction) => ({ text: await addBatch(owner, checked, valid, trx) })
+      return withIdempotency(ctx, work, valid.length > 0)
+    }
     const { id: other, faults } = checkReference(to, body)
     throwFaults(faults)
     if (other !== undefined)

@@ -21,11 +21,14 @@ export interface PostResult {
 
 /**
  * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
- * If the request has a key, `work` gets a transaction and writes in it. It must not have written anything when it throws an ApiError.
+ * If the request has a key, `work` gets a transaction and writes in it. It must not have written anything when it throws an
+ * ApiError.
+ * @param canWrite false if all entries of a batch are invalid: like every invalid request, it is not saved
  */
 export type WithIdempotency = (
   ctx: Context,
   work: (trx?: Knex.Transaction) => Promise<PostResult>,
+  canWrite?: boolean,
 ) => Promise<void>
 
 /** @throws ApiError `malformed_request` */
@@ -65,9 +68,9 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
 }
 
 export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
-  return async (ctx, work) => {
+  return async (ctx, work, canWrite = true) => {
     const key = keyOf(ctx.req)
-    if (key === undefined) return send(ctx, successOf(await work()))
+    if (key === undefined || !canWrite) return send(ctx, successOf(await work()))
     const { replayed, ...kept } = await keys.once(key, fingerprintOf(ctx), trx => outcomeOf(ctx, work(trx)))
     if (replayed) ctx.set('Idempotent-Replayed', 'true')
     send(ctx, kept)

@@ -14,7 +14,7 @@ import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } 
 import type { ReadBody } from '../requests/body.ts'
 import { preconditionFailed, writeCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
-import { checkBody, isObject, type JsonObject } from '../requests/validation.ts'
+import { type Checked, checkBody, isObject, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import { createEtags, preconditionOf } from './etags.ts'
 import { type Handler, notFound, objectBody, pathId } from './handler.ts'
@@ -45,10 +45,13 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
     return { text, location: `/v1/${plural}/${row.id}`, etag: etags.record(row) }
   }
 
-  async function createBatch(entries: readonly unknown[], trx?: Knex.Transaction): Promise<PostResult> {
-    const checked = entries.map(entry => (isObject(entry) ? checkBody(resource, entry, 'create') : undefined))
-    const good = checked.flatMap(entry => (entry?.faults.length === 0 ? [entry.values] : []))
-    const rows = (await inserts.insertMany(good, trx)).values()
+  /** @param checked the entries; undefined for an entry that is not an object */
+  async function createBatch(
+    checked: readonly (Checked | undefined)[],
+    valid: readonly Values[],
+    trx?: Knex.Transaction,
+  ): Promise<PostResult> {
+    const rows = (await inserts.insertMany(valid, trx)).values()
     const outcomes = checked.map((entry): Outcome => {
       if (entry === undefined) return failed(notAnObject('an entry'))
       const [fault, ...faults] = entry.faults
@@ -95,21 +98,28 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
     }
 
   /** Returns the write that a body asks for. @throws ApiError with all faults of the body */
-  function workFor(body: JsonObject): (trx?: Knex.Transaction) => Promise<PostResult> {
+  function writeFor(body: JsonObject): {
+    work: (trx?: Knex.Transaction) => Promise<PostResult>
+    canWrite: boolean
+  } {
     const entries = entriesOf(body, plural, limits.batchEntries)
-    if (entries !== undefined) return trx => createBatch(entries, trx)
-    const { values, faults } = checkBody(resource, body, 'create')
-    throwFaults(faults)
-    return trx => createOne(values, trx)
+    if (entries === undefined) {
+      const { values, faults } = checkBody(resource, body, 'create')
+      throwFaults(faults)
+      return { work: trx => createOne(values, trx), canWrite: true }
+    }
+    const checked = entries.map(entry => (isObject(entry) ? checkBody(resource, entry, 'create') : undefined))
+    const valid = checked.flatMap(entry => (entry?.faults.length === 0 ? [entry.values] : []))
+    return { work: trx => createBatch(checked, valid, trx), canWrite: valid.length > 0 }
   }
 
   const create: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
     const condition = writeCondition(ctx.req.headers)
-    const work = workFor(await objectBody(ctx, readBody))
+    const { work, canWrite } = writeFor(await objectBody(ctx, readBody))
     // The collection exists, but has no ETag of its own: `*` matches, any other tag does not.
     if (condition?.(() => false) === false) throw preconditionFailed('the collection')
-    await withIdempotency(ctx, work)
+    await withIdempotency(ctx, work, canWrite)
   }
 
   const remove: Handler = async ctx => {

@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import * as usersAndGroups from './001-users-and-groups.ts'
 import * as counts from './002-counts.ts'
 import * as idempotencyKeys from './003-idempotency-keys.ts'
+import * as packedResponses from './004-packed-responses.ts'
 
 interface Migration {
   readonly name: string
@@ -13,6 +14,7 @@ export const migrations: readonly Migration[] = [
   { name: '001-users-and-groups', up: usersAndGroups.up },
   { name: '002-counts', up: counts.up },
   { name: '003-idempotency-keys', up: idempotencyKeys.up },
+  { name: '004-packed-responses', up: packedResponses.up },
 ]
 
 /** Provides the migrations to Knex from this module, not from a folder whose path depends on the build. */
