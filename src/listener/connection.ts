@@ -7,10 +7,9 @@ export type Connection = ReturnType<typeof createConnection>
 
 /** Tracks the requests of `socket`. Times are values of `performance.now()`. */
 export function createConnection(socket: Socket) {
-  const openedMs = performance.now()
   const queue = createRequestQueue()
   let inFlight = 0
-  let idleSinceMs = openedMs
+  let idleSinceMs = performance.now()
   /** `socket.bytesRead` when the last request finished. More bytes than that belong to another request. */
   let idleBytesRead = 0
   /** The response to the most recent request. */
@@ -29,7 +28,6 @@ export function createConnection(socket: Socket) {
   }
 
   return {
-    openedMs,
     /** Number of requests in flight that count towards the limits. The caller maintains it. */
     admitted: 0,
     inFlight: () => inFlight,

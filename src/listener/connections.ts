@@ -3,13 +3,6 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Connection, createConnection } from './connection.ts'
 
-export interface CloseIdleOptions {
-  /** Start of the drain, as `performance.now()`. Idle times and the deadline never count from before it. */
-  readonly sinceMs: number
-  readonly idleMs: number
-  readonly deadlineMs: number
-}
-
 /** Limits of one data port, over all clients. */
 export interface ConnectionLimits {
   /** Maximum number of connections, and maximum number of requests in flight. */
@@ -122,14 +115,17 @@ export function createConnections(
       else if (!socket.writableEnded) socket.destroy()
     },
 
-    /** Ends the connections that have been idle for `idleMs`, and destroys the others at the deadline. */
-    closeIdle({ sinceMs, idleMs, deadlineMs }: CloseIdleOptions): void {
+    /** Ends the connections that have been idle for `idleMs`, counted from `sinceMs` at the earliest. */
+    closeIdle(sinceMs: number, idleMs: number): void {
       const nowMs = performance.now()
       for (const [socket, connection] of open) {
         const idleSinceMs = Math.max(sinceMs, connection.idleSinceMs())
-        if (nowMs - Math.max(sinceMs, connection.openedMs) >= deadlineMs) socket.destroy()
-        else if (connection.isIdle() && nowMs - idleSinceMs >= idleMs) socket.destroySoon()
+        if (connection.isIdle() && nowMs - idleSinceMs >= idleMs) socket.destroySoon()
       }
+    },
+
+    destroyAll(): void {
+      for (const socket of open.keys()) socket.destroy()
     },
 
     /** Destroys the connections with the most unread bytes until the total is within `unreadBytes`. */

@@ -130,8 +130,11 @@ export function createDataPort(options: DataPortOptions): DataPort {
   })
 
   function sweep(): void {
-    connections.closeIdle({ sinceMs, idleMs: config.drain.idleMs, deadlineMs: config.drain.deadlineMs })
-    if (state === 'closing' && connections.count() === 0) {
+    connections.closeIdle(sinceMs, config.drain.idleMs)
+    if (state !== 'closing') return
+    // A drain never cuts a request. Only a stop and the replacement of a worker have a deadline.
+    if (performance.now() - sinceMs >= config.drain.deadlineMs) connections.destroyAll()
+    if (connections.count() === 0) {
       clearInterval(sweeper)
       resolveClosed()
     }

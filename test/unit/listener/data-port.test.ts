@@ -164,14 +164,20 @@ for (const protocol of ['http', 'https'] as const) {
     atLeast(t, quietMs, idleMs)
   })
 
-  test(`${protocol}: drain: incomplete requests are cut off at deadlineMs, not before`, async t => {
-    const { port, open } = await start(t, { protocol, drain: { idleMs: never } })
+  test(`${protocol}: incomplete requests outlast the deadline of a drain, and closing cuts them off at deadlineMs`, async t => {
+    const deadlineMs = 2 * idleMs
+    const { port, open } = await start(t, { protocol, drain: { deadlineMs } })
     const halfBody = await open()
     halfBody.write(`${post}bo`)
     const halfHead = await open()
     halfHead.write('GET / HTTP/1.1\r\nHo')
     await until(() => port.report().inFlight === 1 && port.report().connections === 2)
     port.setState('draining')
+    // Opened one after the other, each is closed after idleMs.
+    for (let waitedMs = 0; waitedMs < deadlineMs + idleMs; waitedMs += idleMs) await (await open()).closed
+    await until(() => port.report().connections <= 2)
+    t.deepEqual(port.report(), report('draining', 2, 1))
+    port.setState('closing')
     const cutMs = await Promise.all([timed(halfBody.closed), timed(halfHead.closed)])
     for (const ms of cutMs) atLeast(t, ms, deadlineMs)
   })
