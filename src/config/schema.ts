@@ -108,10 +108,8 @@ export const schema = z.strictObject({
       urlBytes: z.int().min(64),
       headerBytes: z.int().min(512),
       headers: atLeastOne,
-      /** Maximum number of connections, and of in-flight requests, per port and worker. */
+      /** Maximum number of connections per port and worker. */
       connections: atLeastOne,
-      /** Maximum number of in-flight requests per connection. */
-      pipelined: atLeastOne,
       /** Maximum total size of the request bodies that a worker is receiving. */
       receivingBytes: atLeastOne,
       /** Maximum total size of the responses of a port that clients have not read yet. */

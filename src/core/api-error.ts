@@ -119,7 +119,7 @@ export function errorBody(error: ApiError, requestId: string): string {
 }
 
 /** Returns the headers of an error response that is written without Koa. */
-export function errorHeaders(error: ApiError, body: string, requestId: string): Record<string, string> {
+function errorHeaders(error: ApiError, body: string, requestId: string): Record<string, string> {
   return {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),

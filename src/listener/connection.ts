@@ -1,73 +1,94 @@
-// State of one connection of a data port: its requests in flight and whether it is idle.
+// State of one connection of a data port: its requests in flight, which are served one after the other, and whether it
+// is idle.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createRequestQueue } from './request-queue.ts'
+
+/** From this number of waiting requests on, nothing more is read from the connection. */
+const MAX_WAITING = 100
 
 export type Connection = ReturnType<typeof createConnection>
 
-/** Tracks the requests of `socket`. Times are values of `performance.now()`. */
+interface QueuedRequest {
+  readonly response: ServerResponse
+  /** Whether the request allows others after it on this connection. */
+  readonly keepAlive: boolean
+  readonly serve: () => void
+}
+
+/** Queues the requests of `socket`. Times are values of `performance.now()`. */
 export function createConnection(socket: Socket) {
-  const queue = createRequestQueue()
-  let inFlight = 0
+  /** In the order of their arrival. The first one is being served, the others wait. */
+  const requests: QueuedRequest[] = []
+  /** The response to the most recent request, which may have finished before its request. */
+  let latest: ServerResponse | undefined
+  let closesAfterResponse = false
   let idleSinceMs = performance.now()
   /** `socket.bytesRead` when the last request finished. More bytes than that belong to another request. */
   let idleBytesRead = 0
-  /** The response to the most recent request. */
-  let latest: ServerResponse | undefined
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
 
-  /** Sends the error response to rejected input once all earlier responses are complete. */
-  function sendRejectionInOrder(): void {
-    if (sendRejection === undefined || socket.writableEnded) return
-    // The rejected input is part of the latest request, or it follows that request.
-    const isPartOfLatest = latest?.req.complete === false
-    if (inFlight > (isPartOfLatest ? 1 : 0)) return
-    if (isPartOfLatest && latest?.headersSent) socket.destroySoon()
-    else if (isPartOfLatest || latest === undefined || latest.shouldKeepAlive) sendRejection()
+  const hasWaiting = () => requests.length > 1
+  const isFull = () => requests.length > MAX_WAITING
+
+  /** Sets whether the response in progress says `Connection: close`. Only the last of several may say so. */
+  function updateKeepAlive(): void {
+    const [current] = requests
+    if (current === undefined || current.response.headersSent) return
+    current.response.shouldKeepAlive = current.keepAlive && (hasWaiting() || !closesAfterResponse)
   }
 
+  function serveFirst(): void {
+    // After `Connection: close` no further request is processed (RFC 9112, 9.6): clients may repeat them elsewhere.
+    if (socket.destroyed || socket.writableEnded) return
+    updateKeepAlive()
+    const [current] = requests
+    if (current === undefined) sendRejection?.()
+    else current.serve()
+    if (!isFull()) socket.resume()
+  }
+
+  // Node.js resumes the socket too, for example to read the body of a request.
+  socket.on('resume', () => {
+    if (isFull()) socket.pause()
+  })
+
   return {
-    /** Number of requests in flight that count towards the limits. The caller maintains it. */
-    admitted: 0,
-    inFlight: () => inFlight,
+    inFlight: () => requests.length,
+    /** Whether nothing is read from the socket, because too many requests wait. */
+    isPaused: isFull,
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,
     /** Whether no request is in flight, not even a partially received one. */
-    isIdle: () => inFlight === 0 && socket.bytesRead === idleBytesRead,
+    isIdle: () => requests.length === 0 && socket.bytesRead === idleBytesRead,
+
+    /** Whether another request is processed: none is after input that was rejected. */
+    acceptsRequests: () => sendRejection === undefined,
 
     /**
-     * Whether another request is processed. Requests behind a response with `Connection: close` are ignored
-     * (RFC 9112, 9.6); the client can retry them on another connection.
+     * Adds a request. A client that sends requests without end can add those of one read buffer beyond MAX_WAITING.
+     * @param serve is called once, immediately or when all responses before this one are complete
      */
-    acceptsRequests: () =>
-      sendRejection === undefined &&
-      !socket.writableEnded &&
-      (latest === undefined || latest.shouldKeepAlive || !latest.headersSent),
-
-    /** @param serve runs the request, see `enqueue`; undefined for a rejected request, which is not queued */
-    requestStarted(response: ServerResponse, serve: (() => void) | undefined): void {
-      // Only the last of several pipelined responses may say `Connection: close`.
-      if (latest?.headersSent === false) latest.shouldKeepAlive = true
+    requestStarted(response: ServerResponse, serve: () => void): void {
       latest = response
-      inFlight++
-      if (serve !== undefined) queue.enqueue(response.req.method, serve)
+      requests.push({ response, keepAlive: response.shouldKeepAlive, serve })
+      if (isFull()) socket.pause()
+      if (hasWaiting()) updateKeepAlive()
+      else serveFirst()
     },
 
-    /** Adds `Connection: close` to the most recent response, unless its headers are already sent. */
-    closeAfterLatest(): void {
-      if (latest?.headersSent === false) latest.shouldKeepAlive = false
-    },
-
-    /** @param wasQueued whether `requestStarted` got a `serve` function for the request */
-    requestFinished(wasQueued: boolean): void {
-      inFlight--
+    /** Ends the request in progress and serves the next one. */
+    requestFinished(): void {
+      requests.shift()
       idleSinceMs = performance.now()
       idleBytesRead = socket.bytesRead
-      // No further response can be sent on an ended connection, so queued requests are not started.
-      if (socket.destroyed || socket.writableEnded) return
-      if (wasQueued) queue.requestFinished()
-      sendRejectionInOrder()
+      serveFirst()
+    },
+
+    /** Sets whether the last response from now on, also one in progress, says `Connection: close`. */
+    closeAfterResponse(enabled: boolean): void {
+      closesAfterResponse = enabled
+      updateKeepAlive()
     },
 
     /**
@@ -76,8 +97,13 @@ export function createConnection(socket: Socket) {
      *   the connection
      */
     rejectInput(respond: () => void): void {
-      sendRejection ??= respond
-      sendRejectionInOrder()
+      if (sendRejection !== undefined) return
+      sendRejection = respond
+      // The rejected input is part of the latest request, or it follows that request.
+      const isPartOfLatest = latest?.req.complete === false
+      if (isPartOfLatest && hasWaiting()) requests.pop()
+      else if (isPartOfLatest && latest?.headersSent) socket.destroySoon()
+      else if (isPartOfLatest || requests.length === 0) respond()
     },
   }
 }

@@ -5,19 +5,10 @@ import { type Connection, createConnection } from './connection.ts'
 
 /** Limits of one data port, over all clients. */
 export interface ConnectionLimits {
-  /** Maximum number of connections, and maximum number of requests in flight. */
+  /** Maximum number of connections. */
   readonly connections: number
-  /** Maximum number of requests in flight on one connection. */
-  readonly pipelined: number
   /** Maximum total size of responses that are sent but not read by their clients. */
   readonly unreadBytes: number
-}
-
-/** The two ways to process a request; at most one is called. */
-export interface RequestActions {
-  readonly serve: () => void
-  /** Responds with an error because a limit is reached. */
-  readonly reject: () => void
 }
 
 export type Connections = ReturnType<typeof createConnections>
@@ -33,16 +24,9 @@ export function createConnections(
 ) {
   const open = new Map<Socket, Connection>()
   let closeAfterResponse = false
-  let totalAdmitted = 0
-
-  function remove(socket: Socket): void {
-    // A response that waits behind another one emits no `close` when its connection ends.
-    totalAdmitted -= open.get(socket)?.admitted ?? 0
-    open.delete(socket)
-  }
 
   function destroy(socket: Socket): void {
-    remove(socket)
+    open.delete(socket)
     socket.destroy()
   }
 
@@ -66,44 +50,37 @@ export function createConnections(
         socket.destroy()
         return
       }
-      open.set(socket, createConnection(socket))
-      socket.once('close', () => remove(socket))
+      const connection = createConnection(socket)
+      connection.closeAfterResponse(closeAfterResponse)
+      open.set(socket, connection)
+      socket.once('close', () => open.delete(socket))
     },
 
     /** Stops tracking a socket, for example because a TLS socket has replaced it. */
-    remove,
+    remove: (socket: Socket) => void open.delete(socket),
 
-    /** Serves or rejects a request. Every request passes through here. */
-    requestStarted(socket: Socket, response: ServerResponse, { serve, reject }: RequestActions): void {
+    /** Calls `serve` when all earlier responses on the connection are complete. Every request passes through here. */
+    requestStarted(socket: Socket, response: ServerResponse, serve: () => void): void {
       const connection = open.get(socket)
       if (connection?.acceptsRequests() !== true) return
-      // Rejected requests do not count towards the limits, even if their responses wait behind others.
-      const isAdmitted = connection.admitted < limits.pipelined && totalAdmitted < limits.connections
-      if (isAdmitted) {
-        connection.admitted++
-        totalAdmitted++
-      }
       const startedMs = performance.now()
+      // A response that waits behind another one emits no `close` when its connection ends.
       response.on('close', () => {
-        if (isAdmitted) {
-          connection.admitted--
-          if (open.has(socket)) totalAdmitted--
-        }
         const status = response.writableFinished ? response.statusCode : undefined
         onRequestFinished(response, status, performance.now() - startedMs)
-        connection.requestFinished(isAdmitted)
+        connection.requestFinished()
       })
-      if (closeAfterResponse) response.shouldKeepAlive = false
-      connection.requestStarted(response, isAdmitted ? serve : undefined)
-      // Not queued: Node pauses the parser for buffered responses, but not for queued requests.
-      if (!isAdmitted) reject()
+      connection.requestStarted(response, serve)
     },
 
     /** Sets whether responses from now on, also those to requests in flight, say `Connection: close`. */
     closeAfterResponse(enabled: boolean): void {
       closeAfterResponse = enabled
-      if (enabled) for (const connection of open.values()) connection.closeAfterLatest()
+      for (const connection of open.values()) connection.closeAfterResponse(enabled)
     },
+
+    /** Whether nothing is read from the connection, because too many requests wait in it. */
+    isPaused: (socket: Socket) => open.get(socket)?.isPaused() === true,
 
     /**
      * Ends the connection after the responses that are due, because its input cannot be served.

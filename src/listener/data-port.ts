@@ -9,13 +9,7 @@ import type { ApiError } from '../core/api-error.ts'
 import { listen } from '../core/listen.ts'
 import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../core/messages.ts'
 import { type Connections, createConnections } from './connections.ts'
-import {
-  answerOverload,
-  answerRaw,
-  connectNotAllowed,
-  type ParserError,
-  parserError,
-} from './parser-errors.ts'
+import { answerRaw, connectNotAllowed, isTimeout, type ParserError, parserError } from './parser-errors.ts'
 import { requestIdOf } from './request-identity.ts'
 import type { RequestLog } from './request-log.ts'
 import { createTraffic } from './traffic.ts'
@@ -144,10 +138,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
   server.on('connection', (socket: Socket) => connections.add(socket))
   if (server instanceof https.Server) trackHandshakes(server, connections)
   const serve: RequestListener = (request, response) =>
-    connections.requestStarted(request.socket, response, {
-      serve: () => listener(request, response),
-      reject: () => answerOverload(response),
-    })
+    connections.requestStarted(request.socket, response, () => listener(request, response))
   server.on('request', serve)
   // The application sends `100 Continue` when it starts to read the body, and rejects all other expectations.
   server.on('checkContinue', serve)
@@ -159,8 +150,10 @@ export function createDataPort(options: DataPortOptions): DataPort {
       answerRaw(socket, error, requestId)
     })
   server.on('clientError', (error: ParserError, socket) => {
-    if (socket instanceof Socket) rejectInput(socket, parserError(error, config.limits), randomUUID())
-    else socket.destroy()
+    if (!(socket instanceof Socket)) socket.destroy()
+    // A request that waits for its turn is not late. Inactive sockets still have a timeout.
+    else if (!isTimeout(error) || !connections.isPaused(socket))
+      rejectInput(socket, parserError(error, config.limits), randomUUID())
   })
   server.on('connect', request => rejectInput(request.socket, connectNotAllowed, requestIdOf(request)))
 

@@ -1,10 +1,8 @@
-// Error responses to requests that do not reach the application: invalid HTTP, CONNECT, and requests beyond the
-// limits of the data port.
+// Error responses to requests that do not reach the application: invalid HTTP and CONNECT.
 import { randomUUID } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../config/config.ts'
-import { ApiError, errorBody, errorHeaders, rawError, unavailable } from '../core/api-error.ts'
+import { ApiError, rawError } from '../core/api-error.ts'
 
 // Time for the client to read the response. Closing a socket with unread input would reset the connection.
 const LINGER_MS = 1000
@@ -26,18 +24,17 @@ function isUriTooLong(packet: Buffer | undefined, limitBytes: number): boolean {
   return (target !== undefined && target.length > limitBytes) || /^\S* HTTP\/1\.[01]\r\n/.test(text)
 }
 
+/** Whether a request did not arrive in time. */
+export const isTimeout = ({ code }: ParserError) => code === 'ERR_HTTP_REQUEST_TIMEOUT'
+
 /** Returns the error response to a `clientError` event of `http.Server`. */
 export function parserError(error: ParserError, limits: Pick<Config['limits'], 'urlBytes'>): ApiError {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return isUriTooLong(error.rawPacket, limits.urlBytes)
-        ? new ApiError('uri_too_long', `the URL is longer than ${limits.urlBytes} bytes`)
-        : new ApiError('headers_too_large', 'the headers are too large')
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ApiError('request_timeout', 'the request did not arrive in time')
-    default:
-      return new ApiError('malformed_request', `the request is not valid HTTP: ${error.message}`)
-  }
+  if (isTimeout(error)) return new ApiError('request_timeout', 'the request did not arrive in time')
+  if (error.code !== 'HPE_HEADER_OVERFLOW')
+    return new ApiError('malformed_request', `the request is not valid HTTP: ${error.message}`)
+  return isUriTooLong(error.rawPacket, limits.urlBytes)
+    ? new ApiError('uri_too_long', `the URL is longer than ${limits.urlBytes} bytes`)
+    : new ApiError('headers_too_large', 'the headers are too large')
 }
 
 /** The response to CONNECT. A 405 must list the allowed methods (RFC 9110, 15.5.6). */
@@ -53,13 +50,4 @@ export function answerRaw(socket: Duplex, error: ApiError, requestId: string = r
   socket.end(rawError(error, requestId))
   socket.resume()
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
-}
-
-/** Responds 503 with `Retry-After`, without reading the request. */
-export function answerOverload(response: ServerResponse): void {
-  const error = unavailable(undefined, 'too many requests are in flight, please try again')
-  const requestId = randomUUID()
-  const body = errorBody(error, requestId)
-  response.statusCode = error.status
-  response.setHeaders(new Map(Object.entries(errorHeaders(error, body, requestId)))).end(body)
 }

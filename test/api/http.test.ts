@@ -242,6 +242,26 @@ test('http: pipelined requests are answered in order', async t => {
   t.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 404'])
 })
 
+test('http: 300 pipelined requests get 300 right responses, in order', async t => {
+  const unknown = 2 ** 40
+  const requests = Array.from({ length: 300 }, (_, at) =>
+    at % 3 === 0 ? `GET /v1/users/${user}` : `GET /v1/users/${unknown + at}`,
+  )
+  const { text } = await sendRaw(
+    service.url,
+    requests
+      .map(
+        (line, at) =>
+          `${line} HTTP/1.1\r\nHost: x\r\nRequest-Id: ${at}\r\n${at === 299 ? 'Connection: close\r\n' : ''}\r\n`,
+      )
+      .join(''),
+  )
+  t.deepEqual(
+    [...text.matchAll(/HTTP\/1.1 (\d+)|Request-Id: (\d+)/g)].map(([, status, id]) => status ?? id),
+    requests.flatMap((_, at) => [at % 3 === 0 ? '200' : '404', String(at)]),
+  )
+})
+
 test('http: HTTP/1.0 is supported, and Upgrade is ignored', async t => {
   const old = await sendRaw(service.url, `GET /v1/users/${user} HTTP/1.0\r\nHost: x\r\n\r\n`)
   t.is(old.answer?.status, 200, old.text)

@@ -1,99 +1,22 @@
-// A data port over real sockets, HTTP and HTTPS: draining, closing, invalid input, pipelining, certificates.
+// A data port over real sockets, HTTP and HTTPS: draining, closing, invalid input, certificates.
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import tls from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
-import { generate } from 'selfsigned'
-import type { KeyPair, PortReport } from '../../../src/core/messages.ts'
-import { createDataPort, type DataPortOptions } from '../../../src/listener/data-port.ts'
-import { claimPorts } from '../../support/ports.ts'
-import { connect, type Raw, type RawOptions } from '../../support/raw.ts'
+import type { PortReport } from '../../../src/core/messages.ts'
+import {
+  answer,
+  createTestPort,
+  echo,
+  get,
+  makeKeyPair,
+  never,
+  post,
+  startDataPort as start,
+  until,
+} from '../../support/data-port.ts'
 
-const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
-const post = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n'
 const idleMs = 300
-const deadlineMs = 1500
-/** Longer than the timeout of a test: this limit never takes effect. */
-const never = 600_000
-
-const limits = {
-  bodyBytes: 1000,
-  batchEntries: 10,
-  recordsPerPage: 10,
-  filters: 10,
-  membershipsPerUser: 10,
-  urlBytes: 8192,
-  headerBytes: 16_384,
-  headers: 100,
-  connections: 100,
-  pipelined: 10,
-  receivingBytes: 10_000,
-  unreadBytes: 1_000_000,
-}
-
-async function makeKeyPair(name: string): Promise<KeyPair> {
-  const { cert, private: key } = await generate([{ name: 'commonName', value: name }], { keyType: 'ec' })
-  return { certificate: cert, key }
-}
-const keyPair = await makeKeyPair('one.test')
-
-/** Responds after the body has arrived, as the application does. */
-const echo: RequestListener = (request, response) => {
-  request.resume().on('end', () => answer(response))
-}
-
-function answer(response: ServerResponse): void {
-  response.setHeader('Content-Length', 2).end('ok')
-}
-
-interface Options {
-  protocol?: 'http' | 'https'
-  listener?: RequestListener
-  timeouts?: Partial<DataPortOptions['config']['timeouts']>
-  drain?: Partial<DataPortOptions['config']['drain']>
-}
-
-async function start(t: ExecutionContext, options: Options = {}) {
-  const { protocol = 'http', listener = echo, timeouts, drain } = options
-  const claim = await claimPorts()
-  const number = claim.first
-  const port = createDataPort({
-    port:
-      protocol === 'http'
-        ? { label: 'data', port: number, protocol }
-        : { label: 'data', port: number, protocol, certificate: null, key: null },
-    config: {
-      host: '127.0.0.1',
-      limits,
-      timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000, ...timeouts },
-      drain: { mode: '404', delayMs: 0, idleMs, deadlineMs, ...drain },
-    },
-    listener,
-    keyPair,
-    ticketKeys: Buffer.alloc(48, 1),
-  })
-  await port.listen()
-  const clients: Raw[] = []
-  t.teardown(async () => {
-    for (const { socket } of clients) socket.destroy()
-    port.setState('closing')
-    await port.closed
-    await claim.release()
-  })
-  return {
-    port,
-    number,
-    async open(options: RawOptions = { tls: protocol === 'https' }): Promise<Raw> {
-      const client = await connect(number, options)
-      clients.push(client)
-      return client
-    },
-  }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setImmediate(resolve))
-}
 
 const report = (state: PortReport['state'], connections: number, inFlight: number): PortReport => ({
   state,
@@ -286,10 +209,12 @@ test('drain: pipelined requests that were received before it are all served', as
   const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
   const client = await open()
   client.write(get + get)
-  await until(() => waiting.length === 2)
+  await until(() => port.report().inFlight === 2)
   port.setState('draining')
-  t.is(port.report().inFlight, 2)
-  for (const response of waiting) answer(response)
+  for (let served = 0; served < 2; served++) {
+    await until(() => waiting.length > 0)
+    for (const response of waiting.splice(0)) answer(response)
+  }
   await client.closed
   t.is(client.text().match(/200 OK/g)?.length, 2)
 })
@@ -321,66 +246,6 @@ test('drain: requests behind a response with Connection: close are not served', 
   t.regex(client.text(), /Connection: close\r\n\r\nok$/)
 })
 
-test('pipelining: reads run concurrently, and a write runs alone', async t => {
-  const waiting: ServerResponse[] = []
-  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
-  const client = await open()
-  client.write(`${get}${get}${post}body${get}${get}`)
-  await until(() => port.report().inFlight === 5)
-  const answerAll = () => waiting.splice(0).map(response => answer(response)).length
-  t.is(answerAll(), 2)
-  await until(() => waiting.length > 0)
-  t.is(answerAll(), 1)
-  await until(() => waiting.length > 0)
-  t.is(answerAll(), 2)
-})
-
-// Input behind a request in flight, and the response to that input.
-const rejectedInputs: [string, string, RegExp][] = [
-  ['garbage', 'garbage\r\n\r\n', /^HTTP\/1.1 400 .*"malformed_request"/s],
-  [
-    'an invalid Content-Length',
-    'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n',
-    /^HTTP\/1.1 400 .*"malformed_request"/s,
-  ],
-  [
-    'CONNECT',
-    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\nRequest-Id: mine\r\n\r\n',
-    /^HTTP\/1.1 405 .*Request-Id: mine\r\n.*Allow: DELETE, GET, .*"method_not_allowed"/s,
-  ],
-]
-for (const [title, bytes, expected] of rejectedInputs)
-  test(`pipelining: ${title} behind a request gets its error after the response to that request`, async t => {
-    const { open } = await start(t, {
-      listener: (_request, response) => setImmediate(() => answer(response)),
-    })
-    const client = await open()
-    client.write(get + get + bytes)
-    for (let due = 0; due < 2; due++) t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
-    await client.closed
-    t.regex(client.text(), expected)
-  })
-
-for (const [title, last] of [
-  ['says Connection: close', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
-  ['uses HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n'],
-])
-  test(`pipelining: requests behind a request that ${title} are ignored`, async t => {
-    let served = 0
-    const { open } = await start(t, {
-      listener(_request, response) {
-        served++
-        setImmediate(() => answer(response))
-      },
-    })
-    const client = await open()
-    client.write(`${get}${last}${get}`)
-    for (let due = 0; due < 2; due++) t.regex(await client.answer(), /^HTTP\/1.[01] 200 OK/)
-    await client.closed
-    t.is(client.text(), '')
-    t.is(served, 2)
-  })
-
 test('an error response is never written into an incomplete response', async t => {
   const { open } = await start(t, {
     listener(_request: IncomingMessage, response) {
@@ -393,6 +258,16 @@ test('an error response is never written into an incomplete response', async t =
   client.write('zz\r\n')
   await client.closed
   t.regex(client.text(), /half$/)
+})
+
+test('an error response never follows a complete response to the same request', async t => {
+  const { open } = await start(t, { listener: (_request, response) => answer(response) })
+  const client = await open()
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
+  await client.answer()
+  client.write('zz\r\n')
+  await client.closed
+  t.is(client.text(), '')
 })
 
 test('keep-alive: an unread request body does not block the next request', async t => {
@@ -429,18 +304,7 @@ test('TLS session: another worker resumes it, even with a new certificate', asyn
 
 test('listen: the error of a port in use names the port and the reason', async t => {
   const { number } = await start(t)
-  const port = createDataPort({
-    port: { label: 'data', port: number, protocol: 'http' },
-    config: {
-      host: '127.0.0.1',
-      limits,
-      timeouts: { headersMs: 1, requestMs: 1, keepAliveMs: 1 },
-      drain: { mode: '404', delayMs: 0, idleMs, deadlineMs },
-    },
-    listener: echo,
-    ticketKeys: Buffer.alloc(48),
-  })
-  await t.throwsAsync(port.listen(), {
+  await t.throwsAsync(createTestPort(number, 'http', echo).listen(), {
     message: `cannot listen on 127.0.0.1:${number} (data port data): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG`,
   })
 })

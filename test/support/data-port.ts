@@ -1,0 +1,109 @@
+// A data port in this process, without database and supervisor, and raw connections to it.
+import type { RequestListener, ServerResponse } from 'node:http'
+import type { ExecutionContext } from 'ava'
+import { generate } from 'selfsigned'
+import type { KeyPair } from '../../src/core/messages.ts'
+import { createDataPort, type DataPortOptions } from '../../src/listener/data-port.ts'
+import { claimPorts } from './ports.ts'
+import { connect, type Raw, type RawOptions } from './raw.ts'
+
+export const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+/** The head of a request whose body has four bytes. */
+export const post = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n'
+/** Longer than the timeout of a test: this limit never takes effect. */
+export const never = 600_000
+
+type Settings = DataPortOptions['config']
+
+const defaults: Settings = {
+  host: '127.0.0.1',
+  limits: {
+    bodyBytes: 1000,
+    batchEntries: 10,
+    recordsPerPage: 10,
+    filters: 10,
+    membershipsPerUser: 10,
+    urlBytes: 8192,
+    headerBytes: 16_384,
+    headers: 100,
+    connections: 100,
+    receivingBytes: 10_000,
+    unreadBytes: 1_000_000,
+  },
+  timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000 },
+  drain: { mode: '404', delayMs: 0, idleMs: 300, deadlineMs: 1500 },
+}
+
+export async function makeKeyPair(name: string): Promise<KeyPair> {
+  const { cert, private: key } = await generate([{ name: 'commonName', value: name }], { keyType: 'ec' })
+  return { certificate: cert, key }
+}
+const keyPair = await makeKeyPair('one.test')
+
+export function answer(response: ServerResponse): void {
+  response.setHeader('Content-Length', 2).end('ok')
+}
+
+/** Responds after the body has arrived, as the application does. */
+export const echo: RequestListener = (request, response) => {
+  request.resume().on('end', () => answer(response))
+}
+
+export type Overrides = { readonly [Key in 'limits' | 'timeouts' | 'drain']?: Partial<Settings[Key]> }
+
+/** Returns a data port that does not listen yet. */
+export function createTestPort(
+  number: number,
+  protocol: 'http' | 'https',
+  listener: RequestListener,
+  { limits, timeouts, drain }: Overrides = {},
+) {
+  return createDataPort({
+    port:
+      protocol === 'http'
+        ? { label: 'data', port: number, protocol }
+        : { label: 'data', port: number, protocol, certificate: null, key: null },
+    config: {
+      ...defaults,
+      limits: { ...defaults.limits, ...limits },
+      timeouts: { ...defaults.timeouts, ...timeouts },
+      drain: { ...defaults.drain, ...drain },
+    },
+    listener,
+    keyPair,
+    ticketKeys: Buffer.alloc(48, 1),
+  })
+}
+
+interface Options extends Overrides {
+  protocol?: 'http' | 'https'
+  listener?: RequestListener
+}
+
+/** Opens a data port, and closes it and its clients after the test. */
+export async function startDataPort(t: ExecutionContext, options: Options = {}) {
+  const { protocol = 'http', listener = echo, ...overrides } = options
+  const claim = await claimPorts()
+  const port = createTestPort(claim.first, protocol, listener, overrides)
+  await port.listen()
+  const clients: Raw[] = []
+  t.teardown(async () => {
+    for (const { socket } of clients) socket.destroy()
+    port.setState('closing')
+    await port.closed
+    await claim.release()
+  })
+  return {
+    port,
+    number: claim.first,
+    async open(options: RawOptions = { tls: protocol === 'https' }): Promise<Raw> {
+      const client = await connect(claim.first, options)
+      clients.push(client)
+      return client
+    },
+  }
+}
+
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise(resolve => setImmediate(resolve))
+}

@@ -1,0 +1,181 @@
+// Pipelined requests over real sockets, HTTP and HTTPS: served one after the other, all of them, in bounded memory.
+import type { RequestListener, ServerResponse } from 'node:http'
+import test from 'ava'
+import fc from 'fast-check'
+import { answer, get, post, startDataPort as start, until } from '../../support/data-port.ts'
+
+/** Node.js reads this much at once. */
+const READ_BYTES = 65_536
+/** The most requests of this length that may be in flight: one is served, 100 wait, and those of one more read. */
+const mostInFlight = (bytes: number) => 101 + READ_BYTES / bytes
+
+/** Responds with the URL of the request, after its body has arrived. */
+const echoUrl: RequestListener = (request, response) => {
+  request
+    .resume()
+    .on('end', () => response.setHeader('Content-Length', request.url?.length ?? 0).end(request.url))
+}
+
+for (const protocol of ['http', 'https'] as const) {
+  test(`${protocol}: any sequence of requests, in any pieces, is served one by one and in order`, async t => {
+    let running = 0
+    const served: string[] = []
+    const { open } = await start(t, {
+      protocol,
+      listener(request, response) {
+        t.is(++running, 1)
+        served.push(`${request.method} ${request.url}`)
+        // Whether the body is read at once, later or never makes no difference.
+        const respond = () => {
+          response.on('finish', () => running--)
+          response.setHeader('Content-Length', request.url?.length ?? 0).end(request.url)
+        }
+        if (request.url?.endsWith('0')) setImmediate(respond)
+        else if (request.url?.endsWith('1')) respond()
+        else request.resume().on('end', respond)
+      },
+    })
+    const property = fc.asyncProperty(
+      fc.array(fc.constantFrom('GET', 'POST', 'DELETE', 'PUT'), { minLength: 1, maxLength: 40 }),
+      fc.array(fc.integer({ min: 1, max: 400 }), { maxLength: 8 }),
+      async (methods, lengths) => {
+        served.length = 0
+        const all = methods.map((method, at) => `${method} /${at}`)
+        let bytes = all
+          .map(
+            line =>
+              `${line} HTTP/1.1\r\nHost: a\r\n${line.startsWith('P') ? 'Content-Length: 4\r\n\r\nbody' : '\r\n'}`,
+          )
+          .join('')
+        const client = await open()
+        for (const length of lengths) {
+          client.write(bytes.slice(0, length))
+          bytes = bytes.slice(length)
+          await new Promise(setImmediate)
+        }
+        client.write(bytes)
+        for (const [at] of methods.entries())
+          t.regex(await client.answer(), new RegExp(`^HTTP/1.1 200 OK.*\r\n\r\n/${at}$`, 's'))
+        client.socket.destroy()
+        t.deepEqual(served, all)
+      },
+    )
+    await fc.assert(property, { numRuns: 50 })
+  })
+
+  test(`${protocol}: 300 requests get 300 responses, in order`, async t => {
+    const { open } = await start(t, { protocol, listener: echoUrl })
+    const client = await open()
+    client.write(Array.from({ length: 300 }, (_, at) => get.replace('/', `/${at}`)).join(''))
+    for (let at = 0; at < 300; at++) t.true((await client.answer()).endsWith(`\r\n\r\n/${at}`))
+  })
+
+  test(`${protocol}: while many requests wait, nothing more is read, even if bodies are`, async t => {
+    const request = `${post}body`
+    let most = 0
+    const { port, open } = await start(t, {
+      protocol,
+      listener(incoming, response) {
+        most = Math.max(most, port.report().inFlight)
+        incoming.resume().on('end', () => setImmediate(answer, response))
+      },
+    })
+    const client = await open()
+    const count = Math.ceil((5 * READ_BYTES) / request.length)
+    client.write(request.repeat(count))
+    for (let due = 0; due < count; due++) t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+    t.true(most > 1 && most <= mostInFlight(request.length), `${most} were in flight`)
+  })
+
+  for (const [title, respond] of [
+    ['gets no response', () => {}],
+    ['does not read', (response: ServerResponse) => response.end(Buffer.alloc(10_000_000))],
+  ] as const)
+    test(`${protocol}: a client that sends without end and ${title} is not read further`, async t => {
+      const waiting: ServerResponse[] = []
+      const { port, open } = await start(t, {
+        protocol,
+        listener({ url }, response) {
+          if (url === '/other') answer(response)
+          else respond(waiting[waiting.push(response) - 1] ?? response)
+        },
+      })
+      const client = await open()
+      client.socket.pause()
+      client.write(get.repeat(200_000))
+      const other = await open()
+      for (let round = 0; round < 100; round++) {
+        other.write(get.replace('/', '/other'))
+        await other.answer()
+        t.true(port.report().inFlight <= mostInFlight(get.length))
+      }
+      t.is(waiting.length, 1)
+    })
+
+  test(`${protocol}: a request that waits for its turn is not late`, async t => {
+    const waiting: ServerResponse[] = []
+    const { open } = await start(t, {
+      protocol,
+      listener: (_request, response) => waiting.push(response),
+      timeouts: { headersMs: 3000 },
+    })
+    const client = await open()
+    client.write(`${get.repeat(150)}GET / HT`)
+    await until(() => waiting.length === 1)
+    const late = await open()
+    late.write('GET / HT')
+    t.regex(await late.answer(), /^HTTP\/1.1 408/)
+    client.write('TP/1.1\r\nHost: a\r\n\r\n')
+    for (let due = 0; due < 151; due++) {
+      await until(() => waiting.length > 0)
+      for (const response of waiting.splice(0)) answer(response)
+      t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+    }
+  })
+}
+
+// Input behind a request in flight, and the response to that input.
+const rejectedInputs: [string, string, RegExp][] = [
+  ['garbage', 'garbage\r\n\r\n', /^HTTP\/1.1 400 .*"malformed_request"/s],
+  [
+    'an invalid Content-Length',
+    'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n',
+    /^HTTP\/1.1 400 .*"malformed_request"/s,
+  ],
+  [
+    'CONNECT',
+    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\nRequest-Id: mine\r\n\r\n',
+    /^HTTP\/1.1 405 .*Request-Id: mine\r\n.*Allow: DELETE, GET, .*"method_not_allowed"/s,
+  ],
+]
+for (const [title, bytes, expected] of rejectedInputs)
+  test(`${title} behind a request gets its error after the response to that request`, async t => {
+    const { open } = await start(t, {
+      listener: (_request, response) => setImmediate(() => answer(response)),
+    })
+    const client = await open()
+    client.write(get + get + bytes)
+    for (let due = 0; due < 2; due++) t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+    await client.closed
+    t.regex(client.text(), expected)
+  })
+
+for (const [title, last] of [
+  ['says Connection: close', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
+  ['uses HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n'],
+])
+  test(`requests behind a request that ${title} are ignored`, async t => {
+    let served = 0
+    const { open } = await start(t, {
+      listener(_request, response) {
+        served++
+        setImmediate(() => answer(response))
+      },
+    })
+    const client = await open()
+    client.write(`${get}${last}${get}`)
+    for (let due = 0; due < 2; due++) t.regex(await client.answer(), /^HTTP\/1.[01] 200 OK/)
+    await client.closed
+    t.is(client.text(), '')
+    t.is(served, 2)
+  })
