@@ -2,8 +2,21 @@
 import { ApiError, unavailable } from '../core/api-error.ts'
 import { type CodedError, hasCode, reasonOf } from '../core/error-reason.ts'
 
+// The server accepts no writes: it was demoted, has left its cluster, or is about to.
+const demoted = [
+  'ER_OPTION_PREVENTS_STATEMENT',
+  'ER_READ_ONLY_MODE',
+  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
+  'ER_UNKNOWN_COM_ERROR',
+  'ER_SERVER_OFFLINE_MODE',
+  'ER_ERROR_DURING_COMMIT',
+  'ER_BEFORE_DML_VALIDATION_ERROR',
+  'ER_RUN_HOOK_ERROR',
+]
+
 // The connection is lost or cannot be established, or the server accepts no writes or no more clients.
 const unreachable = new Set([
+  ...demoted,
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
@@ -26,17 +39,22 @@ const unreachable = new Set([
   'ER_SERVER_SHUTDOWN',
   'ER_CONNECTION_KILLED',
   'ER_NORMAL_SHUTDOWN',
-  'ER_OPTION_PREVENTS_STATEMENT',
-  'ER_READ_ONLY_MODE',
-  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
-  'ER_UNKNOWN_COM_ERROR',
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
   'ER_QUERY_INTERRUPTED',
+  // MariaDB reports an interrupted UPDATE of several tables with this code.
+  'ER_UNKNOWN_ERROR',
 ])
 
-// Contention with another transaction; this transaction was rolled back.
-const contended = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_LOCK_NOWAIT', 'ER_CHECKREAD'])
+// Contention with another transaction or with a schema change; this transaction was, or is going to be, rolled back.
+const contended = new Set([
+  'ER_LOCK_DEADLOCK',
+  'ER_LOCK_WAIT_TIMEOUT',
+  'ER_LOCK_NOWAIT',
+  'ER_CHECKREAD',
+  'ER_TRANSACTION_ROLLBACK_DURING_COMMIT',
+  'ER_TABLE_DEF_CHANGED',
+])
 
 export function isContention(error: unknown): boolean {
   return hasCode(error) && contended.has(error.code)
@@ -60,6 +78,11 @@ export function isLocked(error: unknown): boolean {
 function isStatementTimeout(error: unknown): boolean {
   // 3024 is ER_QUERY_TIMEOUT. mysql2 has no name for MariaDB's ER_STATEMENT_TIMEOUT, 1969.
   return error instanceof Error && 'errno' in error && (error.errno === 3024 || error.errno === 1969)
+}
+
+/** Whether the server of this connection accepts no writes. A new connection can reach another server. */
+export function isDemoted(error: unknown): boolean {
+  return hasCode(error) && demoted.includes(error.code)
 }
 
 /** Whether the database is unreachable; false if it replied with another error. */

@@ -5,6 +5,7 @@ import knex, { type Knex } from 'knex'
 import Client, { type Statement } from 'knex/lib/dialects/mysql2/index.js'
 import type { Connection } from 'mysql2'
 import type { Log } from '../core/log.ts'
+import { isDemoted } from './driver-errors.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 /** The shortest time that both servers accept. Longer waits are repeated, see `lock-queue.ts`. */
@@ -53,7 +54,7 @@ class ClosingClient extends Client {
           return
         }
         // In this callback the driver has not sent the next statement in its queue.
-        if (transactionControl.test(sql)) connection.stream.destroy()
+        if (transactionControl.test(sql) || isDemoted(error)) connection.stream.destroy()
         reject(error)
       })
     })
