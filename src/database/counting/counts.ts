@@ -34,8 +34,8 @@ export const recordChange = ({ plural }: Resource, id: number, amount: 1 | -1): 
 /** The kind of the member counts of the records of `resource`. */
 export const membersKind = ({ plural }: Resource): string => `${plural}.members`
 
-/** The change for a member added to (1) or removed from (−1) the record of `resource` with this `id`. */
-export const memberChange = (resource: Resource, id: number, amount: 1 | -1): CountChange => ({
+/** The change for members added to (positive) or removed from the record of `resource` with this `id`. */
+export const memberChange = (resource: Resource, id: number, amount: number): CountChange => ({
   kind: membersKind(resource),
   slot: id,
   amount,

@@ -1,45 +1,112 @@
 // Deletes records and their memberships.
 import type { Knex } from 'knex'
+import { resources } from '../../model/index.ts'
 import type { Resource } from '../../model/resource.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { contentionError } from '../driver-errors.ts'
+import { mayWait } from '../lock-queue.ts'
 import { type Precondition, renewGeneration } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
 /**
  * Deletes a record. `changed`: its version does not meet `precondition`. Undefined: the id does not exist.
+ *
+ * The members of a group can be millions. They are removed in portions, each in a transaction of its own, and
+ * the group with the last one. Meanwhile, a reader sees the group with fewer and fewer members. Each of these
+ * states is consistent: totals, filters and includes agree. After a failure, or if the version changes
+ * meanwhile, the group remains with the members that are left, and can be deleted again. Members that are added
+ * meanwhile are removed, too.
  */
 export type Delete = (id: number, precondition?: Precondition) => Promise<'removed' | 'changed' | undefined>
 
-export function createDelete(database: Database, counts: Counts, resource: Resource): Delete {
+/** A portion takes some 100 ms, far less than the time limit of a statement. */
+const PORTION_ROWS = 10_000
+
+/** The pairs of a relation, as seen from the record whose id is in `key`. */
+interface Side {
+  readonly table: string
+  readonly key: string
+  readonly other: string
+}
+
+/** @param portionRows maximum number of members that one transaction removes */
+export function createDelete(
+  database: Database,
+  counts: Counts,
+  resource: Resource,
+  portionRows = PORTION_ROWS,
+): Delete {
   const { plural: table, relation } = resource
   const { lockAll } = createRowLocks(database, resource)
+  const memberSides = resources.flatMap(({ relation }): Side[] =>
+    relation?.to === resource
+      ? [{ table: relation.table, key: relation.otherKey, other: relation.ownKey }]
+      : [],
+  )
 
   /**
-   * Deletes the memberships of the record. The lock on its row prevents new ones. The locks on the pairs
-   * prevent a concurrent transaction from deleting, and counting, the same pairs.
+   * Deletes pairs of the record and returns the ids on their other side. The lock on the record's row prevents
+   * new pairs. The locks on the pairs prevent a concurrent transaction from deleting, and counting, the same ones.
    */
-  async function deleteMemberships(trx: Knex.Transaction, id: number): Promise<CountChange[]> {
-    if (relation === undefined) return []
-    const pairs = trx(relation.table).where(relation.ownKey, id)
-    const otherIds: number[] = await pairs.clone().forUpdate().pluck(relation.otherKey)
-    if (otherIds.length > 0) await pairs.delete()
-    return otherIds.map(otherId => memberChange(relation.to, otherId, -1))
+  async function deletePairs(
+    trx: Knex.Transaction,
+    { table, key, other }: Side,
+    id: number,
+    limit?: number,
+  ): Promise<number[]> {
+    const pairs = trx(table).where(key, id)
+    const selected = pairs.clone().orderBy(other).forUpdate()
+    if (limit !== undefined) selected.limit(limit)
+    if (!mayWait(trx)) selected.noWait()
+    const ids: number[] = await selected.pluck(other)
+    const last = ids.at(-1)
+    if (last !== undefined) await pairs.where(other, '<=', last).delete()
+    return ids
   }
 
-  return (id, precondition) =>
-    database.transaction(async trx => {
-      const row = (await lockAll(trx, [id])).get(id)
-      if (row === undefined) return undefined
-      if (precondition?.(row.version) === false) return 'changed'
+  /** Removes a portion of the members. @returns whether all of them are removed */
+  async function deleteMembers(trx: Knex.Transaction, id: number): Promise<boolean> {
+    for (const side of memberSides) {
+      const { length } = await deletePairs(trx, side, id, portionRows)
+      await counts.record(trx, [memberChange(resource, id, -length)])
+      if (length === portionRows) return false
+    }
+    return true
+  }
+
+  /** Deletes the memberships that the record itself has; their number is limited. */
+  async function deleteMemberships(trx: Knex.Transaction, id: number): Promise<CountChange[]> {
+    if (relation === undefined) return []
+    const side = { table: relation.table, key: relation.ownKey, other: relation.otherKey }
+    return (await deletePairs(trx, side, id)).map(other => memberChange(relation.to, other, -1))
+  }
+
+  async function deletePortion(
+    trx: Knex.Transaction,
+    id: number,
+    precondition?: Precondition,
+  ): Promise<'removed' | 'changed' | 'members left' | undefined> {
+    const row = (await lockAll(trx, [id])).get(id)
+    if (row === undefined) return undefined
+    if (precondition?.(row.version) === false) return 'changed'
+    const complete = await deleteMembers(trx, id)
+    if (complete) {
       const memberChanges = await deleteMemberships(trx, id)
       // MySQL 9.7 may delete no row, without an error, while other transactions change cascading rows.
       if ((await trx(table).where({ id }).delete()) === 0)
         throw contentionError(`row ${id} of ${table} was not deleted`)
       await counts.record(trx, [recordChange(resource, id, -1), ...memberChanges])
       if (resource.generation !== undefined) await counts.deleteMemberCount(trx, resource, id)
-      await renewGeneration(trx, resource)
-      return 'removed'
-    })
+    }
+    await renewGeneration(trx, resource)
+    return complete ? 'removed' : 'members left'
+  }
+
+  return async (id, precondition) => {
+    for (;;) {
+      const outcome = await database.transaction(trx => deletePortion(trx, id, precondition))
+      if (outcome !== 'members left') return outcome
+    }
+  }
 }

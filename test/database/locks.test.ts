@@ -1,0 +1,183 @@
+// Locks of another session: requests for a locked row or name wait, and all other requests go on.
+import test, { type ExecutionContext } from 'ava'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createCounts } from '../../src/database/counting/counts.ts'
+import { createDatabase } from '../../src/database/database.ts'
+import { createRecords } from '../../src/database/reading/records.ts'
+import { createMemberships } from '../../src/database/writing/memberships.ts'
+import { groups } from '../../src/model/groups.ts'
+import { users } from '../../src/model/users.ts'
+import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { createWriters } from '../support/writers.ts'
+
+const config = await loadConfig()
+const url = await createTestDatabase()
+const log = createLog('warn', 'test')
+const database = createDatabase({ ...config.database, url, queryTimeoutMs: 30_000 }, log)
+/** Another program on the same database. */
+const foreign = createDatabase({ ...config.database, url }, log)
+const counts = createCounts(database)
+const writers = createWriters(database, counts, users)
+const groupWriters = createWriters(database, counts, groups)
+const { relation } = users
+if (relation === undefined) throw new Error('the resource user has no relation')
+const memberships = createMemberships(database, counts, users, relation, 1000)
+const records = createRecords(database, users)
+test.after.always(() => Promise.all([database.close(), foreign.close()]))
+
+let sequence = 0
+const person = () => ({ first_name: 'Other', last_name: `${++sequence}` })
+
+async function createUser(): Promise<number> {
+  const row = await writers.insertOne(person())
+  if (row === undefined) throw new Error('the user exists already')
+  return row.id
+}
+
+async function createGroup(): Promise<number> {
+  const row = await groupWriters.insertOne({ name: `group ${++sequence}` })
+  if (row === undefined) throw new Error('the group exists already')
+  return row.id
+}
+
+/** Upper bound for a request that does not need the lock: one lock wait, and a turn in the queue. */
+const MAX_MS = 4000
+
+/** Asserts that reads and writes of other records finish soon, for two seconds in which the lock is held. */
+async function assertOthersGoOn(t: ExecutionContext, group: number): Promise<void> {
+  const endMs = performance.now() + 2000
+  const timed = async (kind: string, act: () => Promise<unknown>) => {
+    do {
+      const beganMs = performance.now()
+      await act()
+      const tookMs = performance.now() - beganMs
+      t.true(tookMs < MAX_MS, `${kind}: ${Math.round(tookMs)} ms`)
+    } while (performance.now() < endMs)
+  }
+  const user = await createUser()
+  await Promise.all([
+    timed('read', () => records.read([user])),
+    timed('page', () => records.page({ filters: [], sort: [], startIndex: 0, recordsPerPage: 10 })),
+    timed('insert', createUser),
+    timed('insert many', () => writers.insertMany([person(), person()])),
+    timed('update', async () => t.like(await writers.update(user, person()), { id: user })),
+    timed('delete', async () => t.is(await writers.remove(await createUser()), 'removed')),
+    timed('membership', async () => {
+      const member = await createUser()
+      t.like(await memberships.add(member, [group]), [{ created: true }])
+      t.is(await memberships.remove(member, group), 'removed')
+    }),
+  ])
+}
+
+/** Runs `requests` while `hold` holds its locks, asserts that others go on, and returns their outcomes. */
+async function whileHeld<T>(
+  t: ExecutionContext,
+  hold: (sql: (text: string, values: unknown[]) => Promise<unknown>) => Promise<unknown>,
+  requests: () => Promise<T>[],
+): Promise<T[]> {
+  const group = await createGroup()
+  const trx = await foreign.knex.transaction()
+  await hold((text, values) => foreign.query(text, values, trx))
+  let answered = 0
+  const waiting = Promise.all(requests().map(request => request.finally(() => answered++)))
+  try {
+    await assertOthersGoOn(t, group)
+    t.is(answered, 0)
+  } finally {
+    await trx.rollback()
+  }
+  return waiting
+}
+
+const repeated = <T>(count: number, act: (index: number) => Promise<T>): Promise<T>[] =>
+  Array.from({ length: count }, (_, index) => act(index))
+
+test.serial('locks: a locked row delays only requests that change it', async t => {
+  const held = await createUser()
+  const [group, otherGroup] = [await createGroup(), await createGroup()]
+  await memberships.add(held, [group])
+  const outcomes = await whileHeld(
+    t,
+    sql => sql('SELECT id FROM users WHERE id = ? FOR UPDATE', [held]),
+    () => [
+      ...repeated<unknown>(20, () => memberships.add(held, [otherGroup])),
+      ...repeated<unknown>(5, () => memberships.remove(held, group)),
+      ...repeated<unknown>(5, index => writers.update(held, { first_name: `${index}` })),
+    ],
+  )
+  const added: unknown[] = outcomes.filter(Array.isArray).flat()
+  t.is(added.filter(one => JSON.stringify(one).includes('"created":true')).length, 1)
+  t.is(added.length, 20)
+  t.is(outcomes.filter(outcome => outcome === 'removed').length, 1)
+  t.is(outcomes.filter(outcome => outcome === 'no member').length, 4)
+  t.deepEqual(
+    outcomes.slice(25).map(outcome => typeof outcome),
+    Array.from({ length: 5 }, () => 'object'),
+  )
+})
+
+test.serial('locks: deletes of a locked row and additions to a locked group wait apart', async t => {
+  const [held, member] = [await createUser(), await createUser()]
+  const group = await createGroup()
+  const outcomes = await whileHeld(
+    t,
+    async sql => {
+      await sql('SELECT id FROM users WHERE id = ? FOR UPDATE', [held])
+      await sql('SELECT id FROM `groups` WHERE id = ? FOR UPDATE', [group])
+    },
+    () => [
+      ...repeated<unknown>(20, () => writers.remove(held)),
+      ...repeated<unknown>(20, () => memberships.add(member, [group])),
+    ],
+  )
+  t.is(outcomes.filter(outcome => outcome === 'removed').length, 1)
+  t.is(outcomes.filter(outcome => outcome === undefined).length, 19)
+  t.is(outcomes.filter(Array.isArray).length, 20)
+})
+
+test.serial('locks: an uncommitted name delays only requests for this name', async t => {
+  const ids = await Promise.all(repeated(3, createUser))
+  const name = { first_name: 'Held', last_name: 'Name' }
+  const outcomes = await whileHeld(
+    t,
+    sql => sql('INSERT INTO users (first_name, last_name, version) VALUES (?)', [['Held', 'Name', 1]]),
+    () => [
+      ...repeated(6, () => writers.insertOne({ ...name })),
+      ...ids.map(id => writers.update(id, name)),
+      ...repeated(3, async () => (await writers.insertMany([person(), name, person()]))[1]),
+    ],
+  )
+  t.is(outcomes.filter(outcome => typeof outcome === 'object').length, 1)
+  t.deepEqual(
+    outcomes.filter(outcome => typeof outcome !== 'object').map(outcome => outcome ?? 'exists'),
+    Array.from({ length: 11 }, () => 'exists'),
+  )
+})
+
+test.serial('locks: a lock that is held for too long is unavailable', async t => {
+  const held = await createUser()
+  const group = await createGroup()
+  const impatient = createDatabase(
+    { ...config.database, url, queryTimeoutMs: 2500 },
+    createLog('silent', 'test'),
+  )
+  const { update, remove, insertOne } = createWriters(impatient, counts, users)
+  const { add } = createMemberships(impatient, counts, users, relation, 1000)
+  const trx = await foreign.knex.transaction()
+  await trx('users').where({ id: held }).forUpdate()
+  await trx('users').insert({ first_name: 'Held', last_name: 'long', version: 1 })
+  await Promise.all(
+    [
+      ...repeated<unknown>(5, () => update(held, { first_name: 'x' })),
+      ...repeated<unknown>(5, () => remove(held)),
+      ...repeated<unknown>(5, () => add(held, [group])),
+      ...repeated<unknown>(5, () => insertOne({ first_name: 'Held', last_name: 'long' })),
+    ].map(request => t.throwsAsync(request, { code: 'unavailable' })),
+  )
+  t.is(impatient.lockedKeys.size, 0)
+  await trx.rollback()
+  t.is(await remove(held), 'removed')
+  await impatient.close()
+})
