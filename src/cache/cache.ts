@@ -9,7 +9,7 @@ import { afterFailure, attempt, type Breaker, closedBreaker, isOpen } from './br
 export interface Cache {
   /** Returns one value per key, in order; undefined for a missing key and if Redis does not reply in time. */
   read(keys: readonly string[]): Promise<(string | undefined)[]>
-  /** Stores values in the background. */
+  /** Stores values of at most 64 KiB in the background. */
   write(entries: readonly (readonly [key: string, value: string])[]): void
   /** Returns the number of hits and misses since the cache was created, and the state of Redis. */
   report(): { hits: number; misses: number; state: CacheState }
@@ -24,6 +24,8 @@ const noCache: Cache = {
 }
 
 const MAX_RECONNECT_MS = 2000
+/** Larger values are not stored: many of them at once would stall the event loop of a reader, and Redis. */
+const MAX_VALUE_BYTES = 65_536
 const breakerSettings = { failureThreshold: 3, pauseMs: 1000 }
 
 function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis | Cluster {
@@ -129,7 +131,9 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     },
     write(entries) {
       if (!available || isOpen(breaker, breakerSettings)) return
-      writeMany(entries).catch(error => log.debug({ reason: String(error) }, 'cache write failed'))
+      const small = entries.filter(([, value]) => Buffer.byteLength(value) <= MAX_VALUE_BYTES)
+      if (small.length === 0) return
+      writeMany(small).catch(error => log.debug({ reason: String(error) }, 'cache write failed'))
     },
     report() {
       const usable = available === true && !isOpen(breaker, breakerSettings)

@@ -105,6 +105,8 @@ export const schema = z.strictObject({
       recordsPerPage: atLeastOne,
       filters: z.int().min(0),
       membershipsPerUser: atLeastOne,
+      /** Maximum size of a response. A larger page is an error. */
+      responseBytes: atLeastOne,
       urlBytes: z.int().min(64),
       headerBytes: z.int().min(512),
       headers: atLeastOne,
@@ -118,7 +120,16 @@ export const schema = z.strictObject({
     .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
       path: ['receivingBytes'],
       error: 'must be at least limits.bodyBytes, or a body of that size cannot be received',
-    }),
+    })
+    // The response to a batch repeats names of unknown fields in a limited number of messages.
+    .refine(
+      ({ responseBytes, bodyBytes, batchEntries }) => responseBytes >= 6 * bodyBytes + 4096 * batchEntries,
+      {
+        path: ['responseBytes'],
+        error:
+          'must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
+      },
+    ),
   timeouts: z
     .strictObject({ headersMs: milliseconds, requestMs: milliseconds, keepAliveMs: milliseconds })
     .refine(({ headersMs, requestMs }) => headersMs <= requestMs, {

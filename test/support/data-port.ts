@@ -23,6 +23,7 @@ const defaults: Settings = {
     recordsPerPage: 10,
     filters: 10,
     membershipsPerUser: 10,
+    responseBytes: 1_000_000,
     urlBytes: 8192,
     headerBytes: 16_384,
     headers: 100,

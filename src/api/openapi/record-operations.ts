@@ -41,7 +41,7 @@ export function describeReads(resource: Resource, limits: Config['limits']) {
     operationId: `list${capitalize(plural)}`,
     tags,
     summary: `List ${plural}`,
-    description: `Returns a page of the ${plural} that match all filters. A request can have at most ${limits.filters} filters. The same filter can be given more than once. The default order is by ascending id.`,
+    description: `Returns a page of the ${plural} that match all filters. A request can have at most ${limits.filters} filters. The same filter can be given more than once. The default order is by ascending id. A page of more than ${limits.responseBytes} bytes is not returned: the response is \`limit_exceeded\`, and a lower \`records_per_page\` helps.`,
     parameters: [...filterParameters(resource), ...collectionParameters(resource, limits), ifNoneMatch],
     responses: {
       ...read(`A page of ${plural}.`, json(ref(`${type}Page`), { 'A page': page })),

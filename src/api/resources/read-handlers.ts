@@ -1,8 +1,7 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
-
+import { ApiError } from '../../core/api-error.ts'
 import type { Database } from '../../database/database.ts'
 import type { Includes } from '../../database/reading/includes.ts'
-import type { PageQuery } from '../../database/reading/page-query.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
@@ -20,28 +19,39 @@ export interface ReadDependencies {
   readonly loader: RecordLoader
   /** For the relation of the resource, if it has one. */
   readonly includes?: Includes | undefined
-  readonly limits: QueryLimits
+  readonly limits: QueryLimits & { readonly responseBytes: number }
+}
+
+/** The error of a page that would be larger than `limits.responseBytes`. */
+const pageTooLarge = (maxBytes: number, include: boolean) => {
+  const message = `records_per_page: the page would have more than ${maxBytes} bytes: lower it${include ? ', or leave out include' : ''}`
+  return ApiError.of([{ parameter: 'records_per_page', code: 'limit_exceeded', message }])
 }
 
 export function createReadHandlers(dependencies: ReadDependencies) {
   const { resource, database, records, loader, includes, limits } = dependencies
   const etags = createEtags(resource)
 
-  /** Reads a page and its includes in a consistent state. */
-  async function pageWithIncludes(query: PageQuery, from: Includes) {
+  /** Throws as soon as the texts of a page have more bytes than a response may have. @throws ApiError `limit_exceeded` */
+  function createSizeCheck(include: boolean) {
+    let bytes = 0
+    return (text: string): void => {
+      bytes += Buffer.byteLength(text)
+      if (bytes > limits.responseBytes) throw pageTooLarge(limits.responseBytes, include)
+    }
+  }
+
+  /** Reads a page and, if the query asks for them, its includes in a consistent state. */
+  async function readPage(query: ListQuery) {
     const page = await records.page(query)
-    const included = await from.of(page.rows)
+    if (!query.include || includes === undefined) return { ...page, included: [] }
+    const included = await includes.of(page.rows, createSizeCheck(true))
     if (!included.includes(undefined)) return { ...page, included }
     // A row has changed between the two reads: a snapshot reads both again.
     return database.snapshot(async trx => {
       const snapshot = await records.page(query, trx)
-      return { ...snapshot, included: await from.within(trx, snapshot.rows) }
+      return { ...snapshot, included: await includes.within(trx, snapshot.rows, createSizeCheck(true)) }
     })
-  }
-
-  async function readPage(query: ListQuery) {
-    if (query.include && includes !== undefined) return pageWithIncludes(query, includes)
-    return { ...(await records.page(query)), included: [] }
   }
 
   async function find(id: number, include: boolean): Promise<{ etag: string; text: string } | undefined> {
@@ -61,6 +71,7 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     const { rows, total, included } = await readPage(query)
     const texts = rows.map((row, at) => recordText(resource, row, included[at]))
     const text = collectionText(resource.plural, texts, listMeta(ctx.path, query, texts.length, total))
+    createSizeCheck(query.include)(text)
     respondRead(ctx, etags.page(total, rows, query.include), text)
   }
 

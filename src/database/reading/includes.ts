@@ -1,6 +1,7 @@
 // The embedded records of `include`, cached in Redis. The cache key contains the version of the record and
 // the generation of the related resource, both read with the record's row. A change to either changes the
-// key, so no entry is stale.
+// key, so no entry is stale. Texts are read in portions, so that a large page neither blocks the event loop
+// nor needs much more memory than its response.
 import type { Knex } from 'knex'
 import type { Cache } from '../../cache/cache.ts'
 import { embeddedText, isListOfRecords, representationOf } from '../../model/representation.ts'
@@ -8,14 +9,17 @@ import type { Relation, Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 
+/** Called with each text as soon as it is read. An error that it throws ends the reading. */
+type OnText = (text: string) => void
+
 export interface Includes {
   /**
    * Returns the related records of each row, in order, as the JSON text of an array; undefined if the row has
    * changed since it was read. The caller must then read the row again.
    */
-  of(rows: readonly Row[]): Promise<(string | undefined)[]>
+  of(rows: readonly Row[], onText?: OnText): Promise<(string | undefined)[]>
   /** Returns the related records in the snapshot of the transaction, without the cache. */
-  within(trx: Knex, rows: readonly Row[]): Promise<string[]>
+  within(trx: Knex.Transaction, rows: readonly Row[], onText?: OnText): Promise<string[]>
 }
 
 /** The JSON text of the related records of a record, and its cache key. */
@@ -24,6 +28,11 @@ interface Related {
   readonly text: string
 }
 
+/** Maximum number of records whose texts are read from the cache at a time. */
+const MAX_RECORDS = 100
+/** Maximum number of related records that are read from the database at a time. */
+const MAX_ROWS = 5000
+
 export function createIncludes(
   database: Database,
   cache: Cache,
@@ -31,6 +40,7 @@ export function createIncludes(
   relation: Relation,
 ): Includes {
   const { to, table, ownKey, otherKey } = relation
+  const { knex } = database
   const fields = Object.keys(to.fields)
 
   const prefix = `users-api:${representationOf(resource)}:${resource.singular}`
@@ -38,22 +48,23 @@ export function createIncludes(
     `${prefix}:${id}:${relation.name}:${version}:${generation}`
 
   /** Selects one row per related record; for a record without any, one row with a NULL related id. */
-  function statement(on: Knex, ids: readonly number[]): Knex.QueryBuilder {
+  function statement(): string {
     const own = resource.plural
     return (
-      on(own)
+      knex(own)
         .leftJoin(table, `${table}.${ownKey}`, `${own}.id`)
         .leftJoin(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
-        .whereIn(`${own}.id`, [...ids])
+        .whereIn(`${own}.id`, [0])
         // By the id of the related table, MariaDB would start there and sort in a temporary table.
         .orderBy([`${own}.id`, `${table}.${otherKey}`])
+        .limit(1)
         .select({ own_id: `${own}.id`, own_version: `${own}.version` })
         .select(['id', ...fields].map(field => `${to.plural}.${field}`))
-        .select(to.generation === undefined ? [] : on(to.generation).select('token').as('generation'))
+        .select(to.generation === undefined ? [] : knex(to.generation).select('token').as('generation'))
+        .toSQL().sql
     )
   }
-
-  const selectByIds = statement(database.knex, [0]).toSQL().sql
+  const selectByIds = statement()
 
   function relatedFrom(rows: readonly Record<string, unknown>[]): Map<number, Related> {
     const grouped = new Map<number, { key: string; texts: string[] }>()
@@ -74,29 +85,72 @@ export function createIncludes(
     return new Map([...grouped].map(([id, { key, texts }]) => [id, { key, text: `[${texts.join(',')}]` }]))
   }
 
+  /** Reads the related records from the database, some records at a time. */
+  async function* readPortions(ids: readonly number[], trx?: Knex.Transaction) {
+    let remaining = ids
+    let maxRows = MAX_ROWS
+    for (;;) {
+      const rows = await database.query(selectByIds, [remaining, maxRows + 1], trx)
+      if (rows.length <= maxRows) {
+        yield relatedFrom(rows)
+        return
+      }
+      // The rows are ordered by record, and those of the last record may be incomplete.
+      const lastId = Number(rows.at(-1)?.own_id)
+      const complete = relatedFrom(rows.filter(row => Number(row.own_id) !== lastId))
+      yield complete
+      remaining = remaining.filter(id => id >= lastId)
+      if (complete.size === 0) maxRows *= 2
+    }
+  }
+
+  /** Reads the cached texts of at most MAX_RECORDS keys. */
+  async function readCached(keys: readonly string[]): Promise<(string | undefined)[]> {
+    const texts = await cache.read(keys)
+    return texts.map(text => (text !== undefined && isListOfRecords(text) ? text : undefined))
+  }
+
   /** Reads cache misses from the database and caches them under the version that was read. */
-  async function readMissing(rows: readonly Row[]): Promise<ReadonlyMap<string, string>> {
-    const related = relatedFrom(await database.query(selectByIds, [rows.map(row => row.id)]))
-    const entries = [...related.values()].map(({ key, text }) => [key, text] as const)
-    cache.write(entries)
-    return new Map(entries)
+  async function readMissing(rows: readonly Row[], onText?: OnText): Promise<ReadonlyMap<string, string>> {
+    const texts = new Map<string, string>()
+    for await (const related of readPortions(rows.map(row => row.id))) {
+      const entries = [...related.values()].map(({ key, text }) => [key, text] as const)
+      cache.write(entries)
+      for (const [key, text] of entries) {
+        onText?.(text)
+        texts.set(key, text)
+      }
+    }
+    return texts
+  }
+
+  async function readRecords(rows: readonly Row[], onText?: OnText): Promise<(string | undefined)[]> {
+    const keys = rows.map(keyOf)
+    const texts = await readCached(keys)
+    for (const text of texts) if (text !== undefined) onText?.(text)
+    const missing = rows.filter((_, index) => texts[index] === undefined)
+    if (missing.length === 0) return texts
+    const fresh = await readMissing(missing, onText)
+    return keys.map((key, index) => texts[index] ?? fresh.get(key))
   }
 
   return {
-    async of(rows) {
-      const keys = rows.map(keyOf)
-      const cached = await cache.read(keys)
-      const texts = cached.map(text => (text !== undefined && isListOfRecords(text) ? text : undefined))
-      const missing = rows.filter((_, index) => texts[index] === undefined)
-      if (missing.length === 0) return texts
-      const fresh = await readMissing(missing)
-      return keys.map((key, index) => texts[index] ?? fresh.get(key))
+    async of(rows, onText) {
+      const texts: (string | undefined)[] = []
+      for (let first = 0; first < rows.length; first += MAX_RECORDS)
+        texts.push(...(await readRecords(rows.slice(first, first + MAX_RECORDS), onText)))
+      return texts
     },
 
-    async within(trx, rows) {
+    async within(trx, rows, onText) {
+      const texts = new Map<number, string>()
       const ids = rows.map(row => row.id)
-      const related = relatedFrom(await statement(trx, ids))
-      return rows.map(row => related.get(row.id)?.text ?? '[]')
+      for await (const related of readPortions(ids, trx))
+        for (const [id, { text }] of related) {
+          onText?.(text)
+          texts.set(id, text)
+        }
+      return ids.map(id => texts.get(id) ?? '[]')
     },
   }
 }

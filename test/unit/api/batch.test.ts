@@ -1,5 +1,6 @@
 // Batches: which bodies are batches, how they are rejected, and the text of the response.
 import test, { type ExecutionContext } from 'ava'
+import fc from 'fast-check'
 import {
   batchText,
   entriesOf,
@@ -9,8 +10,11 @@ import {
   notAnObject,
   type Outcome,
 } from '../../../src/api/requests/batch.ts'
-import type { JsonObject } from '../../../src/api/requests/validation.ts'
+import { checkBody, type JsonObject } from '../../../src/api/requests/validation.ts'
 import { ApiError, type Fault } from '../../../src/core/api-error.ts'
+import { recordText } from '../../../src/model/representation.ts'
+import { MAX_ID } from '../../../src/model/resource.ts'
+import { users } from '../../../src/model/users.ts'
 import { codesOf } from '../../support/faults.ts'
 
 const limit = 3
@@ -155,4 +159,30 @@ test('batch: the status of the response is 200 even if every entry fails', t => 
   const { groups, meta } = JSON.parse(batchText('groups', outcomes))
   t.is(groups.length, 2)
   t.deepEqual(meta, { status: 200, message: '0 of 2 created, 2 failed', created: 0, failed: 2 })
+})
+
+test('batch: the response is within the bound that limits.responseBytes allows', t => {
+  // The names that messages escape most: twice in the text of a message, which is JSON again.
+  const character = fc.constantFrom('"', '\\', '\n', '\u0001', '\ud800', '\u007f', 'é', '€', '😀', 'x')
+  const name = fc.string({ unit: character, maxLength: 110 })
+  const value = fc.oneof(fc.constant(0), fc.string({ unit: character, maxLength: 255 }))
+  const fields = fc.dictionary(
+    fc.oneof(name, fc.constantFrom('id', 'groups', 'first_name', 'last_name')),
+    value,
+    {
+      maxKeys: 14,
+    },
+  )
+  const property = fc.property(fc.array(fields, { minLength: 1, maxLength: 5 }), entries => {
+    const outcomes = entries.map(entry => {
+      const { values, faults } = checkBody(users, entry, 'create')
+      const [fault, ...others] = faults
+      return fault === undefined
+        ? { text: recordText(users, { id: MAX_ID, ...values }), result: 'created' as const }
+        : failed(faultyEntry([fault, ...others]), values)
+    })
+    const bodyBytes = Buffer.byteLength(JSON.stringify({ users: entries }))
+    return Buffer.byteLength(batchText('users', outcomes)) <= 6 * bodyBytes + 4096 * entries.length
+  })
+  t.notThrows(() => fc.assert(property, { numRuns: 2000 }))
 })

@@ -54,6 +54,9 @@ test('configuration: all errors are reported together', async t => {
     'log.level (LOG_LEVEL): must be trace, debug, info, warn, error, fatal or silent',
     'log.requests: is missing',
   ])
+  t.deepEqual(faultsOf({ limits: { ...raw.limits, responseBytes: 6 * 2 ** 20 + 4_095_999 } }), [
+    'limits.responseBytes: must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
+  ])
   const twice = [
     { label: 'a', port: 8000, protocol: 'http' },
     { label: 'a', port: 8001, protocol: 'http' },

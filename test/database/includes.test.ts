@@ -1,0 +1,89 @@
+// Includes are read in portions, and complete whatever the sizes of the records are.
+import test from 'ava'
+import { createCache } from '../../src/cache/cache.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createDatabase } from '../../src/database/database.ts'
+import { createIncludes } from '../../src/database/reading/includes.ts'
+import { createRecords } from '../../src/database/reading/records.ts'
+import { users } from '../../src/model/users.ts'
+import { createDatabase as createTestDatabase } from '../support/service.ts'
+
+const config = await loadConfig()
+const log = createLog('warn', 'test')
+const database = createDatabase({ ...config.database, url: await createTestDatabase() }, log)
+test.after.always(() => database.close())
+const { relation } = users
+if (relation === undefined) throw new Error('users have no relation')
+const records = createRecords(database, users)
+const includes = createIncludes(database, createCache({ ...config.cache, url: null }, log), users, relation)
+
+// Two users are over the 5000 rows of a portion alone, the others together.
+const groupCounts = [0, 1, 5001, 3, 2000, 2999, 1, 2, 0, 12_000, 1, 4999, 0]
+const groupCount = Math.max(...groupCounts)
+const ids = groupCounts.map((_, index) => index + 1)
+const missingId = 5
+
+test.before(async () => {
+  const insert = (table: string, columns: string, rows: readonly unknown[]) =>
+    database.query(`INSERT INTO \`${table}\` (${columns}) VALUES ?`, [rows])
+  const groupIds = Array.from({ length: groupCount }, (_, index) => index + 1)
+  const groupsOf = (user: number) => groupIds.slice(0, groupCounts[user - 1])
+  await insert(
+    'users',
+    'id, first_name, version',
+    ids.map(id => [id, `${id}`, id]),
+  )
+  await insert(
+    'groups',
+    'id, name, version',
+    groupIds.map(id => [id, `group ${id}`, id]),
+  )
+  const pairs = ids.flatMap(user => groupsOf(user).map(group => [user, group]))
+  await insert('memberships', 'user_id, group_id', pairs)
+})
+
+/** Each record's included groups as `<number of groups>`, if they are the expected ones in order. */
+const sizesOf = (texts: readonly (string | undefined)[]) =>
+  texts.map(text => {
+    const groups: { id: number; name: string }[] = JSON.parse(text ?? 'null')
+    const isRight = groups.every(({ id, name }, index) => id === index + 1 && name === `group ${id}`)
+    return isRight ? groups.length : 'wrong'
+  })
+
+test.serial('includes: every record has all its related records, in the order of the rows', async t => {
+  const rows = (await records.read(ids)).sort((a, b) => b.id - a.id)
+  const expected = groupCounts.toReversed()
+  t.deepEqual(sizesOf(await includes.of(rows)), expected)
+  t.deepEqual(sizesOf(await database.snapshot(trx => includes.within(trx, rows))), expected)
+})
+
+test.serial('includes: a caller can end the reading after any text', async t => {
+  const rows = await records.read(ids)
+  for (const read of [
+    (onText: () => void) => includes.of(rows, onText),
+    (onText: () => void) => database.snapshot(trx => includes.within(trx, rows, onText)),
+  ]) {
+    let texts = 0
+    const error = await t.throwsAsync(
+      read(() => {
+        texts++
+        if (texts === 3) throw new Error('enough')
+      }),
+    )
+    t.is(error?.message, 'enough')
+    t.is(texts, 3)
+  }
+  t.is(database.pool().used, 0)
+})
+
+test.serial('includes: a record that changed or was deleted after its row was read has no text', async t => {
+  const rows = (await records.read(ids)).sort((a, b) => a.id - b.id)
+  await database.query('DELETE FROM users WHERE id = ?', [missingId])
+  await database.query('UPDATE users SET version = 99 WHERE id = 3', [])
+  const texts = await includes.of(rows)
+  t.deepEqual(
+    rows.flatMap(({ id }, index) => (texts[index] === undefined ? [id] : [])),
+    [3, missingId],
+  )
+})
