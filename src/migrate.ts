@@ -1,16 +1,18 @@
 // Entry point of `npm run migrate`: brings the database of DATABASE_URL to the schema of this code.
 import { print, runCommand } from './cli/command-line.ts'
 import { migrateWhenUp } from './cli/preflight.ts'
-import { ConfigError, loadConfig } from './config/config.ts'
+import { ConfigError, loadDatabaseConfig } from './config/config.ts'
+import { demandsOf } from './database/migrator.ts'
 
 async function main(): Promise<number> {
-  const config = await loadConfig()
+  const config = await loadDatabaseConfig()
   if (config.database.url === null)
     throw new ConfigError([
       'database.url: is missing, set DATABASE_URL (npm start migrates its private database)',
     ])
   const applied = await migrateWhenUp(config.database.url, 0, () => {})
   print(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`)
+  for (const demand of demandsOf(applied)) print(demand)
   return 0
 }
 

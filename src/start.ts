@@ -5,7 +5,7 @@ import { dirname } from 'node:path'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { type ProcessManager, withProcessManager } from './cli/pm2/process-manager.ts'
 import { startServer } from './cli/pm2/servers.ts'
-import { base, startService, stopEverything } from './cli/pm2/service.ts'
+import { base, privateDatabase, startService, stopEverything } from './cli/pm2/service.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
 import { prepareMysql } from './cli/private-servers/mysql.ts'
@@ -42,7 +42,7 @@ async function startServers(
     env.REDIS_URL = redis.url
   }
   if (needsMysql) {
-    const mysql = await prepareMysql('users_api', { base, durable: true, print: begin })
+    const mysql = await prepareMysql(privateDatabase, { base, durable: true, print: begin })
     begin(`starting ${mysql.title}`)
     await startServer(manager, base, 'mysql', mysql)
     env.DATABASE_URL = mysql.url

@@ -10,7 +10,7 @@ import { type DesiredState, parseDesiredState, type WorkerMessage } from './core
 import { createDatabase } from './database/database.ts'
 import { RefusedError } from './database/driver-errors.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
-import { UnmigratedError } from './database/migrator.ts'
+import { SchemaError } from './database/migrator.ts'
 import { createDataPort, type DataPort } from './listener/data-port.ts'
 import { startHeartbeat } from './listener/heartbeat.ts'
 import { createRequestLog, type RequestLog } from './listener/request-log.ts'
@@ -144,7 +144,7 @@ async function serve(): Promise<void> {
 /** Returns the error to report to the supervisor if an operator can fix the cause, else undefined. */
 function fatalOf(error: unknown): FatalError | undefined {
   if (error instanceof FatalError) return error
-  if (error instanceof ConfigError || error instanceof UnmigratedError)
+  if (error instanceof ConfigError || error instanceof SchemaError)
     return new FatalError(exitCodes.configuration, error.message)
   if (error instanceof RefusedError) return new FatalError(exitCodes.noWorkers, error.message)
   return undefined

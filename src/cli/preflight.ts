@@ -19,6 +19,10 @@ export async function assertPortsFree({ ports, host, control }: Pick<Config, 'po
       await untilFree({ host: address, port: number }, use)
 }
 
+/** Returns the error for a database that does not respond. */
+export const unreachable = (error: unknown) =>
+  new Error(`the database cannot be reached (${reasonOf(error)}): start it, or correct DATABASE_URL`)
+
 /**
  * Migrates the database. Retries while the database is starting.
  * @param timeoutMs how many milliseconds to retry; 0 allows one attempt
@@ -46,12 +50,10 @@ export async function migrateWhenUp(
     if (applied.length > 0) print(`migrated the database: ${applied.join(', ')}`)
     return applied
   } catch (error) {
-    const reason = reasonOf(error)
-    if (isNotUpYet(error))
-      throw new Error(`the database cannot be reached (${reason}): start it, or correct DATABASE_URL`)
+    if (isNotUpYet(error)) throw unreachable(error)
     if (!hasCode(error)) throw error
     throw new Error(
-      `the database cannot be migrated (${reason}): correct DATABASE_URL, or grant its user the right to change the schema`,
+      `the database cannot be migrated (${reasonOf(error)}): correct DATABASE_URL, or grant its user the right to change the schema`,
     )
   }
 }

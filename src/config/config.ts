@@ -28,12 +28,17 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
-function check<T extends Settings>(settings: z.ZodType<T>, raw: unknown, production: boolean) {
+function check<T extends Settings>(
+  settings: z.ZodType<T>,
+  raw: unknown,
+  production: boolean,
+  needsCertificates = production,
+) {
   const { data, error } = settings.safeParse(raw, { error: messageOf })
   const { data: ports } = portsSchema.safeParse(raw)
   const faults = [
     ...(error?.issues.flatMap(faultsOf) ?? []),
-    ...(ports === undefined ? [] : portFaults(ports, production)),
+    ...(ports === undefined ? [] : portFaults(ports, needsCertificates)),
   ]
   if (data === undefined || faults.length > 0) throw new ConfigError(faults)
   return deepFreeze({ ...data, production })
@@ -73,7 +78,7 @@ function checkEnvironment(files: readonly string[]): void {
  * (https://github.com/node-config/node-config/wiki).
  * @throws ConfigError that lists every error
  */
-async function load<T extends Settings>(settingsSchema: z.ZodType<T>) {
+async function load<T extends Settings>(settingsSchema: z.ZodType<T>, needsCertificates?: boolean) {
   checkOverride(process.env.NODE_CONFIG)
   process.env.NODE_CONFIG_DIR ??= resolve(root, 'config')
   // node-config would only print a warning. checkEnvironment reports an error instead.
@@ -82,11 +87,15 @@ async function load<T extends Settings>(settingsSchema: z.ZodType<T>) {
     throw new ConfigError([error.message])
   })
   checkEnvironment(settings.util.getConfigSources().map(({ name }) => basename(name)))
-  return check(settingsSchema, settings.util.toObject(), process.env.NODE_ENV === 'production')
+  const production = process.env.NODE_ENV === 'production'
+  return check(settingsSchema, settings.util.toObject(), production, needsCertificates)
 }
 
 /** Loads the configuration; the database URL is optional. @throws ConfigError that lists every error */
 export const loadConfig = (): Promise<Config> => load(schema)
+
+/** Loads the configuration for a command that uses only the database. Certificates may be missing. @throws ConfigError */
+export const loadDatabaseConfig = (): Promise<Config> => load(schema, false)
 
 /** Loads the configuration of a serving process. @throws ConfigError, also if the database URL is missing */
 export const loadServingConfig = () => load(servingSchema)

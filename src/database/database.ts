@@ -56,7 +56,7 @@ export interface Database {
   probe(): Promise<void>
   /**
    * Waits, with backoff, until the database is reachable.
-   * @throws UnmigratedError if its schema is older than the code, RefusedError if it rejects the connection
+   * @throws SchemaError if the code cannot use its schema, RefusedError if it rejects the connection
    */
   ready(): Promise<void>
   /** Returns the numbers of used and free connections, of pending acquires, and the size of the pool. */

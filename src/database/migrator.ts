@@ -2,33 +2,56 @@
 import type { Knex } from 'knex'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
-import { migrationSource, migrations } from './migrations/index.ts'
+import { codeVersion, migrationSource, migrations } from './migrations/index.ts'
 import { openPool } from './pool.ts'
 
 const LOCK_SECONDS = 120
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
-/** The schema of the database is older than the code. */
-export class UnmigratedError extends Error {
-  constructor(missing: readonly string[]) {
-    super(
-      `the database lacks the migrations ${missing.join(', ')}: run \`npm run migrate\` with its DATABASE_URL`,
-    )
-    this.name = 'UnmigratedError'
+/** The code cannot serve with the schema of the database. */
+export class SchemaError extends Error {
+  override readonly name = 'SchemaError'
+}
+
+/** Returns no rows if the table does not exist. */
+async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
+  try {
+    return await table
+  } catch (error) {
+    if (hasCode(error) && (error.code === 'ER_NO_SUCH_TABLE' || error.code === 'ER_BAD_DB_ERROR')) return []
+    throw error
   }
 }
 
-/** @throws UnmigratedError if a migration of this code has not been applied; a newer schema is accepted */
+/** @throws SchemaError if this code is older than the schema permits */
+async function assertNotOutdated(knex: Knex): Promise<void> {
+  const [info] = await rowsOf<{ version: number }>(knex('schema_info').select('min_code_version as version'))
+  if (info !== undefined && info.version > codeVersion)
+    throw new SchemaError(
+      `the database needs version ${info.version} of the code, and this is version ${codeVersion}: run a newer release`,
+    )
+}
+
+/**
+ * A newer schema is accepted unless it demands newer code.
+ * @throws SchemaError if the schema lacks a migration of this code, or demands newer code
+ */
 export async function assertMigrated(knex: Knex): Promise<void> {
-  const names = migrations.map(migration => migration.name)
-  const rows: { name: string }[] = await knex('knex_migrations')
-    .select('name')
-    .catch((error: unknown) => {
-      if (hasCode(error) && (error.code === 'ER_NO_SUCH_TABLE' || error.code === 'ER_BAD_DB_ERROR')) return []
-      throw error
-    })
-  const missing = names.filter(name => !rows.some(row => row.name === name))
-  if (missing.length > 0) throw new UnmigratedError(missing)
+  const rows = await rowsOf<{ name: string }>(knex('knex_migrations').select('name'))
+  const missing = migrations.map(({ name }) => name).filter(name => !rows.some(row => row.name === name))
+  if (missing.length > 0)
+    throw new SchemaError(
+      `the database lacks the migrations ${missing.join(', ')}: run \`npm run migrate\` with its DATABASE_URL`,
+    )
+  await assertNotOutdated(knex)
+}
+
+/** Returns what the applied migrations demand of an operator; nothing for a database that they have created. */
+export function demandsOf(applied: readonly string[]): string[] {
+  if (applied.includes(migrations[0]?.name ?? '')) return []
+  return migrations.flatMap(({ name, demand }) =>
+    demand !== undefined && applied.includes(name) ? [`${name}: ${demand}`] : [],
+  )
 }
 
 async function createDatabase(url: string, log: Log): Promise<void> {
@@ -43,6 +66,7 @@ async function createDatabase(url: string, log: Log): Promise<void> {
  * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
  * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
  * @returns the names of the migrations that were applied
+ * @throws SchemaError if the schema demands newer code
  */
 export async function migrate(url: string, log: Log): Promise<string[]> {
   const knex = openPool(url, pool, log)
@@ -54,7 +78,11 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
     return await underLock(knex, async () => {
       // This process holds the server's lock, so a remaining Knex lock belongs to a crashed process.
       await knex.migrate.forceFreeMigrationsLock({ migrationSource })
-      const [, applied] = await knex.migrate.latest({ migrationSource })
+      await assertNotOutdated(knex)
+      const [, applied] = await knex.migrate.latest({
+        migrationSource,
+        disableMigrationsListValidation: true,
+      })
       log.info({ applied }, 'schema up to date')
       return applied
     })

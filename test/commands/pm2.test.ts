@@ -72,6 +72,11 @@ test.serial(
     t.regex(again.stdout, /http is still in maintenance: npm run ops -- resume http\n$/)
     t.is(await processOf(here, 'supervisor.js'), supervisor)
 
+    t.like(await here.run('dist/recount.js', ['--check']), {
+      code: 0,
+      stdout: 'users-api: all kept totals are right\n',
+    })
+
     const other = await createInstallation()
     t.teardown(() => other.remove())
     const second = await other.start({ PM2_HOME: here.env.PM2_HOME })

@@ -2,10 +2,10 @@
 import test from 'ava'
 import { createLog } from '../../src/core/log.ts'
 import { up } from '../../src/database/migrations/002-counts.ts'
-import { migrate } from '../../src/database/migrator.ts'
+import { assertMigrated, migrate } from '../../src/database/migrator.ts'
 import { openPool } from '../../src/database/pool.ts'
 import { runNode } from '../support/run-to-end.ts'
-import { createDatabase } from '../support/service.ts'
+import { createDatabase, startService } from '../support/service.ts'
 
 const log = createLog('warn', 'test')
 
@@ -37,6 +37,46 @@ test('migration 002: existing records are counted once, also after a crash', asy
     (await knex('counts').sum('amount as all')).map(row => Number(row.all)),
     [10],
   )
+})
+
+test('schema: code that is older than the schema demands is refused', async t => {
+  const url = await createDatabase()
+  const knex = openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  const env = { ...process.env, DATABASE_URL: url, NODE_ENV: 'test' }
+  // A newer schema that demands no newer code is accepted.
+  await knex('knex_migrations').insert({
+    name: '999-of-a-later-version',
+    batch: 9,
+    migration_time: new Date(),
+  })
+  await assertMigrated(knex)
+  t.like(await runNode('dist/migrate.js', [], env), {
+    code: 0,
+    stdout: 'users-api: the database is up to date\n',
+  })
+
+  await knex('schema_info').update({ min_code_version: 999 })
+  const refused = {
+    name: 'SchemaError',
+    message: /^the database needs version 999 of the code, and this is /,
+  }
+  await t.throwsAsync(assertMigrated(knex), refused)
+  await t.throwsAsync(migrate(url, log), refused)
+  const worker = await t.throwsAsync(startService({ database: url }))
+  t.regex(
+    worker?.message ?? '',
+    /^the supervisor ended with 78:.*the database needs version 999 of the code/s,
+  )
+})
+
+test('npm run migrate: says what a migration demands of a database in use', async t => {
+  const url = await createDatabase()
+  const knex = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  await knex('knex_migrations').where({ name: '002-counts' }).delete()
+  const { stdout } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
+  t.regex(stdout, /^users-api: applied 002-counts\nusers-api: 002-counts: .* stop all its processes, .*\n$/)
 })
 
 test('npm run migrate: prints its result, or the error with a remedy, in one line', async t => {

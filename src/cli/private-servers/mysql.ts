@@ -80,6 +80,17 @@ async function initialise(server: Installation, data: string, args: readonly str
   await rename(temporary, data)
 }
 
+/** The Unix socket of the server in `base`. */
+const socketOf = async (base: string) => join(await socketFolder(base), 'mysql.sock')
+
+const urlOf = (database: string, socketPath: string) =>
+  `mysql://root@localhost/${database}?${new URLSearchParams({ socketPath })}`
+
+/** Returns the URL of a database of the server in `base`, which may not be running. */
+export async function privateMysqlUrl(database: string, base: string): Promise<string> {
+  return urlOf(database, await socketOf(base))
+}
+
 /**
  * Prepares a server to be run. Its `root` has no password, because only the owner can enter the socket's folder.
  * @param database the name in the URL; the database is not created
@@ -97,7 +108,7 @@ export async function prepareMysql(
     print(`creating a data folder for ${server.title} in ${data}`)
     await initialise(server, data, args)
   }
-  const socketPath = join(folder, 'mysql.sock')
+  const socketPath = await socketOf(base)
   return {
     title: server.title,
     program: server.program,
@@ -108,7 +119,7 @@ export async function prepareMysql(
       `--pid-file=${join(folder, 'mysql.pid')}`,
       ...args,
     ],
-    url: `mysql://root@localhost/${database}?${new URLSearchParams({ socketPath })}`,
+    url: urlOf(database, socketPath),
     async ping() {
       const connection = await mysql.createConnection({
         socketPath,

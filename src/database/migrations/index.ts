@@ -4,18 +4,33 @@ import * as usersAndGroups from './001-users-and-groups.ts'
 import * as counts from './002-counts.ts'
 import * as idempotencyKeys from './003-idempotency-keys.ts'
 import * as packedResponses from './004-packed-responses.ts'
+import * as schemaInfo from './005-schema-info.ts'
 
 interface Migration {
   readonly name: string
   readonly up: (knex: Knex) => Promise<void>
+  /** What an operator must do if a version of the service before this migration still runs. */
+  readonly demand?: string
 }
 
 export const migrations: readonly Migration[] = [
   { name: '001-users-and-groups', up: usersAndGroups.up },
-  { name: '002-counts', up: counts.up },
+  {
+    name: '002-counts',
+    up: counts.up,
+    demand:
+      'a version before this migration does not count what it writes: stop all its processes, then run `npm run recount`',
+  },
   { name: '003-idempotency-keys', up: idempotencyKeys.up },
   { name: '004-packed-responses', up: packedResponses.up },
+  { name: '005-schema-info', up: schemaInfo.up },
 ]
+
+/**
+ * The version of this code: the number of the last migration that it knows. A migration that older code would damage
+ * sets `schema_info.min_code_version` to its own number before its other steps. Older code then refuses to serve.
+ */
+export const codeVersion = migrations.length
 
 /** Provides the migrations to Knex from this module, not from a folder whose path depends on the build. */
 export const migrationSource: Knex.MigrationSource<Migration> = {

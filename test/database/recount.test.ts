@@ -1,0 +1,171 @@
+// The recount of the kept totals: exact during concurrent writes, and the output of `npm run recount`.
+import test from 'ava'
+import fc from 'fast-check'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createCounts, recordChange } from '../../src/database/counting/counts.ts'
+import { createRecount } from '../../src/database/counting/recount.ts'
+import { createDatabase } from '../../src/database/database.ts'
+import { createMemberships } from '../../src/database/writing/memberships.ts'
+import { groups } from '../../src/model/groups.ts'
+import { resources } from '../../src/model/index.ts'
+import { users } from '../../src/model/users.ts'
+import { runNode } from '../support/run-to-end.ts'
+import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { createWriters } from '../support/writers.ts'
+
+const config = await loadConfig()
+const url = await createTestDatabase()
+const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const { relation } = users
+if (relation === undefined) throw new Error('the resource user has no relation')
+const counts = createCounts(database)
+const userWriters = createWriters(database, counts, users)
+const groupWriters = createWriters(database, counts, groups)
+const memberships = createMemberships(database, counts, users, relation, 1000)
+const recount = createRecount(database, counts, resources)
+test.after.always(() => database.close())
+
+/** The kept counts by kind and slot, without those that are 0. */
+async function keptCounts(): Promise<Record<string, number>> {
+  const rows = await database.query(
+    `SELECT CONCAT(kind, ' ', slot) AS place, SUM(amount) AS amount
+     FROM (SELECT kind, slot, amount FROM counts UNION ALL SELECT kind, slot, amount FROM count_changes) AS kept
+     GROUP BY kind, slot HAVING SUM(amount) <> 0 ORDER BY kind, slot`,
+    [],
+  )
+  return Object.fromEntries(rows.map(({ place, amount }) => [String(place), Number(amount)]))
+}
+
+/** The same from the tables, counted independently of the recount. */
+async function countedRows(): Promise<Record<string, number>> {
+  const counted: Record<string, number> = {}
+  const count = (place: string) => {
+    counted[place] = (counted[place] ?? 0) + 1
+  }
+  for (const kind of ['users', 'groups'])
+    for (const id of await database.knex(kind).pluck('id')) count(`${kind} ${Math.floor(id / 2048)}`)
+  for (const id of await database.knex('memberships').pluck('group_id')) count(`groups.members ${id}`)
+  return counted
+}
+
+// Ids within the first records, and of records that do not exist.
+const id = fc.integer({ min: 1, max: 40 })
+const drift = fc.record({
+  table: fc.constantFrom('counts', 'count_changes'),
+  kind: fc.constantFrom('users', 'groups', 'groups.members'),
+  slot: fc.integer({ min: 0, max: 12 }),
+  amount: fc.integer({ min: -5, max: 5 }),
+})
+let sequence = 0
+const write = fc.oneof(
+  fc.constant(() => userWriters.insertOne({ first_name: 'recount', last_name: String(++sequence) })),
+  fc.constant(() => groupWriters.insertOne({ name: String(++sequence) })),
+  id.map(user => () => userWriters.remove(user)),
+  id.map(group => () => groupWriters.remove(group)),
+  fc.tuple(id, fc.array(id)).map(
+    ([user, added]) =>
+      () =>
+        memberships.add(user, added),
+  ),
+  fc.tuple(id, id).map(
+    ([user, group]) =>
+      () =>
+        memberships.remove(user, group),
+  ),
+  fc.constant(() => counts.compact()),
+)
+
+test.serial('recount: wrong counts are corrected exactly during concurrent writes and recounts', async t => {
+  const writes = fc.array(write, { minLength: 5, maxLength: 40 })
+  await fc.assert(
+    fc.asyncProperty(fc.array(drift, { maxLength: 6 }), writes, writes, async (drifts, before, during) => {
+      await Promise.all(before.map(perform => perform()))
+      for (const { table, kind, slot, amount } of drifts)
+        await database.knex.raw(
+          `INSERT INTO ${table} (kind, slot, amount) VALUES (?, ?, ?)${table === 'counts' ? ' ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)' : ''}`,
+          [kind, slot, amount],
+        )
+      const [first = () => Promise.resolve(), ...others] = during
+      await Promise.all([first(), recount.correct(), ...others.map(perform => perform()), recount.correct()])
+      t.deepEqual(await keptCounts(), await countedRows())
+      t.deepEqual(await recount.find(), [])
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test.serial('recount: right counts are left unchanged', async t => {
+  await Promise.all(Array.from({ length: 20 }, () => groupWriters.insertOne({ name: String(++sequence) })))
+  const rows = () =>
+    Promise.all(['counts', 'count_changes'].map(table => database.knex(table).orderBy(['kind', 'slot'])))
+  const before = await rows()
+  t.deepEqual(await recount.correct(), [])
+  t.deepEqual(await rows(), before)
+})
+
+test.serial('recount: two concurrent recounts correct a difference once', async t => {
+  await database.transaction(trx => counts.record(trx, [recordChange(users, 1, 1)]))
+  const found = await Promise.all(Array.from({ length: 4 }, () => recount.correct()))
+  t.is(found.flat().length, 1)
+  t.deepEqual(await recount.find(), [])
+})
+
+test.serial('recount: a record that is deleted during the recount leaves no count', async t => {
+  const group = (await groupWriters.insertOne({ name: 'deleted during the recount' }))?.id ?? 0
+  await database.knex('count_changes').insert({ kind: 'groups.members', slot: group, amount: 2 })
+  const isWaiting = async () => {
+    const [{ waiting } = {}] = await database.query(
+      "SELECT COUNT(*) AS waiting FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'",
+      [],
+    )
+    return Number(waiting) > 0
+  }
+  let done = false
+  let corrected: Promise<unknown> = Promise.resolve()
+  await database.transaction(async trx => {
+    await trx('groups').where({ id: group }).delete()
+    await counts.deleteMemberCount(trx, groups, group)
+    await counts.record(trx, [recordChange(groups, group, -1)])
+    corrected = recount.correct().finally(() => (done = true))
+    while (!done && !(await isWaiting()));
+  })
+  await corrected
+  t.deepEqual(await recount.find(), [])
+  t.deepEqual(await keptCounts(), await countedRows())
+  t.deepEqual(await database.knex('counts').where({ kind: 'groups.members', slot: group }), [])
+})
+
+test.serial('npm run recount: prints each difference, --check corrects nothing', async t => {
+  const run = (...args: string[]) =>
+    runNode('dist/recount.js', args, { ...process.env, DATABASE_URL: url, NODE_ENV: 'production' })
+  const right = { code: 0, stdout: 'users-api: all kept totals are right\n', stderr: '' }
+  t.deepEqual(await run('--check'), right)
+  const group = await groupWriters.insertOne({ name: 'counted wrongly' })
+  const total = (await database.knex('users').pluck('id')).filter(id => id < 2048).length
+  await database.knex('count_changes').insert([
+    { kind: 'users', slot: 0, amount: 3 },
+    { kind: 'groups.members', slot: group?.id, amount: 2 },
+  ])
+  const lines = [
+    `groups.members ${group?.id}: 2 kept, 0 counted`,
+    `users 0 to 2047: ${total + 3} kept, ${total} counted`,
+  ]
+  const printed = (last: string) => [...lines, last].map(line => `users-api: ${line}\n`).join('')
+  const wrong = { stdout: printed('differences: 2, `npm run recount` corrects them'), stderr: '' }
+  t.deepEqual(await run('--check'), { code: 1, ...wrong })
+  t.deepEqual(await run('--check'), { code: 1, ...wrong })
+  t.deepEqual(await run(), { code: 0, stdout: printed('differences: 2, corrected'), stderr: '' })
+  t.deepEqual(await run('--check'), right)
+
+  t.like(await run('--chek'), { code: 2, stdout: '' })
+  const away = await runNode('dist/recount.js', [], {
+    ...process.env,
+    DATABASE_URL: 'mysql://root@127.0.0.1:9/users',
+  })
+  t.deepEqual([away.code, away.stdout], [1, ''])
+  t.regex(
+    away.stderr,
+    /^users-api: the database cannot be reached \(.*\): start it, or correct DATABASE_URL\n$/,
+  )
+})
