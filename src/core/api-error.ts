@@ -63,8 +63,14 @@ function statusOf(code: ErrorCode): number {
   return code.endsWith('_not_found') ? 404 : 409
 }
 
-/** An error whose message is sent to the client. */
-export class ApiError extends Error {
+/**
+ * An error whose message is sent to the client. It is an `instanceof Error`, but is not created by Error's constructor,
+ * which would capture a stack: the response does not contain it, and the capture costs a fifth of the CPU time of a 404.
+ */
+export class ApiError implements Error {
+  readonly name = 'ApiError'
+  readonly message: string
+  readonly cause: unknown
   readonly code: ErrorCode
   readonly status: number
   readonly faults: readonly Fault[]
@@ -75,8 +81,8 @@ export class ApiError extends Error {
     message: string,
     details: { faults?: readonly Fault[]; headers?: Record<string, string>; cause?: unknown } = {},
   ) {
-    super(message, { cause: details.cause })
-    this.name = 'ApiError'
+    this.message = message
+    this.cause = details.cause
     this.code = code
     this.status = statusOf(code)
     this.faults = details.faults ?? []
@@ -91,6 +97,8 @@ export class ApiError extends Error {
     return new ApiError(faults[0].code, messages.join('; '), { faults: listed })
   }
 }
+
+Object.setPrototypeOf(ApiError.prototype, Error.prototype)
 
 /** Creates a 503 error with `Retry-After`, for a database or a service that is unreachable or overloaded. */
 export function unavailable(

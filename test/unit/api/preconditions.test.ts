@@ -43,7 +43,7 @@ test('preconditions: * matches any ETag', t => {
 test('preconditions: a failed If-Match takes precedence over If-None-Match in reads', t => {
   const headers = { 'if-match': '"b"', 'if-none-match': '"a"' }
   t.like(
-    t.throws(() => isUnmodified(headers, 'a'), { instanceOf: ApiError }),
+    t.throws(() => isUnmodified(headers, 'a'), { any: true, instanceOf: ApiError }),
     { code: 'precondition_failed' },
   )
 })
@@ -66,12 +66,12 @@ test('preconditions: a malformed list of ETags is malformed_request', t => {
   for (const text of malformed)
     for (const name of ['if-match', 'if-none-match'])
       t.like(
-        t.throws(() => writeCondition({ [name]: text }), { instanceOf: ApiError }, text),
+        t.throws(() => writeCondition({ [name]: text }), { any: true, instanceOf: ApiError }, text),
         { code: 'malformed_request', status: 400 },
       )
 })
 
 test('preconditions: a long list with an invalid end is rejected as a whole', t => {
   const text = `${'"", ,'.repeat(3000)}x`
-  t.throws(() => writeCondition({ 'if-match': text }), { instanceOf: ApiError })
+  t.throws(() => writeCondition({ 'if-match': text }), { any: true, instanceOf: ApiError })
 })
