@@ -170,24 +170,28 @@ test.serial('invalid file: rejected with the line of the fault, nothing is loade
       Buffer.from('first_name,last_name\na,b\nJürgen,c\n', 'latin1'),
       /line 3: invalid UTF-8: save the file as UTF-8$/m,
     ],
-    ['json', '', /: line 1, column 1: invalid JSON: a value is missing here/],
+    ['json', '', /: line 1, column 1: invalid JSON: value expected$/m],
     [
       'json',
       '{"users": [\n{"first_name": "a" "last_name": "b"}]}',
-      /: line 2, column 20: invalid JSON: a comma is missing here$/m,
+      /: line 2, column 20: invalid JSON: comma expected$/m,
     ],
-    ['json', "{'users': []}", /: line 1, column 2: invalid JSON: a string must be in double quotes/],
+    ['json', "{'users': []}", /: line 1, column 2: invalid JSON: invalid symbol$/m],
     [
       'json',
       '{"users": [\n{"first_name": "b", "last_name": "b", "groups": [{}]}]}',
-      /: line 2: users\[0\]\.groups\[0\] must be a string, but is an object$/m,
+      /: line 2: users\[0\]\.groups\[0\]: Invalid input: expected string, received object$/m,
     ],
-    ['json', '[{"first_name": "a", "last_name": "b"}]', /: the file must be an object, but is an array$/m],
-    ['json', '{}', /: users is missing, and must be an array$/m],
+    [
+      'json',
+      '[{"first_name": "a", "last_name": "b"}]',
+      /: the file: Invalid input: expected object, received array$/m,
+    ],
+    ['json', '{}', /: users: Invalid input: expected array, received undefined$/m],
     [
       'json',
       '{"users": [], "grous": []}',
-      /: the file must not have "grous"; allowed: source, groups, users$/m,
+      /: the file: Unknown field "grous"; allowed: source, groups, users$/m,
     ],
     [
       'json',
@@ -224,13 +228,14 @@ test.serial(
     t.is(code, 65)
     t.deepEqual(stderr.split('\n'), [
       `users-api: ${file}: 14 faults`,
-      '  users[0] must be an object, but is null',
-      '  line 3: users[1].first_name must be a string, but is null',
-      '  line 3: users[1].last_name must be a string, but is an array',
-      '  line 3: users[1] must not have "age"; allowed: first_name, last_name, groups',
+      '  users[0]: Invalid input: expected object, received null',
+      '  line 3: users[1].first_name: Invalid input: expected string, received null',
+      '  line 3: users[1].last_name: Invalid input: expected string, received array',
+      '  line 3: users[1]: Unknown field "age"; allowed: first_name, last_name, groups',
       ...[2, 3, 4].flatMap(index =>
         ['first_name', 'last_name'].map(
-          name => `  line ${index + 2}: users[${index}].${name} is missing, and must be a string`,
+          name =>
+            `  line ${index + 2}: users[${index}].${name}: Invalid input: expected string, received undefined`,
         ),
       ),
       '  and 4 more',

@@ -1,17 +1,16 @@
 // Reads users from a CSV file. The file is read twice: the first pass validates it, so that an invalid file is
 // rejected before any of its rows is stored.
 import { type CsvFormat, detectFormat, type Row, rowsOf, type Separator, separators } from './csv-rows.ts'
-import type { InvalidRow, Person, Source } from './source.ts'
+import { type InvalidRow, type Person, type Source, userFields } from './source.ts'
 
-const columns: readonly string[] = ['first_name', 'last_name', 'groups']
-const required = ['first_name', 'last_name']
+const columns: readonly string[] = [...userFields, 'groups']
 
 /** @throws Error if a column is missing, unknown or duplicate */
 function checkHeader(header: readonly string[]): void {
   const isEachKnown = header.every((name, at) => columns.includes(name) && header.indexOf(name) === at)
-  if (isEachKnown && required.every(name => header.includes(name))) return
+  if (isEachKnown && userFields.every(name => header.includes(name))) return
   throw new Error(
-    `line 1: the columns must be first_name, last_name and optionally groups, separated by commas, semicolons or tabs, but are ${header.join(', ') || 'missing'}`,
+    `line 1: the columns must be ${userFields.join(', ')} and optionally groups, separated by commas, semicolons or tabs, but are ${header.join(', ') || 'missing'}`,
   )
 }
 
@@ -64,8 +63,7 @@ function readRow(
     .map(name => name.trim())
   return {
     ...place,
-    first_name: cell('first_name'),
-    last_name: cell('last_name'),
+    fields: Object.fromEntries(userFields.map(name => [name, cell(name)])),
     groups: groups.filter(name => name !== ''),
   }
 }

@@ -42,8 +42,7 @@ async function inParallel<T>(items: readonly T[], work: (item: T, index: number)
 
 const alreadyExists = (entry: Entry | undefined) => entry?.meta.code?.endsWith('_exists') === true
 
-const titleOf = ({ line, first_name, last_name }: Person) =>
-  `line ${line}: ${quoted(first_name)} ${quoted(last_name)}`
+const titleOf = ({ line, fields }: Person) => `line ${line}: ${Object.values(fields).map(quoted).join(' ')}`
 
 /** @throws UnavailableError if the service becomes unavailable; records that were imported before it remain */
 export async function load(source: Source, api: Api, observer: Observer): Promise<Tallies> {
@@ -111,11 +110,13 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
 
   async function importPeople(persons: readonly Person[]): Promise<void> {
     await importGroups(persons.flatMap(person => person.groups))
-    const fields = persons.map(({ first_name, last_name }) => ({ first_name, last_name }))
-    const { entries } = await api.create('/v1/users', 'users', fields)
+    const { entries } = await api.create(
+      '/v1/users',
+      'users',
+      persons.map(({ fields }) => fields),
+    )
     await inParallel(persons, async (person, index) => {
-      const { first_name, last_name } = person
-      const id = await resolveId('users', { first_name, last_name }, entries[index])
+      const id = await resolveId('users', person.fields, entries[index])
       if (typeof id === 'string') observer.failed(titleOf(person), id)
       else await importMemberships(person, id)
     })

@@ -3,23 +3,27 @@
 import { readFile, stat } from 'node:fs/promises'
 import { printParseErrorCode, visit } from 'jsonc-parser'
 import { z } from 'zod'
-import { describeFaults, describeIssue, describeSyntaxFault } from './json-faults.ts'
-import type { Source } from './source.ts'
+import { quoted, type Source, userFields } from './source.ts'
 
 const MAX_BYTES = 2 ** 26
+const MAX_FAULTS = 10
 
-const people = z.array(
-  z.strictObject({
-    first_name: z.string(),
-    last_name: z.string(),
-    groups: z.array(z.string()).default([]),
-  }),
-)
-const schema = z.strictObject({
-  source: z.unknown().optional(),
-  groups: z.array(z.string()).default([]),
-  users: people,
-})
+const names = z.array(z.string()).default([])
+
+/** An object without other fields than these. */
+const strict = <T extends z.ZodRawShape>(shape: T) =>
+  z.strictObject(shape, {
+    error: issue =>
+      issue.code === 'unrecognized_keys'
+        ? `Unknown field ${issue.keys.map(quoted).join(', ')}; allowed: ${Object.keys(shape).join(', ')}`
+        : undefined,
+  })
+
+const person = strict({
+  ...Object.fromEntries(userFields.map(name => [name, z.string()])),
+  groups: names,
+}).transform(({ groups, ...fields }) => ({ groups, fields }))
+const schema = strict({ source: z.unknown().optional(), groups: names, users: z.array(person) })
 
 /**
  * @returns the line on which each entry of `users` begins.
@@ -35,13 +39,30 @@ function linesOf(text: string): number[] {
         if (list === 'users' && typeof index === 'number' && deeper.length === 0) lines[index] = line + 1
       },
       onError(code, _offset, _length, line, character) {
-        const fault = describeSyntaxFault(printParseErrorCode(code))
-        throw new Error(`line ${line + 1}, column ${character + 1}: ${fault}`)
+        // The parser names its errors in camel case: CommaExpected.
+        const fault = printParseErrorCode(code)
+          .replace(/\B[A-Z]/g, ' $&')
+          .toLowerCase()
+        throw new Error(`line ${line + 1}, column ${character + 1}: invalid JSON: ${fault}`)
       },
     },
     { disallowComments: true },
   )
   return lines
+}
+
+/**
+ * Describes the first faults, each with its place, and counts the others.
+ * @param lines the line on which each entry of `users` begins
+ */
+function describeFaults({ issues }: z.ZodError, lines: readonly number[]): string {
+  const shown = issues.slice(0, MAX_FAULTS).map(({ path, message }) => {
+    const line = path[0] === 'users' && typeof path[1] === 'number' ? lines[path[1]] : undefined
+    return `${line === undefined ? '' : `line ${line}: `}${z.core.toDotPath(path) || 'the file'}: ${message}`
+  })
+  if (issues.length === 1) return shown.join()
+  const more = issues.length - shown.length
+  return [`${issues.length} faults`, ...shown, ...(more > 0 ? [`and ${more} more`] : [])].join('\n  ')
 }
 
 function parse(text: string) {
@@ -52,8 +73,8 @@ function parse(text: string) {
   }
   const lines = linesOf(text)
   const value: unknown = JSON.parse(text)
-  const { data, error } = schema.safeParse(value, { error: describeIssue })
-  if (data === undefined) throw new Error(describeFaults(error.issues, lines))
+  const { data, error } = schema.safeParse(value)
+  if (data === undefined) throw new Error(describeFaults(error, lines))
   return { ...data, lines }
 }
 

@@ -1,4 +1,8 @@
 // The content of an import file, independent of its format: users and their groups.
+import { users } from '../../model/users.ts'
+
+/** The names of the fields that a user must have in a file. */
+export const userFields = Object.keys(users.fields)
 
 interface Entry {
   /** The line on which the entry ends, counted from 1. */
@@ -8,8 +12,8 @@ interface Entry {
 }
 
 export interface Person extends Entry {
-  readonly first_name: string
-  readonly last_name: string
+  /** The values of the user's fields by name. */
+  readonly fields: Readonly<Record<string, string>>
   /** The names of the groups. */
   readonly groups: readonly string[]
 }
