@@ -44,11 +44,11 @@ interface SavedKey extends SavedAnswer {
 type Work = (trx: Knex.Transaction) => Promise<KeptAnswer>
 
 const table = 'idempotency_keys'
-/** In UTF-16 units: UTF-8 needs at most 12 MiB, within the 16 MiB of MEDIUMTEXT and of a packet. */
+/** In UTF-16 units. A response that does not compress at all is within the 16 MiB of MEDIUMBLOB and of a packet. */
 const MAX_BODY_LENGTH = 4 * 2 ** 20
 /**
  * Length in UTF-16 units of a body that is saved without compression. The response to a batch can be 100 times as
- * long as its request, but it repeats the messages of the entries. Compressed, it is not longer than the request.
+ * long as its request, but it repeats the messages of the entries. Compressed, it is about as long as the request.
  */
 const MAX_PLAIN_LENGTH = 4096
 /** Maximum number of expired keys that one transaction deletes. */

@@ -80,15 +80,12 @@ async function initialise(server: Installation, data: string, args: readonly str
   await rename(temporary, data)
 }
 
-/** The Unix socket of the server in `base`. */
-const socketOf = async (base: string) => join(await socketFolder(base), 'mysql.sock')
-
-const urlOf = (database: string, socketPath: string) =>
-  `mysql://root@localhost/${database}?${new URLSearchParams({ socketPath })}`
+const SOCKET_NAME = 'mysql.sock'
 
 /** Returns the URL of a database of the server in `base`, which may not be running. */
 export async function privateMysqlUrl(database: string, base: string): Promise<string> {
-  return urlOf(database, await socketOf(base))
+  const socketPath = join(await socketFolder(base), SOCKET_NAME)
+  return `mysql://root@localhost/${database}?${new URLSearchParams({ socketPath })}`
 }
 
 /**
@@ -108,7 +105,7 @@ export async function prepareMysql(
     print(`creating a data folder for ${server.title} in ${data}`)
     await initialise(server, data, args)
   }
-  const socketPath = await socketOf(base)
+  const socketPath = join(folder, SOCKET_NAME)
   return {
     title: server.title,
     program: server.program,
@@ -119,7 +116,7 @@ export async function prepareMysql(
       `--pid-file=${join(folder, 'mysql.pid')}`,
       ...args,
     ],
-    url: urlOf(database, socketPath),
+    url: await privateMysqlUrl(database, base),
     async ping() {
       const connection = await mysql.createConnection({
         socketPath,

@@ -5,7 +5,7 @@ import type { Database } from '../database.ts'
 import { type Counts, membersKind, SLOT_IDS } from './counts.ts'
 
 /** A count that is not the number of rows in the table. */
-export interface Difference {
+interface Difference {
   readonly kind: string
   readonly slot: number
   /** What is counted: `users 0 to 2047`, `groups.members 7`. */
@@ -40,6 +40,7 @@ const sourcesOf = (resources: readonly Resource[]): Source[] =>
   ])
 
 export interface Recount {
+  /** Returns the differences. */
   find(): Promise<Difference[]>
   /** Corrects the counts. @returns the differences that it found */
   correct(): Promise<Difference[]>
@@ -57,7 +58,6 @@ export function createRecount(database: Database, counts: Counts, resources: rea
     FROM (${[kept('counts'), kept('count_changes'), ...sources.map(actual)].join(' UNION ALL ')}) AS sides
     GROUP BY kind, slot HAVING SUM(kept) <> SUM(actual) ORDER BY kind, slot`
   const kinds = sources.map(({ kind }) => kind)
-
   const ownerOf = (kind: string) => sources.find(source => source.kind === kind)?.owner
 
   async function find(on?: Knex.Transaction): Promise<Difference[]> {
