@@ -6,7 +6,7 @@ import { type Row, readRow, type Values } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 import { LockedError, mayWait, rowKey } from '../lock-queue.ts'
 
-export interface LockedRows {
+interface LockedRows {
   /** The rows that this transaction has locked, by id. Ids that do not exist are missing. */
   readonly rows: Map<number, Row>
   /** The ids of rows that another session has locked; none in the lock queue. */
