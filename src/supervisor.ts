@@ -1,14 +1,13 @@
 // Entry point of the supervisor, the process that pm2 starts. It owns the control ports, the maintenance state and the workers.
-import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { ConfigError, loadServingConfig } from './config/config.ts'
+import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { untilFree } from './core/listen.ts'
 import { createLog } from './core/log.ts'
-import type { DesiredState } from './core/messages.ts'
 import { loadCertificates } from './supervisor/certificates.ts'
+import type { Limits } from './supervisor/cluster/plan.ts'
 import { createCluster } from './supervisor/cluster/processes.ts'
 import { createCommands } from './supervisor/commands.ts'
 import { createCheckers } from './supervisor/control/checkers.ts'
@@ -16,8 +15,10 @@ import { createControl } from './supervisor/control/control-ports.ts'
 import { createDocuments } from './supervisor/control/documents.ts'
 import { createStatus } from './supervisor/control/status.ts'
 import { createClusterTraffic } from './supervisor/control/traffic-totals.ts'
+import { createDesiredState } from './supervisor/desired-state.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
+import { createShutdown } from './supervisor/shutdown.ts'
 
 /** Extra time after the drain deadline for a worker to exit by itself. */
 const EXIT_GRACE_MS = 2000
@@ -33,50 +34,35 @@ function workerFile(): string {
   return fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url))
 }
 
+function limitsOf({ workers, fleet, drain }: Config): Limits {
+  return {
+    workers: workers === 'auto' ? availableParallelism() : workers,
+    bootMs: fleet.bootMs,
+    silentMs: fleet.silentMs,
+    retireMs: drain.deadlineMs + EXIT_GRACE_MS,
+    bootFailures: fleet.bootFailures,
+  }
+}
+
 /** Starts the supervisor. Resolves after the startup; the process then runs on events. */
 async function supervise(): Promise<void> {
   const config = await loadServingConfig()
   const log = createLog(config.log.level, 'supervisor')
   if (config.cache.url === null) log.warn('REDIS_URL is not set: running without a cache')
-  const certificates = await loadCertificates(config).catch((error: Error) => {
+  const desired = createDesiredState(config.log.level)
+  await loadCertificates(config, desired).catch((error: Error) => {
     throw new ConfigError([error.message])
   })
-  let logLevel = config.log.level
-  const ticketKeys = randomBytes(48).toString('base64')
-  const checkers = createCheckers()
-
-  const maintenance = createMaintenance(config, log, () => {
-    cluster.sendAll()
-    for (const label of maintenance.labels) void control.sync(label)
-  })
-  const desiredState = (revision: number): DesiredState => ({
-    type: 'desired-state',
-    revision,
-    ports: Object.fromEntries(
-      config.ports.map(({ label, port }) => {
-        const state = maintenance.get(label).mode === null ? 'serving' : 'draining'
-        return [label, { port, state }]
-      }),
-    ),
-    keyPairs: certificates.pairs(),
-    ticketKeys,
-    logLevel,
-  })
+  const maintenance = createMaintenance(config, log, desired)
   const traffic = createClusterTraffic(maintenance.labels)
   const cluster = createCluster({
-    limits: {
-      workers: config.workers === 'auto' ? availableParallelism() : config.workers,
-      bootMs: config.fleet.bootMs,
-      silentMs: config.fleet.silentMs,
-      retireMs: config.drain.deadlineMs + EXIT_GRACE_MS,
-      bootFailures: config.fleet.bootFailures,
-    },
+    limits: limitsOf(config),
     heartbeatMs: config.fleet.beatMs,
     memoryBytes: config.fleet.memoryBytes,
     scheduling: config.fleet.scheduling,
     exec: workerFile(),
     log,
-    desiredState,
+    desired,
     heartbeat: traffic.heartbeat,
     listening: () => process.send?.('ready'),
     exit(exitCode, reason) {
@@ -84,50 +70,25 @@ async function supervise(): Promise<void> {
       exit(exitCode, reason)
     },
   })
+  const checkers = createCheckers()
   const status = createStatus({ config, maintenance, cluster, checkers })
-  const control = createControl({
-    config,
-    log,
-    checkers,
+  const documents = createDocuments(maintenance.labels, {
+    status: status.current,
     health: status.health,
-    documents: createDocuments(maintenance.labels, {
-      status: status.current,
-      health: status.health,
-      totals: traffic.totals,
-      workers: cluster.workers,
-    }),
-    isOpen: label => maintenance.get(label).mode !== 'refuse',
+    totals: traffic.totals,
+    workers: cluster.workers,
   })
+  const control = createControl({ config, log, checkers, health: status.health, documents, maintenance })
   const commands = createCommands({
     config,
     log,
+    desired,
     maintenance,
     cluster,
-    sync: control.sync,
+    control,
     status: status.current,
-    setLogLevel(level) {
-      logLevel = level
-      log.level = level
-      cluster.sendAll()
-    },
-    async reloadCertificates() {
-      const descriptions = await certificates.reload()
-      cluster.sendAll()
-      return descriptions
-    },
   })
-
-  /** The first call stops the service. Each further call skips the current wait. */
-  const stop = (by: string): void => {
-    const isStopping = cluster.isStopping()
-    if (isStopping) cluster.skipWait()
-    else cluster.stop(maintenance.drainAll(by))
-    log.info({ by }, isStopping ? 'wait skipped' : 'service stopping')
-  }
-  /** The parent process is gone. An orphaned supervisor would keep the ports from the next one, so it stops. */
-  const stopAsOrphan = (by: string): void => {
-    if (!cluster.isStopping()) stop(by)
-  }
+  const { stop, stopAsOrphan } = createShutdown({ log, maintenance, control, cluster })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
   process.on('SIGUSR2', () => commands.run('reload', null, 'SIGUSR2'))
   process.on('disconnect', () => stopAsOrphan('pm2 disconnected'))

@@ -1,4 +1,4 @@
-// The certificates of the https ports: the supervisor reads and checks them, and sends them to every worker.
+// The certificates of the https ports: reads and checks them, and writes them to the desired state of the workers.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -8,6 +8,7 @@ import { generate } from 'selfsigned'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import type { KeyPair } from '../core/messages.ts'
 import { writeAtomically } from '../core/write-file.ts'
+import type { DesiredStateStore } from './desired-state.ts'
 
 const YEAR_MS = 365 * 86_400_000
 
@@ -84,22 +85,15 @@ function describe({ certificate }: KeyPair): object {
 }
 
 /**
- * Reads the certificates. Workers that start later receive the same ones until the next `reload`.
- * @throws Error that names the port and the fault of its certificate
+ * Reads the certificates into the desired state.
+ * @returns a description of each certificate, by label
+ * @throws Error that names the port and the fault of its certificate; then none has changed
  */
-export async function loadCertificates(config: Pick<Config, 'ports' | 'stateFile'>) {
-  let pairs = await readKeyPairs(config)
-  return {
-    /** By label. */
-    pairs: (): Readonly<Record<string, KeyPair>> => pairs,
-    /**
-     * Reads all certificates again.
-     * @returns a description of each certificate, by label
-     * @throws Error if one is invalid; then none has changed
-     */
-    async reload(): Promise<Record<string, object>> {
-      pairs = await readKeyPairs(config)
-      return Object.fromEntries(Object.entries(pairs).map(([label, pair]) => [label, describe(pair)]))
-    },
-  }
+export async function loadCertificates(
+  config: Pick<Config, 'ports' | 'stateFile'>,
+  desired: DesiredStateStore,
+): Promise<Record<string, object>> {
+  const keyPairs = await readKeyPairs(config)
+  desired.set({ keyPairs })
+  return Object.fromEntries(Object.entries(keyPairs).map(([label, pair]) => [label, describe(pair)]))
 }

@@ -3,25 +3,25 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { type LogLevel, logLevels } from '../config/schema.ts'
 import type { Log } from '../core/log.ts'
+import { loadCertificates } from './certificates.ts'
 import type { Cluster } from './cluster/processes.ts'
+import type { Control } from './control/control-ports.ts'
 import type { PortStatus, Status } from './control/status.ts'
+import type { DesiredStateStore } from './desired-state.ts'
 import type { Maintenance } from './maintenance.ts'
 import type { DrainMode } from './port-states.ts'
 
 const POLL_MS = 100
 
 export interface CommandOptions {
-  readonly config: Pick<Config, 'drain'>
+  readonly config: Pick<Config, 'drain' | 'ports' | 'stateFile'>
+  /** The command log-level sets its level. */
   readonly log: Log
+  readonly desired: DesiredStateStore
   readonly maintenance: Maintenance
   readonly cluster: Cluster
-  /** Opens or closes the control port as the maintenance requires. @returns why it is still closed, if it should be open */
-  sync(label: string): Promise<string | undefined>
+  readonly control: Control
   status(): Status
-  /** @returns a description of each certificate, by label. @throws Error if one is invalid; then none has changed */
-  reloadCertificates(): Promise<object>
-  /** Sets the level of the supervisor and of all present and future workers. */
-  setLogLevel(level: LogLevel): void
 }
 
 /** The fields of the result, or `error`. */
@@ -61,7 +61,7 @@ function parseArgument(argument: string): { target: string; by: string | undefin
 export type Commands = ReturnType<typeof createCommands>
 
 export function createCommands(options: CommandOptions) {
-  const { config, log, maintenance, cluster } = options
+  const { config, log, desired, maintenance, cluster, control } = options
 
   function portOf(label: string): PortStatus {
     const port = maintenance.labels.includes(label) ? options.status().ports[label] : undefined
@@ -90,8 +90,7 @@ export function createCommands(options: CommandOptions) {
     const before = maintenance.get(label)
     apply()
     const changed = maintenance.get(label) !== before
-    const controlPortError = await options.sync(label)
-    await cluster.refresh()
+    const [controlPortError] = await Promise.all([control.sync(label), cluster.publish()])
     const port = portOf(label)
     if (controlPortError !== undefined)
       throw new Error(
@@ -109,7 +108,7 @@ export function createCommands(options: CommandOptions) {
 
   async function wait(label: string): Promise<object> {
     for (;;) {
-      await cluster.refresh()
+      await cluster.publish()
       const port = portOf(label)
       if (port.mode === null) throw new CommandError(`${label} is serving; run drain ${label} first`)
       const waitingFor = pendingCheckers(label, port)
@@ -128,21 +127,30 @@ export function createCommands(options: CommandOptions) {
     return { workers: options.status().workers }
   }
 
-  function setLogLevel(level: string): object {
+  async function reloadCertificates(): Promise<object> {
+    const descriptions = await loadCertificates(config, desired)
+    await cluster.publish()
+    return descriptions
+  }
+
+  /** Sets the level of the supervisor and of all present and future workers. */
+  async function setLogLevel(level: string): Promise<object> {
     if (!isLogLevel(level))
       throw new CommandError(
         `unknown log level ${JSON.stringify(level)}; the levels are ${logLevels.join(', ')}`,
       )
-    options.setLogLevel(level)
+    log.level = level
+    desired.set({ logLevel: level })
+    await cluster.publish()
     return { level }
   }
 
   async function status(): Promise<object> {
-    await cluster.refresh()
+    await cluster.publish()
     return options.status()
   }
 
-  function runNamed(name: CommandName, target: string, by: string): Promise<object> | object {
+  async function runNamed(name: CommandName, target: string, by: string): Promise<object> {
     if (name === 'status') return status()
     if (cluster.isStopping()) throw new CommandError('the service is stopping; only status is available')
     switch (name) {
@@ -155,7 +163,7 @@ export function createCommands(options: CommandOptions) {
       case 'reload':
         return reload()
       case 'reload-certificates':
-        return options.reloadCertificates()
+        return reloadCertificates()
       case 'log-level':
         return setLogLevel(target)
     }

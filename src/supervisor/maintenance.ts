@@ -1,8 +1,8 @@
 // Holds the maintenance of the data ports. A change is written to the state file before it takes effect, so a restart
-// never reverts what a reply has confirmed; only the drain of a stop is not stored. The transitions are in port-states.ts;
-// workers and control ports are updated by the caller.
+// never reverts what a reply has confirmed; only the drain of a stop is not stored. The transitions are in port-states.ts.
 import type { Config } from '../config/config.ts'
 import type { Log } from '../core/log.ts'
+import type { DesiredStateStore } from './desired-state.ts'
 import {
   allServing,
   type DrainMode,
@@ -18,20 +18,30 @@ import { readMaintenance, writeMaintenance } from './state-file.ts'
 
 export type Maintenance = ReturnType<typeof createMaintenance>
 
-/** @param onChange called after each change; it updates the workers and the control ports */
+/** @param desired receives the state of every port, now and after each change */
 export function createMaintenance(
   config: Pick<Config, 'ports' | 'stateFile' | 'drain'>,
   log: Log,
-  onChange: () => void,
+  desired: DesiredStateStore,
 ) {
   const labels = config.ports.map(port => port.label)
   const persisted = Object.entries(readMaintenance(config.stateFile, log)).filter(([label]) =>
     labels.includes(label),
   )
   const startedAt = new Date()
-  let ports: PortMaintenances = {
+  let ports: PortMaintenances
+  use({
     ...allServing(labels, 'start', startedAt),
     ...fromPersisted(Object.fromEntries(persisted), startedAt),
+  })
+
+  function use(next: PortMaintenances): void {
+    ports = next
+    const states = config.ports.map(({ label, port }) => {
+      const state = get(label).mode === null ? 'serving' : 'draining'
+      return [label, { port, state }] as const
+    })
+    desired.set({ ports: Object.fromEntries(states) })
   }
 
   /** @param label one of `labels` */
@@ -44,8 +54,7 @@ export function createMaintenance(
   function save(next: PortMaintenances): void {
     if (next === ports) return
     writeMaintenance(config.stateFile, toPersisted(next))
-    ports = next
-    onChange()
+    use(next)
   }
 
   return {
@@ -65,8 +74,7 @@ export function createMaintenance(
     drainAll(by: string): number {
       const now = new Date()
       for (const label of labels)
-        if (ports[label]?.mode === null) ports = drain(ports, label, config.drain.mode, by, now)
-      onChange()
+        if (get(label).mode === null) use(drain(ports, label, config.drain.mode, by, now))
       return remainingDelayMs(Object.values(ports), config.drain.delayMs, now)
     },
   }

@@ -8,7 +8,7 @@ import test, { type ExecutionContext } from 'ava'
 import { check, createOperator, isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
-import { ask, createDatabase, type ServiceOptions, startService } from '../support/service.ts'
+import { ask, createDatabase, runInWorkers, type ServiceOptions, startService } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 
 const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -173,14 +173,18 @@ for (const [title, withWorkers] of [
       config: { fleet: { beatMs: 500, silentMs } },
     })
     const workers = await service.workers()
-    const suspended = [service.supervisor.pid ?? 0, ...(withWorkers ? workers : [])]
+    const suspended = withWorkers ? workers : []
     const checker = await connect(operator.controlPort('http'))
     const request = 'GET /healthcheck/http HTTP/1.1\r\n\r\n'
     checker.write(request)
     await checker.answer()
+    service.supervisor.kill('SIGSTOP')
     for (const pid of suspended) process.kill(pid, 'SIGSTOP')
     checker.write(request)
     await delay(2 * silentMs)
+    service.supervisor.kill('SIGCONT')
+    // The supervisor notices its suspension before the workers send messages.
+    await delay(200)
     for (const pid of suspended) process.kill(pid, 'SIGCONT')
     const endMs = performance.now() + silentMs
     do {
@@ -353,12 +357,6 @@ async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJ
   t.is(workers.length, 2)
   while (workers.some(({ pid = 0 }) => isAlive(pid))) await delay(20)
   return errors
-}
-
-/** Returns an environment that runs `code` at the start of every worker. The code may use `net`. */
-function runInWorkers(code: string): NodeJS.ProcessEnv {
-  const script = `import net from 'node:net'; if (process.argv[1].endsWith('worker.js')) { ${code} }`
-  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` }
 }
 
 test.serial('killed supervisor: booting workers exit', async t => {

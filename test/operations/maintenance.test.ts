@@ -11,7 +11,7 @@ import test, { type ExecutionContext } from 'ava'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
-import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
+import { createDatabase, runInWorkers, type ServiceOptions, startService } from '../support/service.ts'
 
 const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
 const body = () => JSON.stringify({ name: randomUUID() })
@@ -112,6 +112,52 @@ test.serial('replies: count the current connections, not those of the last heart
   t.like(await operator.run('resume', 'http'), { state: 'serving' }, 'a hung worker does not block the reply')
   process.kill(hung?.pid ?? 0, 'SIGCONT')
   for (const { socket } of [first, second]) socket.destroy()
+})
+
+test.serial('revisions: each command sends one to every worker', async t => {
+  const { service, operator } = await start(t, {
+    env: runInWorkers(`process.on('message', ({ type, revision }) => {
+      if (type === 'desired-state') process.stderr.write('revision ' + revision + ' ' + process.pid + '\\n')
+    })`),
+  })
+  const workers = await service.workers()
+  const received = () =>
+    [...service.log().matchAll(/revision (\d+) (\d+)/g)].map(([, revision, pid]) => ({ revision, pid }))
+  const commands = [
+    'drain http',
+    'drain http',
+    'resume http',
+    'log-level error',
+    'reload-certificates',
+    'status',
+  ]
+  for (const line of commands) {
+    const [command = '', argument] = line.split(' ')
+    const before = received().length
+    t.is((await operator.run(command, argument)).error, undefined)
+    // The reply follows the heartbeats of both workers, and these their output, which can arrive later.
+    while (received().length < before + 2) await delay(10)
+    const sent = received().slice(before)
+    t.is(new Set(sent.map(({ revision }) => revision)).size, 1, line)
+    t.deepEqual(
+      sent.map(({ pid }) => Number(pid)).sort((a, b) => a - b),
+      workers,
+      line,
+    )
+  }
+})
+
+test.serial('versions: a worker whose heartbeat has an unknown field is still counted', async t => {
+  const { operator, open } = await start(t, {
+    env: runInWorkers(`const { send } = process
+    const next = message => (message.type === 'heartbeat' ? { ...message, ofTheNextVersion: 1 } : message)
+    process.send = (message, ...rest) => send.call(process, next(message), ...rest)`),
+  })
+  const slow = await open()
+  slow.write(post.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'))
+  await slow.until(/100 Continue/)
+  t.like(await operator.run('drain', 'http'), { state: 'draining', connections: 1, in_flight: 1 })
+  slow.socket.destroy()
 })
 
 test.serial('replies: ignore a heartbeat sent before the command', async t => {

@@ -41,6 +41,12 @@ function environment(database: string, env: NodeJS.ProcessEnv = {}): NodeJS.Proc
   return { ...inherited, ...redis, NODE_ENV: 'test', DATABASE_URL: database, ...env }
 }
 
+/** Returns an environment that runs `code` at the start of every worker. The code may use `net`. */
+export function runInWorkers(code: string): NodeJS.ProcessEnv {
+  const script = `import net from 'node:net'; if (process.argv[1].endsWith('worker.js')) { ${code} }`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` }
+}
+
 /** Creates a database on the test server and migrates it with dist/migrate.js. @returns its URL */
 export async function createDatabase(): Promise<string> {
   const server = process.env.TEST_DATABASE_URL

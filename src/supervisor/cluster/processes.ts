@@ -5,19 +5,15 @@ import cluster from 'node:cluster'
 import { once } from 'node:events'
 import type { Scheduling } from '../../config/schema.ts'
 import type { Log } from '../../core/log.ts'
-import {
-  type DesiredState,
-  type Heartbeat,
-  parseWorkerMessage,
-  type WorkerMessage,
-} from '../../core/messages.ts'
+import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
+import type { DesiredStateStore } from '../desired-state.ts'
 import { emptyFleet, type Fleet, type FleetEvent, type Reload, reduce } from './fleet.ts'
 import { reclaimConnections } from './handover.ts'
 import { type Action, type Limits, plan } from './plan.ts'
 import { exitCauseOf, type Handle, type WorkerView, withPortsClosing } from './worker-handle.ts'
 
-/** Timeout of `refresh`. A healthy worker replies within a few ms, even on a busy machine. */
-const REFRESH_TIMEOUT_MS = 1000
+/** Timeout of `publish`. A healthy worker replies within a few ms, even on a busy machine. */
+const PUBLISH_TIMEOUT_MS = 1000
 
 /** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
 const MIN_HEARTBEAT_MS = 300
@@ -32,8 +28,7 @@ export interface ClusterOptions {
   /** Path of the file that a worker runs. */
   readonly exec: string
   readonly log: Log
-  /** Returns the desired state of every worker that is not retiring. */
-  desiredState(revision: number): DesiredState
+  readonly desired: DesiredStateStore
   /** Called for each heartbeat. @param before the previous heartbeat of the same worker */
   heartbeat(now: Heartbeat, before: Heartbeat | undefined): void
   /** Called when a worker listens on every data port. */
@@ -45,7 +40,7 @@ export interface ClusterOptions {
 export type Cluster = ReturnType<typeof createCluster>
 
 export function createCluster(options: ClusterOptions) {
-  const { limits, log } = options
+  const { limits, log, desired } = options
   const heartbeatMs = Math.max(options.heartbeatMs, MIN_HEARTBEAT_MS)
   /** Maximum time between two runs of the plan, unless the supervisor itself is suspended. */
   const tickMs = Math.min(heartbeatMs, limits.silentMs / 4)
@@ -54,7 +49,6 @@ export function createCluster(options: ClusterOptions) {
   let timer: NodeJS.Timeout | undefined
   let isRunScheduled = false
   let lastRunMs = performance.now()
-  let revision = 0
   let resolveReload = (_outcome: Reload): void => {}
 
   function record(event: FleetEvent): void {
@@ -164,14 +158,10 @@ export function createCluster(options: ClusterOptions) {
   const isConnected = (id: number) => handles.get(id)?.worker.isConnected() === true
   const stateOf = (id: number) => fleet.workers.find(worker => worker.id === id)?.state
 
-  /**
-   * Sends a worker its desired state. A failed send is ignored: that worker is exiting.
-   * @returns the revision of the message; the worker repeats it in the heartbeat that acknowledges the message
-   */
-  function send(id: number): number {
-    const desired = options.desiredState(++revision)
-    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? withPortsClosing(desired) : desired, () => {})
-    return desired.revision
+  /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
+  function send(id: number): void {
+    const state = desired.current()
+    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? withPortsClosing(state) : state, () => {})
   }
 
   cluster.on('message', (worker, message) => {
@@ -186,18 +176,17 @@ export function createCluster(options: ClusterOptions) {
       cluster.setupPrimary({ exec: options.exec, args: [] })
       scheduleRun()
     },
-    /** Sends every worker its current desired state. */
-    sendAll(): void {
-      for (const id of handles.keys()) send(id)
-    },
-    /** Requests a heartbeat from every worker that has booted. A worker that does not reply in time keeps its last one. */
-    async refresh(): Promise<void> {
-      const signal = AbortSignal.timeout(REFRESH_TIMEOUT_MS)
-      const booted = [...handles].filter(([id]) => stateOf(id) !== 'booting')
-      const replies = booted.map(async ([id, handle]) => {
-        const sent = send(id)
-        // A heartbeat sent before the request may arrive first.
-        while ((handle.heartbeat?.appliedRevision ?? 0) < sent)
+    /**
+     * Sends every worker the desired state in a new revision. Resolves when every worker that has booted acknowledged it
+     * with a heartbeat. A worker that does not reply in time keeps its last heartbeat.
+     */
+    async publish(): Promise<void> {
+      const revision = desired.nextRevision()
+      const signal = AbortSignal.timeout(PUBLISH_TIMEOUT_MS)
+      const replies = [...handles].map(async ([id, handle]) => {
+        send(id)
+        if (stateOf(id) === 'booting') return
+        while ((handle.heartbeat?.appliedRevision ?? 0) < revision)
           await once(handle.worker, 'message', { signal })
       })
       await Promise.allSettled(replies)

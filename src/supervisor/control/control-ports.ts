@@ -7,7 +7,8 @@ import type { Log } from '../../core/log.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
 import { answerRaw, type ParserError, parserError } from '../../listener/parser-errors.ts'
 import { requestIdOf } from '../../listener/request-identity.ts'
-import type { createCheckers } from './checkers.ts'
+import type { Maintenance } from '../maintenance.ts'
+import type { Checkers } from './checkers.ts'
 import { createControlListener } from './control-listener.ts'
 import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
@@ -15,11 +16,10 @@ import type { Health } from './health.ts'
 export interface ControlOptions {
   readonly config: Pick<Config, 'ports' | 'control'>
   readonly log: Log
-  readonly checkers: ReturnType<typeof createCheckers>
+  readonly checkers: Checkers
   health(label: string): Health
   readonly documents: Documents
-  /** Whether the control port of this label should accept connections; false in the mode `refuse`. */
-  isOpen(label: string): boolean
+  readonly maintenance: Maintenance
 }
 
 interface ControlResponse extends Document {
@@ -81,6 +81,8 @@ function send(
   })
   response.end(request.method === 'HEAD' ? undefined : text)
 }
+
+export type Control = ReturnType<typeof createControl>
 
 export function createControl(options: ControlOptions) {
   const { config, checkers } = options
@@ -149,7 +151,7 @@ export function createControl(options: ControlOptions) {
       server,
       address: { host: config.control.host, port: port + config.control.offset },
       log: options.log,
-      shouldBeOpen: () => options.isOpen(label),
+      shouldBeOpen: () => options.maintenance.get(label).mode !== 'refuse',
     })
   })
 

@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { pino } from 'pino'
 import type { PortReport } from '../../../src/core/messages.ts'
 import { healthOf } from '../../../src/supervisor/control/health.ts'
+import { createDesiredState } from '../../../src/supervisor/desired-state.ts'
 import { createMaintenance } from '../../../src/supervisor/maintenance.ts'
 import {
   allServing,
@@ -33,11 +34,11 @@ function folder(t: { teardown(fn: () => void): void }): string {
   return path
 }
 
-/** Opens a maintenance stored in `file`. Also returns its log lines and the number of changes. */
+/** Opens a maintenance stored in `file`. Also returns its log lines and the states that the workers should have. */
 function open(file: string) {
   const lines: { level: number; msg: string }[] = []
   const log = pino({ level: 'info' }, { write: line => lines.push(JSON.parse(line)) })
-  let changes = 0
+  const desired = createDesiredState('info')
   const maintenance = createMaintenance(
     {
       ports: labels.map((label, index) => ({ label, port: 1000 + 10 * index, protocol: 'http' as const })),
@@ -45,9 +46,10 @@ function open(file: string) {
       drain: { mode: '404', delayMs: 5000, idleMs: 1000, deadlineMs: 30_000 },
     },
     log,
-    () => changes++,
+    desired,
   )
-  return { maintenance, lines, changes: () => changes }
+  const desiredStates = () => Object.values(desired.current().ports).map(({ state }) => state)
+  return { maintenance, lines, desiredStates }
 }
 
 test('state: a port is drained when every worker has applied the maintenance and no connection is left', t => {
@@ -92,17 +94,20 @@ test('drain delay: runs from the latest change of a mode', t => {
   t.is(remaining(both, start), 5000, 'a clock that was set back does not extend the delay')
 })
 
-test('state file: written atomically with mode 0600 before the change is announced; the drain of a stop is not stored', t => {
+test('state file: written atomically with mode 0600 before the change takes effect; the drain of a stop is not stored', t => {
   const file = join(folder(t), 'var', 'state.json')
   const first = open(file)
+  t.deepEqual(first.desiredStates(), ['serving', 'serving'])
   first.maintenance.drain('https', 'refuse', 'ada')
-  t.is(first.changes(), 1)
+  t.deepEqual(first.desiredStates(), ['serving', 'draining'])
   t.is(statSync(file).mode & 0o777, 0o600)
   t.deepEqual(readdirSync(join(file, '..')), ['state.json'])
   t.is(first.maintenance.drainAll('SIGTERM'), 5000)
   t.is(first.maintenance.get('http').mode, '404')
+  t.deepEqual(first.desiredStates(), ['draining', 'draining'])
 
   const second = open(file)
+  t.deepEqual(second.desiredStates(), ['serving', 'draining'])
   t.is(second.maintenance.get('http').mode, null)
   const { mode, since, by } = first.maintenance.get('https')
   t.like(second.maintenance.get('https'), { mode, since, by })
@@ -114,10 +119,10 @@ test('state file: written atomically with mode 0600 before the change is announc
 test('state file: if it cannot be written, nothing changes', t => {
   const file = join(folder(t), 'not-a-folder')
   writeFileSync(file, '')
-  const { maintenance, changes } = open(join(file, 'state.json'))
+  const { maintenance, desiredStates } = open(join(file, 'state.json'))
   t.throws(() => maintenance.drain('http', '404', 'ada'))
   t.is(maintenance.get('http').mode, null)
-  t.is(changes(), 0)
+  t.deepEqual(desiredStates(), ['serving', 'serving'])
 })
 
 test('state file: a damaged one is logged as an error and a missing one as info; every port serves', t => {

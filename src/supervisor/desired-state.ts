@@ -1,0 +1,31 @@
+// The desired state of the workers. Maintenance, certificates and the log level write to it before the first worker starts
+// and at each change; cluster/processes.ts sends it to the workers.
+import { randomBytes } from 'node:crypto'
+import type { LogLevel } from '../config/schema.ts'
+import type { DesiredState } from '../core/messages.ts'
+
+export type DesiredStateStore = ReturnType<typeof createDesiredState>
+
+export function createDesiredState(logLevel: LogLevel) {
+  let state: DesiredState = {
+    type: 'desired-state',
+    revision: 1,
+    ports: {},
+    keyPairs: {},
+    ticketKeys: randomBytes(48).toString('base64'),
+    logLevel,
+  }
+
+  return {
+    current: (): DesiredState => state,
+    /** Workers that start later receive the change; the others receive it with the next revision. */
+    set(change: Partial<Pick<DesiredState, 'ports' | 'keyPairs' | 'logLevel'>>): void {
+      state = { ...state, ...change }
+    },
+    /** Starts a new revision, also without a change: its acknowledgement is a heartbeat sent after this call. */
+    nextRevision(): number {
+      state = { ...state, revision: state.revision + 1 }
+      return state.revision
+    },
+  }
+}
