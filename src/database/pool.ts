@@ -19,6 +19,12 @@ const statementTimeout = (ms: number) =>
   `/*M! , max_statement_time = ${ms / 1000} */ /*!50708 , max_execution_time = ${ms} */`
 
 /**
+ * Returns SQL that makes the server end a silent connection, and so release the locks of a node that vanished during a
+ * transaction. Connections that are only idle are closed earlier, by the client.
+ */
+const waitTimeout = (ms: number) => (ms === 0 ? '' : `, wait_timeout = ${Math.ceil((2 * ms) / 1000)}`)
+
+/**
  * Sets the session variables that results depend on, independent of the server's defaults: strict mode, one
  * escaping rule, short lock waits, and READ COMMITTED, which has fewer gap locks and deadlocks.
  */
@@ -26,7 +32,7 @@ async function prepareSession(raw: Connection, silenceTimeoutMs: number): Promis
   const query = promisify<string, unknown>(raw.query.bind(raw))
   await query(
     `SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = ${LOCK_WAIT_S}
-      ${statementTimeout(silenceTimeoutMs)}`,
+      ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)}`,
   )
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
 }
@@ -93,7 +99,13 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
       afterCreate: (raw: PoolConnection, done: (error?: unknown) => void) => {
         // The timeout also closes idle connections. The pool opens new ones on demand.
         raw.stream.setTimeout(settings.silenceTimeoutMs, () => raw.stream.destroy())
-        prepareSession(raw, settings.silenceTimeoutMs).then(() => done(), done)
+        prepareSession(raw, settings.silenceTimeoutMs).then(
+          () => done(),
+          (error: unknown) => {
+            raw.stream.destroy()
+            done(error)
+          },
+        )
       },
     },
     // By default, Knex writes unformatted text to standard error. Failures are also returned as errors.

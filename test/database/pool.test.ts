@@ -13,7 +13,7 @@ const open = (queryTimeoutMs: number) =>
 const database = open(config.database.queryTimeoutMs)
 test.after.always(() => database.close())
 
-test('pool: the server ends a statement after queryTimeoutMs', async t => {
+test.serial('pool: the server ends a statement after queryTimeoutMs', async t => {
   const impatient = open(300)
   const slowStatement = `SELECT BENCHMARK(1000000000, SHA2('text', 512))`
   // Some servers end the statement with a result instead of an error.
@@ -37,7 +37,7 @@ async function openThroughProxy(queryTimeoutMs: number) {
   return { ...mysqlProxy, through, close }
 }
 
-test('pool: a connection whose server accepts no writes any more is replaced', async t => {
+test.serial('pool: a connection whose server accepts no writes any more is replaced', async t => {
   const { arm, struck, through, close } = await openThroughProxy(config.database.queryTimeoutMs)
   const connectionId = async () => (await through.query('SELECT CONNECTION_ID() AS id', []))[0]?.id
   const row = { version: 1 }
@@ -57,7 +57,7 @@ test('pool: a connection whose server accepts no writes any more is replaced', a
   await close()
 })
 
-test('transaction: repeated if a schema change or a conflict between nodes has ended it', async t => {
+test.serial('transaction: repeated if a schema change or a conflict between nodes has ended it', async t => {
   const { arm, struck, through, close } = await openThroughProxy(config.database.queryTimeoutMs)
   for (const [errno, statement] of [
     [1412, /insert/],
@@ -73,9 +73,23 @@ test('transaction: repeated if a schema change or a conflict between nodes has e
   await close()
 })
 
-test('pool: an interrupted UPDATE of several tables is unavailable', async t => {
+test.serial('pool: an interrupted UPDATE of several tables is unavailable', async t => {
   const { arm, through, close } = await openThroughProxy(config.database.queryTimeoutMs)
   arm(/SELECT 1/, { errno: 1105, sqlState: 'HY000' })
   await t.throwsAsync(through.query('SELECT 1', []), { code: 'unavailable' })
+  await close()
+})
+
+test.serial('pool: the server releases the locks of a node that vanished during a transaction', async t => {
+  const { proxy, through, close } = await openThroughProxy(1000)
+  const row = { first_name: 'held', last_name: 'row', version: 1 }
+  const [id] = await database.run(knex => knex('users').insert(row))
+  const vanished = through.transaction(async trx => {
+    await trx('users').where({ id }).forUpdate()
+    proxy.block()
+    await trx('users').where({ id }).update({ version: 2 })
+  })
+  await t.throwsAsync(vanished, { code: 'unavailable' })
+  t.is(await database.transaction(async trx => trx('users').where({ id }).update({ version: 3 })), 1)
   await close()
 })

@@ -27,6 +27,10 @@ export async function openTcpProxy(url: string, inspect: Inspect = () => true) {
     client.pipe(filtered('server')).pipe(upstream)
     upstream.pipe(filtered('client')).pipe(client)
   }
+  const end = (pair: [net.Socket, net.Socket]) => {
+    pairs.delete(pair)
+    for (const socket of pair) socket.destroy()
+  }
   const server = net.createServer(client => {
     if (state === 'closed') {
       client.destroy()
@@ -38,8 +42,8 @@ export async function openTcpProxy(url: string, inspect: Inspect = () => true) {
     for (const socket of pair) {
       socket.on('error', () => undefined)
       socket.on('close', () => {
-        pairs.delete(pair)
-        for (const each of pair) each.destroy()
+        // The end of a connection does not get through either.
+        if (state !== 'blocked') end(pair)
       })
     }
     if (state === 'open') pass(pair)
@@ -58,7 +62,7 @@ export async function openTcpProxy(url: string, inspect: Inspect = () => true) {
     /** Ends all connections and refuses new ones. */
     refuse(): void {
       state = 'closed'
-      for (const pair of pairs) for (const socket of pair) socket.destroy()
+      pairs.forEach(end)
     },
     /** Stops forwarding without closing any connection. */
     block(): void {
@@ -68,7 +72,10 @@ export async function openTcpProxy(url: string, inspect: Inspect = () => true) {
     /** Accepts connections again and forwards the data that was held back. */
     open(): void {
       state = 'open'
-      pairs.forEach(pass)
+      for (const pair of pairs) {
+        if (pair.some(socket => socket.destroyed)) end(pair)
+        else pass(pair)
+      }
     },
     close(): void {
       this.refuse()
