@@ -15,7 +15,7 @@ import {
 import { contentionPauseMs, createLockQueue, LockedError, type LockQueue } from './lock-queue.ts'
 import { assertMigrated } from './migrator.ts'
 import { openPool } from './pool.ts'
-import { createSemaphore } from './semaphore.ts'
+import { createKeyedQueues, createSemaphore } from './semaphore.ts'
 import { transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
@@ -39,9 +39,10 @@ export interface Database {
   ): Promise<{ readonly insertId: number }>
   /**
    * Runs a transaction and repeats it on contention, in the lock queue if another session holds a lock.
+   * @param key the row that it locks first; transactions of this process with the same key run one by one
    * @throws ApiError `unavailable` like `run`, and after queryTimeoutMs of contention
    */
-  transaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  transaction<T>(act: (trx: Knex.Transaction) => Promise<T>, key?: string): Promise<T>
   /** Like `transaction`, but returns `locked` if another session holds a lock. */
   tryTransaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T | 'locked'>
   /** Like `transaction`, for a transaction that has to wait for the lock `key`. */
@@ -118,6 +119,8 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
   const begin = <T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T> => transact(knex, act)
   const lockQueue = createLockQueue(begin, { slots: fifth, timeoutMs: settings.queryTimeoutMs })
 
+  const rowQueues = createKeyedQueues(settings.queryTimeoutMs)
+
   /** Runs a transaction, and repeats it after a deadlock. @throws an error that `isLocked` */
   const attempt = <T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T> =>
     retry(() => inWriteSlot(() => begin(act)), {
@@ -144,8 +147,13 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     query: (sql, values, on) =>
       on === undefined ? trackOutage(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
-    transaction: act =>
-      attemptOr(act, error => lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act)),
+    async transaction(act, key) {
+      const run = () =>
+        attemptOr(act, error => lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act))
+      if (key === undefined) return run()
+      const queue = rowQueues.join(key)
+      return queue.inTurn(run).finally(queue.leave)
+    },
     tryTransaction: act => attemptOr(act, () => 'locked' as const),
     transactionInQueue: (key, act) => trackOutage(() => lockQueue.run(key, act)),
     lockedKeys: lockQueue.keys,

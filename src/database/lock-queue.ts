@@ -4,7 +4,7 @@ import type { Knex } from 'knex'
 import type { CodedError } from '../core/error-reason.ts'
 import { retry } from '../core/retry.ts'
 import { contentionError, isContention, isLocked } from './driver-errors.ts'
-import { createSemaphore, type Semaphore } from './semaphore.ts'
+import { createKeyedQueues, createSemaphore, type KeyedQueues } from './semaphore.ts'
 
 const MAX_PAUSE_MS = 200
 
@@ -52,7 +52,7 @@ export interface LockQueue {
    */
   run<T>(key: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** The locks that transactions wait for. */
-  readonly keys: Pick<ReadonlySet<string>, 'has' | 'size'>
+  readonly keys: KeyedQueues['keys']
 }
 
 /** @param slots maximum number of transactions in progress, and so of their connections */
@@ -61,22 +61,11 @@ export function createLockQueue(
   { slots, timeoutMs }: { readonly slots: number; readonly timeoutMs: number },
 ): LockQueue {
   const inSlot = createSemaphore(slots, timeoutMs)
-  const queues = new Map<string, { readonly inTurn: Semaphore; members: number }>()
-
-  function join(key: string) {
-    const queue = queues.get(key) ?? { inTurn: createSemaphore(1, timeoutMs), members: 0 }
-    queue.members++
-    queues.set(key, queue)
-    const leave = () => {
-      queue.members--
-      if (queue.members === 0) queues.delete(key)
-    }
-    return { key, inTurn: queue.inTurn, leave }
-  }
+  const queues = createKeyedQueues(timeoutMs)
 
   async function run<T>(firstKey: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
     const deadlineMs = performance.now() + timeoutMs
-    let queue = join(firstKey)
+    let queue = queues.join(firstKey)
     async function attempt(): Promise<T> {
       if (performance.now() > deadlineMs) throw contentionError(`timeout while waiting for ${queue.key}`)
       return begin(trx => {
@@ -92,7 +81,7 @@ export function createLockQueue(
         beforePause(error) {
           if (!(error instanceof LockedError)) return
           queue.leave()
-          queue = join(error.key)
+          queue = queues.join(error.key)
         },
       })
     } finally {
@@ -100,5 +89,5 @@ export function createLockQueue(
     }
   }
 
-  return { run, keys: queues }
+  return { run, keys: queues.keys }
 }

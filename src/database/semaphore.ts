@@ -1,4 +1,4 @@
-// Limits how many operations are in progress.
+// Limits how many operations are in progress, in total or for each key.
 import { unavailable } from '../core/api-error.ts'
 
 /**
@@ -36,5 +36,30 @@ export function createSemaphore(max: number, timeoutMs: number): Semaphore {
       if (next === undefined) inProgress--
       else next()
     }
+  }
+}
+
+/** Queues of operations by key. Of each queue, one operation is in progress. */
+export interface KeyedQueues {
+  /** Takes part in the queue of `key` until `leave` is called. */
+  join(key: string): { readonly key: string; readonly inTurn: Semaphore; leave(): void }
+  /** The keys that have a queue. */
+  readonly keys: Pick<ReadonlySet<string>, 'has' | 'size'>
+}
+
+export function createKeyedQueues(timeoutMs: number): KeyedQueues {
+  const queues = new Map<string, { readonly inTurn: Semaphore; members: number }>()
+  return {
+    keys: queues,
+    join(key) {
+      const queue = queues.get(key) ?? { inTurn: createSemaphore(1, timeoutMs), members: 0 }
+      queue.members++
+      queues.set(key, queue)
+      const leave = () => {
+        queue.members--
+        if (queue.members === 0) queues.delete(key)
+      }
+      return { key, inTurn: queue.inTurn, leave }
+    },
   }
 }

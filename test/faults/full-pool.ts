@@ -16,14 +16,17 @@ export const fullPool: Scenario = {
   run: () =>
     withService({ workers: 1, config: { database } }, async service => {
       const api = createClient(service.url)
-      const group = await api.create('/v1/groups', { name: 'full' })
-      const users: number[] = []
-      for (let index = 0; index < database.poolMax; index++)
-        users.push(await api.create('/v1/users', { first_name: 'Full', last_name: `${index}` }))
-      const lockHolder = await mysql.createConnection(service.database)
-      await lockHolder.beginTransaction()
-      await lockHolder.query('SELECT id FROM users FOR UPDATE')
-      const blocked = users.map(user => api.post(`/v1/users/${user}/groups`, { id: group }))
+      const holder = await mysql.createConnection(service.database)
+      // Writes leave connections to reads, so only reads can fill the pool: with a table that is locked.
+      await holder.query('LOCK TABLES users WRITE')
+      const held = Array.from({ length: database.poolMax }, () => api.get('/v1/users'))
+      const waiting = async () => {
+        const [rows] = await holder.query<mysql.RowDataPacket[]>(
+          "SELECT id FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'",
+        )
+        return rows.length
+      }
+      while ((await waiting()) < database.poolMax);
       let slowestMs = 0
       const statuses = new Map<number, number>()
       await Promise.all(
@@ -35,9 +38,9 @@ export const fullPool: Scenario = {
           if (status === 503) assert.match(headers['retry-after'] ?? '', /^\d+$/)
         }),
       )
-      await lockHolder.rollback()
-      await lockHolder.end()
-      const answers = await Promise.all(blocked)
+      await holder.query('UNLOCK TABLES')
+      await holder.end()
+      const answers = await Promise.all(held)
       api.close()
       for (const { status, text } of answers) assert.equal(status, 200, text)
       assert.deepEqual([...statuses.keys()], [503])

@@ -5,7 +5,7 @@ import type { Resource } from '../../model/resource.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { contentionError } from '../driver-errors.ts'
-import { mayWait } from '../lock-queue.ts'
+import { mayWait, rowKey } from '../lock-queue.ts'
 import { type Precondition, renewGeneration } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
@@ -105,7 +105,8 @@ export function createDelete(
 
   return async (id, precondition) => {
     for (;;) {
-      const outcome = await database.transaction(trx => deletePortion(trx, id, precondition))
+      const act = (trx: Knex.Transaction) => deletePortion(trx, id, precondition)
+      const outcome = await database.transaction(act, rowKey(table, id))
       if (outcome !== 'members left') return outcome
     }
   }

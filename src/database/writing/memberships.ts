@@ -4,6 +4,7 @@ import type { Relation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
 import { type Counts, memberChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
+import { rowKey } from '../lock-queue.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
@@ -90,20 +91,23 @@ export function createMemberships(
   return {
     add: (own, others, precondition, on) =>
       on === undefined
-        ? database.transaction(trx => add(trx, own, others, precondition))
+        ? database.transaction(trx => add(trx, own, others, precondition), rowKey(resource.plural, own))
         : add(on, own, others, precondition),
 
     remove: (own, other, precondition) =>
-      database.transaction(async trx => {
-        const locked = await lock(trx, own, precondition)
-        if (locked !== 'locked') return locked ?? 'unknown'
-        const removed = await trx(table)
-          .where({ [ownKey]: own, [otherKey]: other })
-          .delete()
-        if (removed === 0) return 'no member'
-        await counts.record(trx, [memberChange(to, other, -1)])
-        await renewVersion(trx, own)
-        return 'removed'
-      }),
+      database.transaction(
+        async trx => {
+          const locked = await lock(trx, own, precondition)
+          if (locked !== 'locked') return locked ?? 'unknown'
+          const removed = await trx(table)
+            .where({ [ownKey]: own, [otherKey]: other })
+            .delete()
+          if (removed === 0) return 'no member'
+          await counts.record(trx, [memberChange(to, other, -1)])
+          await renewVersion(trx, own)
+          return 'removed'
+        },
+        rowKey(resource.plural, own),
+      ),
   }
 }

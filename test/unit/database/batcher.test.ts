@@ -115,3 +115,35 @@ test('batcher: each item gets its own result, within maxSize and concurrency', a
   })
   await fc.assert(property, { numRuns: 200 })
 })
+
+test('batcher: items with the same key never share the time of two batches, and keep their order', async t => {
+  const item = fc.record({ key: fc.nat(3), turns: fc.nat(3) })
+  const property = fc.asyncProperty(fc.array(item, { maxLength: 40 }), async items => {
+    const keysInProgress: number[] = []
+    const processed: (typeof items)[number][] = []
+    const submit = createBatcher(
+      async (batch: readonly (typeof items)[number][]) => {
+        const keys = [...new Set(batch.map(({ key }) => key))]
+        t.false(keys.some(key => keysInProgress.includes(key)))
+        keysInProgress.push(...keys)
+        for (let turn = 0; turn < (batch[0]?.turns ?? 0); turn++) await nextTurn()
+        for (const key of keys) keysInProgress.splice(keysInProgress.indexOf(key), 1)
+        processed.push(...batch)
+        return batch
+      },
+      { concurrency: 3, maxSize: 4, eager: true, keyOf: ({ key }: { key: number }) => key },
+    )
+    const results: Promise<unknown>[] = []
+    for (const [index, one] of items.entries()) {
+      if (index % 5 === 4) await nextTurn()
+      results.push(submit(one))
+    }
+    t.deepEqual(await Promise.all(results), items)
+    for (const key of [0, 1, 2, 3])
+      t.deepEqual(
+        processed.filter(one => one.key === key),
+        items.filter(one => one.key === key),
+      )
+  })
+  await fc.assert(property, { numRuns: 100 })
+})

@@ -1,0 +1,69 @@
+// Semaphores: how many operations are in progress, and in which order they start.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import test from 'ava'
+import fc from 'fast-check'
+import { createKeyedQueues, createSemaphore } from '../../../src/database/semaphore.ts'
+
+test('semaphore: runs all operations in order, at most `max` at a time, also if some fail', async t => {
+  const operations = fc.array(fc.record({ turns: fc.nat(3), fails: fc.boolean() }), { maxLength: 30 })
+  const property = fc.asyncProperty(fc.integer({ min: 1, max: 4 }), operations, async (max, all) => {
+    const run = createSemaphore(max, 60_000)
+    const started: number[] = []
+    let inProgress = 0
+    const outcomes = await Promise.allSettled(
+      all.map(({ turns, fails }, index) =>
+        run(async () => {
+          started.push(index)
+          inProgress++
+          t.true(inProgress <= max)
+          for (let turn = 0; turn < turns; turn++) await nextTurn()
+          inProgress--
+          if (fails) throw new Error('failed')
+        }),
+      ),
+    )
+    t.deepEqual(started, [...all.keys()])
+    t.deepEqual(
+      outcomes.map(({ status }) => status === 'rejected'),
+      all.map(({ fails }) => fails),
+    )
+  })
+  await fc.assert(property, { numRuns: 50 })
+})
+
+test('semaphore: an operation that cannot start in time is unavailable, and later ones still run', async t => {
+  const run = createSemaphore(1, 20)
+  let finish = (): void => {}
+  const first = run(
+    () =>
+      new Promise<void>(resolve => {
+        finish = resolve
+      }),
+  )
+  await t.throwsAsync(
+    run(async () => t.fail()),
+    { code: 'unavailable' },
+  )
+  finish()
+  await first
+  t.is(await run(async () => 'ran'), 'ran')
+})
+
+test('keyed queues: one operation of each key at a time, and no key remains', async t => {
+  const queues = createKeyedQueues(60_000)
+  const inProgress = new Set<string>()
+  await Promise.all(
+    ['a', 'b', 'a', 'a', 'b'].map(async key => {
+      const queue = queues.join(key)
+      await queue.inTurn(async () => {
+        t.false(inProgress.has(key))
+        inProgress.add(key)
+        t.true(queues.keys.has(key))
+        await nextTurn()
+        inProgress.delete(key)
+      })
+      queue.leave()
+    }),
+  )
+  t.is(queues.keys.size, 0)
+})
