@@ -47,22 +47,26 @@ export function createIncludes(
   const keyOf = ({ id, version, generation }: Row) =>
     `${prefix}:${id}:${relation.name}:${version}:${generation}`
 
-  /** Selects one row per related record; for a record without any, one row with a NULL related id. */
+  /**
+   * Selects one row per related record, in no particular order; for a record without any, one row with a NULL
+   * related id. The limit applies to the pairs alone, which an index has in order: a limit of the whole join would
+   * sort all of it first.
+   */
   function statement(): string {
     const own = resource.plural
-    return (
-      knex(own)
-        .leftJoin(table, `${table}.${ownKey}`, `${own}.id`)
-        .leftJoin(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
-        .whereIn(`${own}.id`, [0])
-        // By the id of the related table, MariaDB would start there and sort in a temporary table.
-        .orderBy([`${own}.id`, `${table}.${otherKey}`])
-        .limit(1)
-        .select({ own_id: `${own}.id`, own_version: `${own}.version` })
-        .select(['id', ...fields].map(field => `${to.plural}.${field}`))
-        .select(to.generation === undefined ? [] : knex(to.generation).select('token').as('generation'))
-        .toSQL().sql
-    )
+    const pairs = knex(table)
+      .select(ownKey, otherKey)
+      .whereIn(ownKey, [0])
+      .orderBy([ownKey, otherKey])
+      .limit(1)
+    return knex(own)
+      .leftJoin(pairs.as('pairs'), `pairs.${ownKey}`, `${own}.id`)
+      .leftJoin(to.plural, `${to.plural}.id`, `pairs.${otherKey}`)
+      .whereIn(`${own}.id`, [0])
+      .select({ own_id: `${own}.id`, own_version: `${own}.version` })
+      .select(['id', ...fields].map(field => `${to.plural}.${field}`))
+      .select(to.generation === undefined ? [] : knex(to.generation).select('token').as('generation'))
+      .toSQL().sql
   }
   const selectByIds = statement()
 
@@ -90,17 +94,19 @@ export function createIncludes(
     let remaining = ids
     let maxRows = MAX_ROWS
     for (;;) {
-      const rows = await database.query(selectByIds, [remaining, maxRows + 1], trx)
-      if (rows.length <= maxRows) {
+      const rows = await database.query(selectByIds, [remaining, maxRows + 1, remaining], trx)
+      rows.sort((a, b) => Number(a.id) - Number(b.id))
+      const related = rows.filter(({ id }) => id !== null)
+      if (related.length <= maxRows) {
         yield relatedFrom(rows)
         return
       }
-      // The rows are ordered by record, and those of the last record may be incomplete.
-      const lastId = Number(rows.at(-1)?.own_id)
-      const complete = relatedFrom(rows.filter(row => Number(row.own_id) !== lastId))
-      yield complete
+      // From the record with the last pair on, the rows are incomplete.
+      const lastId = related.reduce((max, { own_id }) => Math.max(max, Number(own_id)), 0)
+      yield relatedFrom(rows.filter(({ own_id }) => Number(own_id) < lastId))
+      // A record that has more rows than the limit alone needs a higher one.
+      if (related.every(({ own_id }) => Number(own_id) === lastId)) maxRows *= 2
       remaining = remaining.filter(id => id >= lastId)
-      if (complete.size === 0) maxRows *= 2
     }
   }
 
