@@ -66,7 +66,7 @@ test('schema: code that is older than the schema demands is refused', async t =>
   const worker = await t.throwsAsync(startService({ database: url }))
   t.regex(
     worker?.message ?? '',
-    /^the supervisor ended with 78:.*the database needs version 999 of the code/s,
+    /^the supervisor exited with 78:.*the database needs version 999 of the code/s,
   )
 })
 

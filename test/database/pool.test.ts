@@ -50,7 +50,7 @@ test.serial('pool: a connection whose server accepts no writes any more is repla
     for (const write of writes) {
       const before = await connectionId()
       arm(/insert/, { errno, sqlState: 'HY000' })
-      await t.throwsAsync(write(), { code: 'unavailable' })
+      await t.throwsAsync(write(), { any: true, code: 'unavailable' })
       t.is(struck(), 1)
       t.not(await connectionId(), before)
     }
@@ -76,7 +76,7 @@ test.serial('transaction: repeated if a schema change or a conflict between node
 test.serial('pool: an interrupted UPDATE of several tables is unavailable', async t => {
   const { arm, through, close } = await openThroughProxy(config.database.queryTimeoutMs)
   arm(/SELECT 1/, { errno: 1105, sqlState: 'HY000' })
-  await t.throwsAsync(through.query('SELECT 1', []), { code: 'unavailable' })
+  await t.throwsAsync(through.query('SELECT 1', []), { any: true, code: 'unavailable' })
   await close()
 })
 
@@ -89,7 +89,7 @@ test.serial('pool: the server releases the locks of a node that vanished during 
     proxy.block()
     await trx('users').where({ id }).update({ version: 2 })
   })
-  await t.throwsAsync(vanished, { code: 'unavailable' })
+  await t.throwsAsync(vanished, { any: true, code: 'unavailable' })
   t.is(await database.transaction(async trx => trx('users').where({ id }).update({ version: 3 })), 1)
   await close()
 })

@@ -45,7 +45,7 @@ async function expectSound(t: ExecutionContext, refused: string): Promise<void> 
 test.serial('transaction: if BEGIN is refused, the body does not run', async t => {
   const name = newName()
   mysqlProxy.arm(/BEGIN/, interrupted)
-  await t.throwsAsync(insert(name), { code: 'unavailable' })
+  await t.throwsAsync(insert(name), { any: true, code: 'unavailable' })
   await expectSound(t, name)
 })
 
@@ -66,7 +66,7 @@ test.serial(
 test.serial('transaction: if COMMIT is refused, nothing is stored', async t => {
   const name = newName()
   mysqlProxy.arm(/COMMIT/, interrupted)
-  await t.throwsAsync(insert(name), { code: 'unavailable' })
+  await t.throwsAsync(insert(name), { any: true, code: 'unavailable' })
   await expectSound(t, name)
 })
 
@@ -87,7 +87,7 @@ for (const refused of ['SET TRANSACTION', 'BEGIN', 'COMMIT'])
     mysqlProxy.arm(new RegExp(refused), interrupted)
     await t.throwsAsync(
       database.snapshot(trx => database.query('SELECT id FROM users', [], trx)),
-      { code: 'unavailable' },
+      { any: true, code: 'unavailable' },
     )
     t.is(mysqlProxy.struck(), 1)
     t.deepEqual(await find(), [])
