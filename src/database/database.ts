@@ -1,6 +1,7 @@
 // Access to the database: Knex with its pool, transactions with retries on contention, and outage detection.
 import type { Knex } from 'knex'
 import type { Config } from '../config/config.ts'
+import { ApiError } from '../core/api-error.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
@@ -91,8 +92,10 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
       markReachable()
       return result
     } catch (error) {
-      if (!isUnreachable(error)) markReachable()
-      else if (downSinceMs === undefined) {
+      // An ApiError can also be a timeout before anything was sent to the database.
+      if (!isUnreachable(error)) {
+        if (!(error instanceof ApiError)) markReachable()
+      } else if (downSinceMs === undefined) {
         downSinceMs = Date.now()
         log.warn({ reason: reasonOf(error) }, 'database unreachable')
       }
@@ -122,24 +125,28 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
   const rowQueues = createKeyedQueues(settings.queryTimeoutMs)
 
   /** Runs a transaction, and repeats it after a deadlock. @throws an error that `isLocked` */
-  const attempt = <T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T> =>
-    retry(() => inWriteSlot(() => begin(act)), {
-      timeoutMs: settings.queryTimeoutMs,
-      pauseMs: contentionPauseMs,
-      isTransient: error => isContention(error) && !isLocked(error),
-    })
+  async function attempt<T>(act: (trx: Knex.Transaction) => Promise<T>, key?: string): Promise<T> {
+    const repeated = () =>
+      retry(() => inWriteSlot(() => begin(act)), {
+        timeoutMs: settings.queryTimeoutMs,
+        pauseMs: contentionPauseMs,
+        isTransient: error => isContention(error) && !isLocked(error),
+      })
+    if (key === undefined) return repeated()
+    const queue = rowQueues.join(key)
+    return queue.inTurn(repeated).finally(queue.leave)
+  }
 
-  /** Runs a transaction, or `otherwise` if another session holds a lock. */
-  const attemptOr = <T, U>(
-    act: (trx: Knex.Transaction) => Promise<T>,
-    otherwise: (error: unknown) => Promise<U> | U,
-  ): Promise<T | U> =>
-    trackOutage(() =>
-      attempt(act).catch((error: unknown): Promise<U> | U => {
-        if (isLocked(error)) return otherwise(error)
-        throw error
-      }),
-    )
+  /** Repeats a transaction that has met a lock. */
+  function waitForLock<T>(error: unknown, act: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
+    if (!isLocked(error)) throw error
+    return lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act)
+  }
+
+  function lockedOutcome(error: unknown): 'locked' {
+    if (!isLocked(error)) throw error
+    return 'locked'
+  }
 
   return {
     knex,
@@ -147,14 +154,9 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     query: (sql, values, on) =>
       on === undefined ? trackOutage(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
-    async transaction(act, key) {
-      const run = () =>
-        attemptOr(act, error => lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act))
-      if (key === undefined) return run()
-      const queue = rowQueues.join(key)
-      return queue.inTurn(run).finally(queue.leave)
-    },
-    tryTransaction: act => attemptOr(act, () => 'locked' as const),
+    transaction: (act, key) =>
+      trackOutage(() => attempt(act, key).catch((error: unknown) => waitForLock(error, act))),
+    tryTransaction: act => trackOutage(() => attempt(act).catch(lockedOutcome)),
     transactionInQueue: (key, act) => trackOutage(() => lockQueue.run(key, act)),
     lockedKeys: lockQueue.keys,
     snapshot: act => trackOutage(() => transact(knex, act, { isolationLevel: 'repeatable read' })),

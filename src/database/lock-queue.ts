@@ -11,14 +11,14 @@ const MAX_PAUSE_MS = 200
 /** Milliseconds before the next attempt. The jitter keeps two transactions from colliding again. */
 export const contentionPauseMs = (tries: number) => Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** tries)
 
-/** Another session holds a lock. */
+/** Another session holds a lock. The message is logged, so it does not contain `key`, which can be a name. */
 export class LockedError extends Error implements CodedError {
   readonly code = 'ER_LOCK_NOWAIT'
   /** Names the lock. Equal keys are the same lock. */
   readonly key: string
 
   constructor(key: string, cause?: unknown) {
-    super(`${key} is locked by another session`, { cause })
+    super('another session holds a lock', { cause })
     this.name = 'LockedError'
     this.key = key
   }
@@ -67,7 +67,7 @@ export function createLockQueue(
     const deadlineMs = performance.now() + timeoutMs
     let queue = queues.join(firstKey)
     async function attempt(): Promise<T> {
-      if (performance.now() > deadlineMs) throw contentionError(`timeout while waiting for ${queue.key}`)
+      if (performance.now() > deadlineMs) throw contentionError('timeout while waiting for a lock')
       return begin(trx => {
         waiting.add(trx)
         return act(trx)

@@ -42,7 +42,7 @@ export function createSemaphore(max: number, timeoutMs: number): Semaphore {
 /** Queues of operations by key. Of each queue, one operation is in progress. */
 export interface KeyedQueues {
   /** Takes part in the queue of `key` until `leave` is called. */
-  join(key: string): { readonly key: string; readonly inTurn: Semaphore; leave(): void }
+  join(key: string): { readonly inTurn: Semaphore; leave(): void }
   /** The keys that have a queue. */
   readonly keys: Pick<ReadonlySet<string>, 'has' | 'size'>
 }
@@ -59,7 +59,7 @@ export function createKeyedQueues(timeoutMs: number): KeyedQueues {
         queue.members--
         if (queue.members === 0) queues.delete(key)
       }
-      return { key, inTurn: queue.inTurn, leave }
+      return { inTurn: queue.inTurn, leave }
     },
   }
 }

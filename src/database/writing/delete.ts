@@ -5,7 +5,7 @@ import type { Resource } from '../../model/resource.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { contentionError } from '../driver-errors.ts'
-import { mayWait, rowKey } from '../lock-queue.ts'
+import { lockedAs, mayWait, rowKey } from '../lock-queue.ts'
 import { type Precondition, renewGeneration } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
@@ -20,7 +20,7 @@ import { createRowLocks } from './row-locks.ts'
  */
 export type Delete = (id: number, precondition?: Precondition) => Promise<'removed' | 'changed' | undefined>
 
-/** A portion takes some 100 ms, far less than the time limit of a statement. */
+/** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000
 
 /** The pairs of a relation, as seen from the record whose id is in `key`. */
@@ -59,9 +59,9 @@ export function createDelete(
     const selected = pairs.clone().orderBy(other).forUpdate()
     if (limit !== undefined) selected.limit(limit)
     if (!mayWait(trx)) selected.noWait()
-    const ids: number[] = await selected.pluck(other)
-    const last = ids.at(-1)
-    if (last !== undefined) await pairs.where(other, '<=', last).delete()
+    const ids: number[] = await lockedAs(`${table} ${key} ${id}`, selected.pluck(other))
+    const [first, last] = [ids[0], ids.at(-1)]
+    if (first !== undefined && last !== undefined) await pairs.whereBetween(other, [first, last]).delete()
     return ids
   }
 
