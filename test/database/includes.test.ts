@@ -1,11 +1,12 @@
-// Includes are read in portions, and complete whatever the sizes of the records are.
+// Includes are read in portions, and are complete whatever the sizes of the records are and whatever changes meanwhile.
 import test from 'ava'
 import { createCache } from '../../src/cache/cache.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { createIncludes } from '../../src/database/reading/includes.ts'
-import { createRecords } from '../../src/database/reading/records.ts'
+import { createRecordLoader } from '../../src/database/reading/record-loader.ts'
+import { createRecords, type Records } from '../../src/database/reading/records.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 
@@ -87,3 +88,28 @@ test.serial('includes: a record that changed or was deleted after its row was re
     [3, missingId],
   )
 })
+
+test.serial(
+  'includes: a load takes at most two rounds and a snapshot while groups change all the time',
+  async t => {
+    const reads: string[] = []
+    /** Between the read of a row and that of its groups, another client renames a group. */
+    const racing: Records = {
+      ...records,
+      async read(readIds, trx) {
+        const rows = await records.read(readIds, trx)
+        reads.push(trx === undefined ? 'round' : 'snapshot')
+        await database.query('UPDATE `groups` SET name = ? WHERE id = 4000', [`renamed ${reads.length}`])
+        await database.query('UPDATE group_generation SET token = token + 1', [])
+        return rows
+      },
+    }
+    const loader = createRecordLoader(database, racing, includes)
+    const loads = await Promise.all([6, 4, 10, missingId].map(id => loader.findComplete(id)))
+    t.deepEqual(reads, ['round', 'round', 'snapshot'])
+    const sizes = loads.map(load => load && JSON.parse(load.included).length)
+    t.deepEqual(sizes, [2999, 3, 12_000, undefined])
+    // The snapshot does not see the rename that followed its read.
+    t.regex(loads[2]?.included ?? '', /"id":4000,"name":"renamed 2"/)
+  },
+)

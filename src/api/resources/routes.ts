@@ -55,7 +55,7 @@ export function createResourceRoutes(resource: Resource, dependencies: RouteDepe
   const { plural, relation } = resource
   const records = createRecords(database, resource)
   const includes = relation && createIncludes(database, cache, resource, relation)
-  const loader = createRecordLoader(records, includes)
+  const loader = createRecordLoader(database, records, includes)
 
   const read = createReadHandlers({ resource, database, records, loader, includes, limits })
   const write = createWriteHandlers({

@@ -16,8 +16,8 @@ interface Page {
 }
 
 export interface Records {
-  /** Returns the existing records, in no particular order. */
-  read(ids: readonly number[]): Promise<Row[]>
+  /** Returns the existing records, in no particular order. @param trx the transaction to read in */
+  read(ids: readonly number[], trx?: Knex.Transaction): Promise<Row[]>
   /** @param knex the transaction to read in; by default, the page has its own snapshot */
   page(query: PageQuery, knex?: Knex): Promise<Page>
 }
@@ -64,8 +64,8 @@ export function createRecords(database: Database, resource: Resource): Records {
   }
 
   return {
-    async read(ids) {
-      return (await database.query(selectByIds, [ids])).map(readRow)
+    async read(ids, trx) {
+      return (await database.query(selectByIds, [ids], trx)).map(readRow)
     },
 
     async page(query, on) {
