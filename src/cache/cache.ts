@@ -1,10 +1,10 @@
 // A Redis cache for values that the database can produce again. A Redis failure counts as a cache miss.
-import { Cluster, Redis } from 'ioredis'
 import type { Config } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { CacheState } from '../core/messages.ts'
 import { afterFailure, attempt, type Breaker, closedBreaker, isOpen } from './breaker.ts'
+import { connect, readKeys, writeEntries } from './client.ts'
 
 export interface Cache {
   /** Returns one value per key, in order; undefined for a missing key and if Redis does not reply in time. */
@@ -23,28 +23,11 @@ const noCache: Cache = {
   close: () => {},
 }
 
-const MAX_RECONNECT_MS = 2000
 /** Larger values are not stored: many of them at once would stall the event loop of a reader, and Redis. */
 const MAX_VALUE_BYTES = 65_536
 const breakerSettings = { failureThreshold: 3, pauseMs: 1000 }
-
-function connect({ url, timeoutMs }: Config['cache'] & { url: string[] }): Redis | Cluster {
-  const options = {
-    commandTimeout: timeoutMs,
-    connectTimeout: 10 * timeoutMs,
-    // ioredis reconnects if a connection receives no data for this long.
-    socketTimeout: 2 * timeoutMs,
-    // While Redis is disconnected, commands fail at once and the database is queried.
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (attempt: number) => Math.min(MAX_RECONNECT_MS, 50 * 2 ** attempt),
-  }
-  const [first = '', ...others] = url
-  if (others.length > 0)
-    return new Cluster(url, { enableAutoPipelining: true, enableOfflineQueue: false, redisOptions: options })
-  if (first.startsWith('redis+unix:')) return new Redis(new URL(first).pathname, options)
-  return new Redis(first, options)
-}
+/** Minimum time between two reactions to rejected writes. */
+const REJECTED_PAUSE_MS = 10_000
 
 /**
  * Extracts the value from the stored text. Each stored text begins with its key, so a reply that belongs to
@@ -56,9 +39,9 @@ function valueFor(key: string, stored: unknown): string | undefined {
 
 /** @param settings.url one URL per node; several URLs are a cluster; null disables the cache */
 export function createCache(settings: Config['cache'], log: Log): Cache {
-  const { url, ttlSeconds } = settings
+  const { url, ttlSeconds, timeoutMs } = settings
   if (url === null) return noCache
-  const redis = connect({ ...settings, url })
+  const redis = connect({ url, timeoutMs })
   let closed = false
   /** Undefined until the first connection attempt has a result. */
   let available: boolean | undefined
@@ -71,18 +54,29 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     if (available !== false && !closed) log.warn({ reason }, 'cache unavailable, reading from the database')
     available = false
   }
-  redis.on('error', error => setUnavailable(reasonOf(error)))
+  redis.on('error', error => {
+    // A cluster also reports errors of single nodes while it is ready.
+    if (redis.status === 'ready') log.debug({ reason: reasonOf(error) }, 'cache error')
+    else setUnavailable(reasonOf(error))
+  })
   redis.on('close', () => setUnavailable('connection closed'))
 
-  // The keys of one MGET or one explicit pipeline must be on the same cluster node. In a cluster, ioredis
-  // groups single commands into one pipeline per node instead.
-  const readMany = async (keys: readonly string[]) =>
-    redis instanceof Cluster ? Promise.all(keys.map(key => redis.get(key))) : redis.mget([...keys])
+  let rejectedAtMs = Number.NEGATIVE_INFINITY
+  /** Handles a write that Redis answered with an error: reads would succeed, but find nothing new. */
+  function onRejected({ message }: Error): void {
+    if (performance.now() - rejectedAtMs < REJECTED_PAUSE_MS) return
+    rejectedAtMs = performance.now()
+    log.warn({ reason: message }, 'cache rejects writes')
+    // The connection is to a master that has become a replica. Its address may lead to the new master.
+    if (message.startsWith('READONLY')) redis.disconnect(true)
+  }
 
-  async function writeMany(entries: readonly (readonly [string, string])[]): Promise<void> {
-    const target = redis instanceof Cluster ? redis : redis.pipeline()
-    const written = entries.map(([key, value]) => target.set(key, key + value, 'EX', ttlSeconds))
-    await (target instanceof Cluster ? Promise.all(written) : target.exec())
+  async function writeAvailable(entries: readonly (readonly [string, string])[]): Promise<void> {
+    const stored = entries.map(([key, value]) => [key, key + value] as const)
+    const errors = await writeEntries(redis, stored, ttlSeconds)
+    const rejection = errors.find(({ name }) => name === 'ReplyError')
+    if (rejection !== undefined) onRejected(rejection)
+    if (errors[0] !== undefined) log.debug({ reason: errors[0].message }, 'cache write failed')
   }
 
   let breaker: Breaker = closedBreaker
@@ -98,20 +92,17 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   }
 
   async function readAvailable(keys: readonly string[]): Promise<(string | undefined)[]> {
-    try {
-      const stored = await readMany(keys)
-      if (!Array.isArray(stored) || stored.length !== keys.length) throw new Error('unexpected reply to MGET')
-      if (breaker.failures > 0) setBreaker(closedBreaker, 'Redis replied')
-      return keys.map((key, index) => valueFor(key, stored[index]))
-    } catch (error) {
-      setBreaker(afterFailure(breaker, breakerSettings, performance.now()), String(error))
-      log.debug({ reason: String(error) }, 'cache read failed')
-      return keys.map(() => undefined)
-    }
+    const { values, failure } = await readKeys(redis, keys, timeoutMs)
+    if (failure !== undefined) {
+      setBreaker(afterFailure(breaker, breakerSettings, performance.now()), String(failure))
+      log.debug({ reason: String(failure) }, 'cache read failed')
+    } else if (breaker.failures > 0 && values.length > 0) setBreaker(closedBreaker, 'Redis replied')
+    return keys.map((key, index) => valueFor(key, values[index]))
   }
 
   async function readIfAllowed(keys: readonly string[]): Promise<(string | undefined)[]> {
-    const allowed = available ? attempt(breaker, breakerSettings, performance.now()) : undefined
+    const allowed =
+      redis.status === 'ready' ? attempt(breaker, breakerSettings, performance.now()) : undefined
     if (allowed === undefined) return keys.map(() => undefined)
     breaker = allowed
     const values = readAvailable(keys)
@@ -130,13 +121,13 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
       return values
     },
     write(entries) {
-      if (!available || isOpen(breaker, breakerSettings)) return
+      if (redis.status !== 'ready' || isOpen(breaker, breakerSettings)) return
       const small = entries.filter(([, value]) => Buffer.byteLength(value) <= MAX_VALUE_BYTES)
       if (small.length === 0) return
-      writeMany(small).catch(error => log.debug({ reason: String(error) }, 'cache write failed'))
+      writeAvailable(small).catch(error => log.debug({ reason: String(error) }, 'cache write failed'))
     },
     report() {
-      const usable = available === true && !isOpen(breaker, breakerSettings)
+      const usable = redis.status === 'ready' && !isOpen(breaker, breakerSettings)
       return { ...counts, state: available === undefined ? 'connecting' : usable ? 'connected' : 'away' }
     },
     close() {

@@ -1,0 +1,208 @@
+// The cache with a real Redis Cluster whose nodes need a password and TLS, and with a master that becomes a replica.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import test, { type ExecutionContext } from 'ava'
+import { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { generate } from 'selfsigned'
+import { type Cache, createCache } from '../../src/cache/cache.ts'
+import { findProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
+import { runServer } from '../../src/cli/private-servers/server.ts'
+import { claimPorts } from '../support/ports.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
+
+const timeoutMs = 250
+const password = 'pass:word/ü'
+const program = await findProgram(redisProgram.names)
+
+/** Opens a cache and waits until it is connected. `lines` are the messages of its log. */
+async function openCache(t: ExecutionContext, url: string[]) {
+  const lines: { msg: string; reason?: string }[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+  const cache = createCache({ url, ttlSeconds: 300, timeoutMs }, log)
+  t.teardown(() => cache.close())
+  while (cache.report().state !== 'connected') await delay(10)
+  return { cache, messages: () => lines.map(({ msg }) => msg), lines }
+}
+
+/** Writes all keys and waits until they are stored. */
+async function fill(cache: Cache, keys: readonly string[]): Promise<void> {
+  while ((await cache.read(keys)).includes(undefined)) {
+    cache.write(keys.map(key => [key, `value of ${key}`]))
+    await delay(50)
+  }
+}
+
+/** Reads the keys and returns which of them have a value, and how many milliseconds it took. */
+async function readHits(cache: Cache, keys: readonly string[]) {
+  const beganMs = performance.now()
+  const values = await cache.read(keys)
+  return { ms: performance.now() - beganMs, hits: keys.filter((_, index) => values[index] !== undefined) }
+}
+
+const keysOf = (count: number) => Array.from({ length: count }, (_, index) => `key ${index}:`)
+
+/** Claims a folder and ports for servers, until the test ends. */
+async function claimPlace(t: ExecutionContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'users-api-test-'))
+  const claim = await claimPorts()
+  t.teardown(async () => {
+    await claim.release()
+    await rm(folder, { recursive: true, force: true })
+  })
+  return { folder, claim }
+}
+
+/** Starts a Redis on a loopback port. */
+async function startRedis(
+  t: ExecutionContext,
+  folder: string,
+  settings: Record<string, string>,
+  admin: () => Redis,
+) {
+  const args = Object.entries({ dir: folder, save: '', bind: '127.0.0.1', ...settings })
+  const client = admin()
+  client.on('error', () => {})
+  const server = await runServer({
+    title: 'Redis',
+    program: program ?? '',
+    args: args.flatMap(([name, value]) => [`--${name}`, value]),
+    url: '',
+    ping: async () => void (await client.ping()),
+  })
+  t.teardown(async () => {
+    client.disconnect()
+    await server.stop('SIGKILL')
+  })
+  return { client, server }
+}
+
+/** Starts three nodes that share the slots, with TLS and a password, without replicas. */
+async function startCluster(t: ExecutionContext) {
+  const { folder, claim } = await claimPlace(t)
+  const altNames = [{ type: 7, ip: '127.0.0.1' } as const]
+  const pair = await generate([{ name: 'commonName', value: 'redis' }], {
+    extensions: [{ name: 'subjectAltName', altNames }],
+  })
+  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  await writeFile(cert, pair.cert)
+  await writeFile(key, pair.private)
+  const ports = [0, 1, 2].map(index => claim.first + index)
+  const nodes = await Promise.all(
+    ports.map(port =>
+      startRedis(
+        t,
+        folder,
+        {
+          port: '0',
+          'tls-port': `${port}`,
+          'tls-cluster': 'yes',
+          'tls-cert-file': cert,
+          'tls-key-file': key,
+          'tls-ca-cert-file': cert,
+          'tls-auth-clients': 'no',
+          'cluster-enabled': 'yes',
+          'cluster-port': `${port + 3}`,
+          'cluster-config-file': `nodes-${port}.conf`,
+          'cluster-node-timeout': '1000',
+          'cluster-require-full-coverage': 'no',
+          'cluster-allow-reads-when-down': 'yes',
+          requirepass: password,
+          masterauth: password,
+        },
+        () => new Redis({ port, password, tls: {}, maxRetriesPerRequest: 0 }),
+      ),
+    ),
+  )
+  const bounds = [0, 5461, 10_923, 16_384]
+  for (const [index, { client }] of nodes.entries()) {
+    await client.call('CLUSTER', 'ADDSLOTSRANGE', bounds[index] ?? 0, (bounds[index + 1] ?? 0) - 1)
+    await client.call('CLUSTER', 'MEET', '127.0.0.1', claim.first, claim.first + 3)
+  }
+  for (const { client } of nodes)
+    while (!/cluster_state:ok.*cluster_slots_ok:16384/s.test(String(await client.call('CLUSTER', 'INFO'))))
+      await delay(20)
+  return { nodes, ports }
+}
+
+if (program === undefined) test('cache: not tested, because Redis is not installed', t => t.pass())
+else {
+  // The certificate of the cluster is self-signed. The service itself would be given NODE_EXTRA_CA_CERTS.
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+
+  test('cache: in a cluster, credentials and TLS apply to every node, and a node that is away costs only its keys', async t => {
+    const { nodes, ports } = await startCluster(t)
+    const [first = 0, second = 0] = ports
+    const secret = encodeURIComponent(password)
+    const { cache } = await openCache(t, [
+      `rediss://default:${secret}@127.0.0.1:${first}`,
+      `rediss://127.0.0.1:${second}`,
+    ])
+    const keys = keysOf(300)
+    await fill(cache, keys)
+    t.deepEqual((await readHits(cache, keys)).hits, keys)
+
+    const [, , third] = nodes
+    if (third === undefined) throw new Error('the cluster has no third node')
+    const gone = new Set(keys)
+    for (const { client } of nodes.slice(0, 2)) for (const key of await client.keys('*')) gone.delete(key)
+    t.true(gone.size > 50 && gone.size < 150, `${gone.size}`)
+    const expectOthers = async (read: readonly string[]) => {
+      const { ms, hits } = await readHits(cache, read)
+      t.true(ms < 4 * timeoutMs, `${ms} ms`)
+      t.deepEqual(
+        hits,
+        read.filter(key => !gone.has(key)),
+      )
+    }
+    const [pid] = String(await third.client.info('server')).match(/(?<=process_id:)\d+/) ?? []
+    // It hangs at first, then it is gone.
+    process.kill(Number(pid), 'SIGSTOP')
+    for (let round = 0; round < 10; round++) await expectOthers(keys)
+    await third.server.stop('SIGKILL')
+    for (let round = 0; round < 10; round++) await expectOthers(keys)
+    for (const key of keys) await expectOthers([key])
+    t.is(cache.report().state, 'connected')
+  })
+
+  test('cache: a master that becomes a replica is logged, and the cache connects again', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const [port, other] = [claim.first, claim.first + 1]
+    const { client: admin } = await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    const proxy = await openTcpProxy(`redis://127.0.0.1:${port}`)
+    t.teardown(() => proxy.close())
+    const { cache, messages, lines } = await openCache(t, [`redis://127.0.0.1:${proxy.port}`])
+    const keys = keysOf(10)
+    await fill(cache, keys)
+    t.deepEqual(messages(), ['cache connected'])
+
+    await admin.replicaof('127.0.0.1', other)
+    const reconnected = proxy.attempts(1)
+    cache.write([['new:', 'value']])
+    await reconnected
+    const rejections = lines.filter(({ msg }) => msg === 'cache rejects writes')
+    t.is(rejections.length, 1)
+    t.regex(rejections[0]?.reason ?? '', /^READONLY/)
+    await admin.replicaof('NO', 'ONE')
+    await fill(cache, ['new:'])
+    t.deepEqual(messages().slice(-2), ['cache unavailable, reading from the database', 'cache connected'])
+  })
+
+  test('cache: a Redis that is full is logged once, and its values are still read', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    const { client: admin } = await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    const { cache, lines } = await openCache(t, [`redis://127.0.0.1:${port}`])
+    await fill(cache, ['old:'])
+    await admin.config('SET', 'maxmemory', '1')
+    for (let write = 0; write < 10; write++) {
+      cache.write([['new:', 'value']])
+      t.deepEqual(await cache.read(['old:', 'new:']), ['value of old:', undefined])
+    }
+    const rejections = lines.filter(({ msg }) => msg === 'cache rejects writes')
+    t.is(rejections.length, 1)
+    t.regex(rejections[0]?.reason ?? '', /^OOM/)
+  })
+}
