@@ -32,12 +32,12 @@ export interface Database {
    * @throws ApiError `unavailable` like `run`
    */
   query(sql: string, values: readonly unknown[], on?: Knex.Transaction): Promise<Record<string, unknown>[]>
-  /** Executes SQL text that modifies rows. */
+  /** Executes SQL text that modifies rows. `affectedRows` includes rows that already had the new values. */
   execute(
     sql: string,
     values: readonly unknown[],
     on: Knex.Transaction,
-  ): Promise<{ readonly insertId: number }>
+  ): Promise<{ readonly insertId: number; readonly affectedRows: number }>
   /**
    * Runs a transaction and repeats it on contention, in the lock queue if another session holds a lock.
    * @param key the row that it locks first; transactions of this process with the same key run one by one

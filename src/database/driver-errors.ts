@@ -64,6 +64,15 @@ export function isContention(error: unknown): boolean {
 export const contentionError = (message: string): CodedError =>
   Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
 
+/**
+ * Checks how many rows a statement has changed. MariaDB may change none, without an error, if the statement is interrupted;
+ * MySQL 9.7 may delete none while other transactions change cascading rows.
+ * @throws CodedError after which the transaction is repeated
+ */
+export function assertRowCount(table: string, changed: number, expected: number): void {
+  if (changed !== expected) throw contentionError(`${changed} rows of ${table} were changed, not ${expected}`)
+}
+
 export function isDuplicate(error: unknown): boolean {
   return hasCode(error) && error.code === 'ER_DUP_ENTRY'
 }

@@ -5,7 +5,7 @@ import { deflateRaw, inflateRaw } from 'node:zlib'
 import type { Knex } from 'knex'
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
-import { isDuplicate, isLocked } from './driver-errors.ts'
+import { assertRowCount, isDuplicate, isLocked } from './driver-errors.ts'
 
 /** A response that can be replayed. */
 export interface KeptAnswer {
@@ -158,9 +158,10 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
             'limit_exceeded',
             'the response is too large to be saved for an Idempotency-Key; send a smaller request',
           )
-        await trx(table)
+        const saved = await trx(table)
           .where({ idempotency_key: key })
           .update(await pack(response))
+        assertRowCount(table, saved, 1)
         return { ...response, replayed: false }
       }),
 

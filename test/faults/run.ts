@@ -10,6 +10,7 @@ import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
 import { fullPool } from './full-pool.ts'
 import { fuzz } from './fuzz.ts'
 import { hostile } from './hostile.ts'
+import { killQuery } from './kill-query.ts'
 import { mysqlKilled } from './mysql-killed.ts'
 import { mysqlSilent } from './mysql-silent.ts'
 import { processesKilled } from './processes-killed.ts'
@@ -23,6 +24,7 @@ const scenarios: Record<string, Scenario> = {
   'mysql-killed': mysqlKilled,
   'mysql-silent': mysqlSilent,
   storm,
+  'kill-query': killQuery,
   'full-pool': fullPool,
   'redis-faults': redisFaults,
   'processes-killed': processesKilled,

@@ -9,10 +9,11 @@ export interface Refusal {
 }
 
 /**
- * A refused statement does not reach the server. `cut before`: the connection ends before the server receives the
+ * A refused statement does not reach the server, nor does one with `no rows`, which succeeds without having changed a row.
+ * `cut before`: the connection ends before the server receives the
  * statement. `cut after`: the server executes the statement, but the connection ends before its answer.
  */
-export type Fault = Refusal | 'cut before' | 'cut after'
+export type Fault = Refusal | 'no rows' | 'cut before' | 'cut after'
 
 export const interrupted: Refusal = { errno: 1317, sqlState: '70100' }
 
@@ -25,9 +26,11 @@ function statementIn(bytes: Buffer): string | undefined {
   return bytes.toString('utf8', HEADER_BYTES + 1)
 }
 
-function errPacket({ errno, sqlState }: Refusal): Buffer {
-  const payload = Buffer.from(`\xff__#${sqlState}refused by the proxy`, 'latin1')
-  payload.writeUInt16LE(errno, 1)
+/** Returns the packet of an answer: OK without rows, or ERR. */
+function answerOf(fault: Refusal | 'no rows'): Buffer {
+  if (fault === 'no rows') return Buffer.from([7, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0])
+  const payload = Buffer.from(`\xff__#${fault.sqlState}refused by the proxy`, 'latin1')
+  payload.writeUInt16LE(fault.errno, 1)
   const header = Buffer.from([0, 0, 0, 1])
   header.writeUIntLE(payload.length, 0, 3)
   return Buffer.concat([header, payload])
@@ -58,7 +61,7 @@ export async function openMysqlProxy(url: string) {
     if (fault === undefined) return true
     if (fault === 'cut after') withoutAnswer.add(client)
     else if (fault === 'cut before') client.destroy()
-    else client.write(errPacket(fault))
+    else client.write(answerOf(fault))
     return fault === 'cut after'
   })
 

@@ -111,7 +111,7 @@ export const idempotencyKey: Parameter = {
   name: 'Idempotency-Key',
   in: 'header',
   description:
-    'A unique key for the request. If the request is repeated with the same key, the server returns the first response and does not execute the request again. The same key with another path or body returns 422.',
+    'A unique key for the request. If the request is repeated with the same key, the server returns the first response and does not execute the request again. The same key with another path or body returns 422. Use a key for each request that must not be executed twice: after a 503 whose message says that the outcome is unknown, a repetition with the same key is safe.',
   schema: {
     type: 'string',
     pattern: idempotencyKeyPattern.source,

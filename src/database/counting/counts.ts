@@ -4,6 +4,7 @@
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
+import { assertRowCount } from '../driver-errors.ts'
 
 /**
  * Number of ids per slot. A million records have about 500 slots to sum, and a page at any offset is found by
@@ -87,7 +88,9 @@ export function createCounts(database: Database): Counts {
     if (rows.length === 0) return 0
     const changes = merge(rows)
     if (changes.length > 0) await database.execute(addToCountsSql, [asRows(changes)], trx)
-    await database.execute(deleteChangesSql, [JSON.stringify(rows.map(({ id }) => id))], trx)
+    const ids = JSON.stringify(rows.map(({ id }) => id))
+    const { affectedRows } = await database.execute(deleteChangesSql, [ids], trx)
+    assertRowCount('count_changes', affectedRows, rows.length)
     return rows.length
   }
 

@@ -4,8 +4,9 @@ import { resources } from '../../model/index.ts'
 import type { Resource } from '../../model/resource.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
-import { contentionError } from '../driver-errors.ts'
+import { assertRowCount } from '../driver-errors.ts'
 import { lockedAs, mayWait, rowKey } from '../lock-queue.ts'
+import { noteChange } from '../transaction.ts'
 import { type Precondition, renewGeneration } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
@@ -61,7 +62,8 @@ export function createDelete(
     if (!mayWait(trx)) selected.noWait()
     const ids: number[] = await lockedAs(`${table} ${key} ${id}`, selected.pluck(other))
     const [first, last] = [ids[0], ids.at(-1)]
-    if (first !== undefined && last !== undefined) await pairs.whereBetween(other, [first, last]).delete()
+    if (first !== undefined && last !== undefined)
+      assertRowCount(table, await pairs.whereBetween(other, [first, last]).delete(), ids.length)
     return ids
   }
 
@@ -93,11 +95,10 @@ export function createDelete(
     const complete = await deleteMembers(trx, id)
     if (complete) {
       const memberChanges = await deleteMemberships(trx, id)
-      // MySQL 9.7 may delete no row, without an error, while other transactions change cascading rows.
-      if ((await trx(table).where({ id }).delete()) === 0)
-        throw contentionError(`row ${id} of ${table} was not deleted`)
+      assertRowCount(table, await trx(table).where({ id }).delete(), 1)
       await counts.record(trx, [recordChange(resource, id, -1), ...memberChanges])
       if (resource.generation !== undefined) await counts.deleteMemberCount(trx, resource, id)
+      noteChange(trx, { table, id, before: row.version, after: undefined })
     }
     await renewGeneration(trx, resource)
     return complete ? 'removed' : 'members left'

@@ -7,6 +7,7 @@ import { createBatcher } from '../batcher.ts'
 import { type Counts, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { LockedError, lockedAs, mayWait } from '../lock-queue.ts'
+import { noteChange } from '../transaction.ts'
 import { newVersion } from '../version.ts'
 import { nameKey } from './row-locks.ts'
 
@@ -72,6 +73,7 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
       const names = [...missing.values()].map(({ values }) => unique.map(field => values[field] ?? null))
       collectIds(await database.query(readBackSql, [names], trx))
     }
+    for (const [version, id] of ids) noteChange(trx, { table, id, before: undefined, after: version })
     const changes = [...ids.values()].map(id => recordChange(resource, id, 1))
     await counts.record(trx, changes)
     return ids

@@ -4,7 +4,9 @@ import type { Relation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
 import { type Counts, memberChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
+import { assertRowCount } from '../driver-errors.ts'
 import { rowKey } from '../lock-queue.ts'
+import { noteChange } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
@@ -48,14 +50,18 @@ export function createMemberships(
     trx: Knex.Transaction,
     id: number,
     precondition?: Precondition,
-  ): Promise<'locked' | 'changed' | undefined> {
+  ): Promise<Row | 'changed' | undefined> {
     const row = (await ownLocks.lockAll(trx, [id])).get(id)
     if (row === undefined) return undefined
-    return precondition?.(row.version) === false ? 'changed' : 'locked'
+    return precondition?.(row.version) === false ? 'changed' : row
   }
 
-  const renewVersion = (trx: Knex, id: number) =>
-    trx(resource.plural).where({ id }).update({ version: newVersion() })
+  async function renewVersion(trx: Knex.Transaction, { id, version: before }: Row): Promise<void> {
+    const after = newVersion()
+    const changed = await trx(resource.plural).where({ id }).update({ version: after })
+    assertRowCount(resource.plural, changed, 1)
+    noteChange(trx, { table: resource.plural, id, before, after })
+  }
 
   async function add(
     trx: Knex.Transaction,
@@ -64,7 +70,7 @@ export function createMemberships(
     precondition?: Precondition,
   ): Promise<Added[] | 'changed' | undefined> {
     const locked = await lock(trx, own, precondition)
-    if (locked !== 'locked') return locked
+    if (typeof locked !== 'object') return locked
     const rows = await otherLocks.lockAll(trx, others, 'share')
     const existing: number[] = await trx(table).where(ownKey, own).pluck(otherKey)
     const members = new Set(existing)
@@ -83,7 +89,7 @@ export function createMemberships(
         trx,
         added.map(id => memberChange(to, id, 1)),
       )
-      await renewVersion(trx, own)
+      await renewVersion(trx, locked)
     }
     return outcomes
   }
@@ -98,13 +104,13 @@ export function createMemberships(
       database.transaction(
         async trx => {
           const locked = await lock(trx, own, precondition)
-          if (locked !== 'locked') return locked ?? 'unknown'
-          const removed = await trx(table)
-            .where({ [ownKey]: own, [otherKey]: other })
-            .delete()
-          if (removed === 0) return 'no member'
+          if (typeof locked !== 'object') return locked ?? 'unknown'
+          const pair = trx(table).where({ [ownKey]: own, [otherKey]: other })
+          const existing = await pair.clone().forUpdate().pluck(otherKey)
+          if (existing.length === 0) return 'no member'
+          assertRowCount(table, await pair.delete(), 1)
           await counts.record(trx, [memberChange(to, other, -1)])
-          await renewVersion(trx, own)
+          await renewVersion(trx, locked)
           return 'removed'
         },
         rowKey(resource.plural, own),

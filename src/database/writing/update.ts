@@ -5,8 +5,9 @@ import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
-import { isDuplicate } from '../driver-errors.ts'
+import { assertRowCount, isDuplicate } from '../driver-errors.ts'
 import { LockedError, lockedAs, mayWait, rowKey } from '../lock-queue.ts'
+import { noteChange } from '../transaction.ts'
 import { newVersion, type Precondition, renewGeneration } from '../version.ts'
 import { createRowLocks, nameKey } from './row-locks.ts'
 
@@ -65,14 +66,18 @@ export function createUpdate(database: Database, resource: Resource): Update {
       trx,
       changes.map(({ id }) => id),
     )
+    const before = new Map(rows)
     const outcomes: Outcomes = new Map()
     for (const change of changes)
       if (skippedIds.has(change.id)) outcomes.set(change, new LockedError(rowKey(table, change.id)))
     for (const round of roundsOf(changes)) await applyRound(trx, rows, round, outcomes)
+    const updated = [...rows.values()].find(row => row !== before.get(row.id))
     // The cache is invalidated only if at least one row was updated.
-    const updated = (outcome: UpdateOutcome | LockedError) =>
-      typeof outcome === 'object' && !(outcome instanceof LockedError)
-    if ([...outcomes.values()].some(updated)) await renewGeneration(trx, resource)
+    if (updated !== undefined) {
+      const { id, version } = updated
+      noteChange(trx, { table, id, before: before.get(id)?.version, after: version })
+      await renewGeneration(trx, resource)
+    }
     return outcomes
   }
 
@@ -120,8 +125,9 @@ export function createUpdate(database: Database, resource: Resource): Update {
     const values = rows.flatMap(row => [row.id, ...fields.map(field => row[field] ?? null), row.version])
     try {
       // A transaction of the lock queue updates only one row, so it waits for this name.
-      const updated = database.execute(updateSql(rows.length), values, trx)
-      await lockedAs(nameKey(resource, first), updated)
+      const updating = database.execute(updateSql(rows.length), values, trx)
+      const { affectedRows } = await lockedAs(nameKey(resource, first), updating)
+      assertRowCount(table, affectedRows, rows.length)
       return true
     } catch (error) {
       // Only this statement is rolled back, not the transaction.

@@ -1,0 +1,143 @@
+// Writes that the database interrupts. If the answer to COMMIT is lost, the response says whether the write was stored. If a
+// statement has changed nothing, without an error, its transaction is repeated.
+import test, { type ExecutionContext } from 'ava'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createCounts } from '../../src/database/counting/counts.ts'
+import { createDatabase } from '../../src/database/database.ts'
+import { noteChange } from '../../src/database/transaction.ts'
+import { openApi } from '../support/api-suite.ts'
+import { expectError, expectOk } from '../support/expect.ts'
+import type { Answer } from '../support/http.ts'
+import { openMysqlProxy } from '../support/mysql-proxy.ts'
+import { createDatabase as createTestDatabase } from '../support/service.ts'
+
+const url = await createTestDatabase()
+const mysqlProxy = await openMysqlProxy(url)
+const { api, close } = await openApi({ database: mysqlProxy.url })
+const database = createDatabase(
+  { ...(await loadConfig()).database, url: mysqlProxy.url },
+  createLog('silent', 'test'),
+)
+const group = await api.create('/v1/groups', { name: 'Lost' })
+test.after.always(async t => {
+  mysqlProxy.disarm()
+  await database.close()
+  await close(t)
+  mysqlProxy.proxy.close()
+})
+
+let sequence = 0
+const person = () => ({ first_name: 'Lost', last_name: `${++sequence}` })
+
+/** Every kind of write, with a function that reads whether it was stored. */
+async function newWrites() {
+  const [patched, deleted, joined, left] = await Promise.all(
+    [1, 2, 3, 4].map(() => api.create('/v1/users', person())),
+  )
+  await api.post(`/v1/users/${left}/groups`, { id: group })
+  const [one, keyed, first, second] = [person(), person(), person(), person()]
+  const name = `Lost ${++sequence}`
+  const found = async (path: string) => (await api.count(path)) === 1
+  const byName =
+    ({ last_name }: { last_name: string }) =>
+    () =>
+      found(`/v1/users?last_name=${last_name}`)
+  const isMember = (user: number | undefined) => () => found(`/v1/users?id=${user}&groups[*].id=${group}`)
+  const key = `key-${++sequence}`
+  const writes: [send: () => Promise<Answer>, isStored: () => Promise<boolean>][] = [
+    [() => api.post('/v1/users', one), byName(one)],
+    [() => api.post('/v1/users', keyed, { 'idempotency-key': key }), byName(keyed)],
+    [() => api.post('/v1/users', { users: [first, second] }), byName(second)],
+    [() => api.post('/v1/groups', { name }), () => found(`/v1/groups?name=${encodeURIComponent(name)}`)],
+    [
+      () => api.patch(`/v1/users/${patched}`, { last_name: name }),
+      byName({ last_name: encodeURIComponent(name) }),
+    ],
+    [() => api.delete(`/v1/users/${deleted}`), async () => !(await found(`/v1/users?id=${deleted}`))],
+    [() => api.post(`/v1/users/${joined}/groups`, { id: group }), isMember(joined)],
+    [() => api.delete(`/v1/users/${left}/groups/${group}`), async () => !(await isMember(left)())],
+  ]
+  return { writes, key }
+}
+
+async function expectExactTotals(t: ExecutionContext): Promise<void> {
+  for (const table of ['users', 'groups']) {
+    const [row] = await database.query('SELECT COUNT(*) AS stored FROM ??', [table])
+    t.is(await api.count(`/v1/${table}`), Number(row?.stored))
+  }
+}
+
+test.serial(
+  'COMMIT: a write that was stored succeeds if only the answer of the database is lost',
+  async t => {
+    for (const [send, isStored] of (await newWrites()).writes) {
+      t.false(await isStored())
+      mysqlProxy.arm(/COMMIT/, 'cut after')
+      const answer = await send()
+      t.is(mysqlProxy.struck(), 1)
+      expectOk(t, answer)
+      t.true(await isStored(), answer.text)
+    }
+    await expectExactTotals(t)
+  },
+)
+
+test.serial('COMMIT: a write that was not stored is 503', async t => {
+  for (const [send, isStored] of (await newWrites()).writes) {
+    mysqlProxy.arm(/COMMIT/, 'cut before')
+    const answer = await send()
+    t.is(mysqlProxy.struck(), 1)
+    expectError(t, answer, 503, 'unavailable')
+    t.notRegex(answer.text, /unknown/)
+    t.false(await isStored(), answer.text)
+    expectOk(t, await send())
+    t.true(await isStored(), answer.text)
+  }
+  await expectExactTotals(t)
+})
+
+test.serial('COMMIT: a 503 says that the outcome is unknown if it cannot be read', async t => {
+  mysqlProxy.arm(/COMMIT|lock in share mode/, 'cut after', Infinity)
+  const answer = await api.post('/v1/users', person())
+  mysqlProxy.disarm()
+  expectError(t, answer, 503, 'unavailable')
+  t.regex(answer.body.meta.message ?? '', /unknown whether .* stored.*Idempotency-Key/)
+  t.truthy(answer.headers['retry-after'])
+  t.true(mysqlProxy.struck() > 2)
+})
+
+test.serial('COMMIT: the outcome is unknown if another transaction has changed the row since', async t => {
+  const id = await api.create('/v1/users', person())
+  mysqlProxy.arm(/COMMIT/, 'cut after')
+  const write = database.transaction(async trx =>
+    noteChange(trx, { table: 'users', id, before: 1, after: 2 }),
+  )
+  await t.throwsAsync(write, { any: true, code: 'unavailable', message: /unknown/ })
+})
+
+test.serial('interrupted: a transaction is repeated if one of its statements has changed no row', async t => {
+  const { writes, key } = await newWrites()
+  const [, keyed, , , patch, remove, join, leave] = writes
+  const cases = [
+    [patch, /UPDATE \(SELECT/],
+    [remove, /delete from `users`/],
+    [join, /update `users` set `version`/],
+    [leave, /delete from `memberships`/],
+    [keyed, /update `idempotency_keys`/],
+  ] as const
+  for (const [write, statement] of cases) {
+    if (write === undefined) throw new Error('a write is missing')
+    const [send, isStored] = write
+    mysqlProxy.arm(statement, 'no rows')
+    expectOk(t, await send())
+    t.is(mysqlProxy.struck(), 1)
+    t.true(await isStored())
+  }
+  const saved = await database.knex('idempotency_keys').where({ idempotency_key: key }).first('status')
+  t.is(saved.status, 200)
+  mysqlProxy.arm(/DELETE count_changes/, 'no rows')
+  await createCounts(database).compact()
+  t.is(mysqlProxy.struck(), 1)
+  await expectExactTotals(t)
+})
