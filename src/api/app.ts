@@ -7,7 +7,8 @@ import type { Log } from '../core/log.ts'
 import { createCounts } from '../database/counting/counts.ts'
 import type { Database } from '../database/database.ts'
 import type { IdempotencyKeys } from '../database/idempotency-keys.ts'
-import { resources } from '../model/index.ts'
+import { resources as registry } from '../model/index.ts'
+import type { Resource } from '../model/resource.ts'
 import { createDocsRoutes } from './docs/docs-routes.ts'
 import { errorHandler } from './middleware/error-handler.ts'
 import { framing } from './middleware/framing.ts'
@@ -27,12 +28,15 @@ export interface AppDependencies {
   readonly cache: Cache
   readonly keys: IdempotencyKeys
   readonly log: Log
+  readonly resources?: readonly Resource[]
 }
 
 /** Returns the listener for the requests of every data port. */
-export function createApp({ limits, database, cache, keys, log }: AppDependencies): RequestListener {
+export function createApp(dependencies: AppDependencies): RequestListener {
+  const { limits, database, cache, keys, log, resources = registry } = dependencies
   // One of each for all resources: their limits apply to the whole worker.
   const shared = {
+    resources,
     limits,
     database,
     cache,

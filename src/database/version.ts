@@ -1,7 +1,7 @@
 // Row versions: random tokens, which are unique across restored backups and several databases.
 import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
-import type { Resource } from '../model/resource.ts'
+import { limitedRelations, type Resource } from '../model/resource.ts'
 import { lockedAs } from './lock-queue.ts'
 
 /**
@@ -16,6 +16,17 @@ export function newVersion(): number {
 
 /** Whether the current version of a record meets the precondition of the request. */
 export type Precondition = (version: number) => boolean
+
+/**
+ * Returns the select list for the token of the resources that records of `resource` can include, as `generation`:
+ * a change to one of the random tokens changes their XOR. It is empty if they have no tokens.
+ */
+export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
+  const tables = new Set(limitedRelations(resource).flatMap(({ to }) => to.generation ?? []))
+  if (tables.size === 0) return []
+  const tokens = [...tables].map(table => on(table).select('token'))
+  return [on.raw(`${tokens.map(() => '?').join(' ^ ')} AS generation`, tokens)]
+}
 
 /** Invalidates all cached includes that contain records of `resource`. A row that is missing is inserted. */
 export async function renewGeneration(trx: Knex.Transaction, { generation }: Resource): Promise<void> {

@@ -7,5 +7,6 @@ export const groups: Resource = {
   description: 'A named set of users. No two groups have the same name.',
   fields: { name: { maxCodePoints: 255, required: 'always', example: 'Analysts' } },
   unique: ['name'],
+  relations: [],
   generation: 'group_generation',
 }

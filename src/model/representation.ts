@@ -1,6 +1,6 @@
 // The JSON text of records. It is built as text because the cache stores embedded records as text.
 import { hash } from 'node:crypto'
-import type { Resource } from './resource.ts'
+import { limitedRelations, type Resource } from './resource.ts'
 
 type Record = Readonly<{ [field: string]: unknown }>
 
@@ -11,8 +11,9 @@ const FORMAT_VERSION = 1
  * Identifies how the records of `resource` are written: `<format version>:<hash of the lists of fields>`. ETags and the
  * keys of cached texts contain it, so that different versions of the code can share clients and a cache.
  */
-export function representationOf({ fields, relation }: Resource): string {
-  const lists = [Object.keys(fields), relation && [relation.name, ...Object.keys(relation.to.fields)]]
+export function representationOf(resource: Resource): string {
+  const related = limitedRelations(resource).map(({ name, to }) => [name, ...Object.keys(to.fields)])
+  const lists = [Object.keys(resource.fields), ...related]
   return `${FORMAT_VERSION}:${hash('sha256', JSON.stringify(lists), 'base64url').slice(0, 8)}`
 }
 
@@ -33,10 +34,10 @@ export function embeddedText(resource: Resource, record: Record): string {
 
 /**
  * Returns the JSON of a record as a response or an element of a list.
- * @param included the JSON text of an array
+ * @param included the members of the JSON object with the included records, `"groups":[…]`
  */
 export function recordText(resource: Resource, record: Record, included?: string): string {
-  const embedded = included === undefined ? '' : `,"${resource.relation?.name}":${included}`
+  const embedded = included === undefined ? '' : `,${included}`
   return `{${members(resource, record)}${embedded},"meta":{"status":200}}`
 }
 

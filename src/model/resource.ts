@@ -1,4 +1,5 @@
 // The type of resource definitions. Validation, SQL columns, filters and the OpenAPI document use them.
+import type { Config } from '../config/config.ts'
 
 /** A string of 1 to `maxCodePoints` code points, stored without normalization. */
 export interface TextField {
@@ -9,7 +10,7 @@ export interface TextField {
   readonly example: string
 }
 
-/** A many-to-many relation, stored in a join table. */
+/** A many-to-many relation, stored in a join table. Both resources can define one with the same table. */
 export interface Relation {
   /** The name in paths, in `include` and in filters. */
   readonly name: string
@@ -19,7 +20,16 @@ export interface Relation {
   readonly ownKey: string
   /** The column with the id of the related resource. */
   readonly otherKey: string
+  /**
+   * Returns the maximum number of related records of one record. At most one side of a join table is limited: its
+   * records can include the related ones and have membership endpoints, and its memberships change the version of
+   * its records. The other side has only filters.
+   */
+  readonly maxPerRecord?: (limits: Config['limits']) => number
 }
+
+/** The limited side of a relation. A resource has at most one of them leading to it: it counts the members. */
+export type LimitedRelation = Required<Relation>
 
 export interface Resource {
   /** The name in messages and error codes: `user`. */
@@ -31,11 +41,10 @@ export interface Resource {
   readonly fields: Readonly<Record<string, TextField>>
   /** The fields of the unique index: no two records have the same values in all of them. */
   readonly unique: readonly string[]
-  /** The relation of `include`, related filters and the membership endpoints. */
-  readonly relation?: Relation
+  readonly relations: readonly Relation[]
   /**
    * The name of a one-row table with a token that changes when a record of this resource is updated or
-   * deleted. Cache keys contain the token. Required if another resource has a relation to this one.
+   * deleted. Cache keys contain the token. Required if another resource can include this one.
    */
   readonly generation?: string
 }
@@ -49,6 +58,11 @@ export function parseId(text: string): number | undefined {
   const id = Number(text)
   return id <= MAX_ID ? id : undefined
 }
+
+const isLimited = (relation: Relation): relation is LimitedRelation => relation.maxPerRecord !== undefined
+
+/** Returns the relations with a limit: those of `include` and of the membership endpoints. */
+export const limitedRelations = ({ relations }: Resource): LimitedRelation[] => relations.filter(isLimited)
 
 /** Returns the fields that filters and sort keys can use. */
 export function columnsOf(resource: Resource): string[] {

@@ -5,7 +5,7 @@ import { unavailable } from '../core/api-error.ts'
 export interface Row {
   readonly id: number
   readonly version: number
-  /** The token of the related resource, if it was read with the row. */
+  /** The token of the related resources, if it was read with the row. */
   readonly generation?: number
   readonly [field: string]: unknown
 }

@@ -11,5 +11,14 @@ export const users: Resource = {
     last_name: { maxCodePoints: 255, required: 'create', example: 'Lovelace' },
   },
   unique: ['first_name', 'last_name'],
-  relation: { name: 'groups', to: groups, table: 'memberships', ownKey: 'user_id', otherKey: 'group_id' },
+  relations: [
+    {
+      name: 'groups',
+      to: groups,
+      table: 'memberships',
+      ownKey: 'user_id',
+      otherKey: 'group_id',
+      maxPerRecord: limits => limits.membershipsPerUser,
+    },
+  ],
 }

@@ -9,6 +9,7 @@ import type { Filter } from '../../src/database/reading/page-query.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
+import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
@@ -16,7 +17,7 @@ import { createWriters } from '../support/writers.ts'
 const config = await loadConfig()
 const url = await createTestDatabase()
 const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
-const { relation } = users
+const [relation] = limitedRelations(users)
 if (relation === undefined) throw new Error('the resource user has no relation')
 const counts = createCounts(database)
 const records = createRecords(database, users)
@@ -29,12 +30,12 @@ const allRecords = { filters: [], sort: [], startIndex: 0, recordsPerPage: 1000 
 
 // Filters whose totals are calculated from the counts.
 const inGroup = (operator: 'equals' | 'differs', name: string): Filter => ({
-  related: true,
+  relation,
   column: 'name',
   comparison: { operator, value: name },
 })
 const firstName = (operator: 'equals' | 'differs', name: string): Filter => ({
-  related: false,
+  relation: undefined,
   column: 'first_name',
   comparison: { operator, value: name },
 })
@@ -98,7 +99,7 @@ const allFilters: readonly (readonly Filter[])[] = [
   [],
   [firstName('differs', 'a')],
   ...(['above', 'below'] as const).map((operator): Filter[] => [
-    { related: false, column: 'id', comparison: { operator, value: 20 } },
+    { relation: undefined, column: 'id', comparison: { operator, value: 20 } },
   ]),
   ...groupNames.flatMap(group => [[inGroup('equals', group)], [inGroup('differs', group)]]),
 ]

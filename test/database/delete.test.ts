@@ -8,6 +8,8 @@ import { createRecords } from '../../src/database/reading/records.ts'
 import { createDelete } from '../../src/database/writing/delete.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
+import { resources } from '../../src/model/index.ts'
+import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
@@ -22,10 +24,10 @@ const database = createDatabase({ ...config.database, url }, log)
 const counts = createCounts(database)
 const records = createRecords(database, users)
 const groupWriters = createWriters(database, counts, groups)
-const { relation } = users
+const [relation] = limitedRelations(users)
 if (relation === undefined) throw new Error('the resource user has no relation')
 const memberships = createMemberships(database, counts, users, relation, 1000)
-const remove = createDelete(database, counts, groups, PORTION_ROWS)
+const remove = createDelete(database, counts, groups, resources, PORTION_ROWS)
 test.after.always(() => database.close())
 
 const sequence = `WITH RECURSIVE sequence (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM sequence WHERE n < ?)`
@@ -67,7 +69,7 @@ async function recursionLimit(): Promise<string> {
 /** Returns the total of members, after a check that it equals their number in the same snapshot. */
 const countMembers = (id: number): Promise<number> =>
   database.snapshot(async trx => {
-    const filter = { related: true, column: 'id', comparison: { operator: 'equals' as const, value: id } }
+    const filter = { relation, column: 'id', comparison: { operator: 'equals' as const, value: id } }
     const { total } = await records.page(
       { filters: [filter], sort: [], startIndex: 0, recordsPerPage: 1 },
       trx,
@@ -135,7 +137,13 @@ test.serial('delete: a group that is renamed meanwhile keeps the members that ar
 test.serial('delete: after a lost connection, the group can be deleted again', async t => {
   const interrupted = createDatabase({ ...config.database, url, poolMax: 1 }, log)
   const [connection] = await interrupted.query('SELECT CONNECTION_ID() AS id', [])
-  const removeInterrupted = createDelete(interrupted, createCounts(interrupted), groups, PORTION_ROWS)
+  const removeInterrupted = createDelete(
+    interrupted,
+    createCounts(interrupted),
+    groups,
+    resources,
+    PORTION_ROWS,
+  )
   const { id, outcome } = await startRemoval(removeInterrupted)
   await database.query('KILL ?', [connection?.id])
   t.like(await outcome, { code: 'unavailable' })

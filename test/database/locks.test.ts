@@ -9,6 +9,7 @@ import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
+import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
@@ -22,7 +23,7 @@ const foreign = createDatabase({ ...config.database, url }, log)
 const counts = createCounts(database)
 const writers = createWriters(database, counts, users)
 const groupWriters = createWriters(database, counts, groups)
-const { relation } = users
+const [relation] = limitedRelations(users)
 if (relation === undefined) throw new Error('the resource user has no relation')
 const memberships = createMemberships(database, counts, users, relation, 1000)
 const records = createRecords(database, users)

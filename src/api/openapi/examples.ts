@@ -23,7 +23,7 @@ const row = (resource: Resource) => ({ id: EXAMPLE_ID, ...fieldsExample(resource
 
 /** @param relation the relation that the record embeds, if any */
 export function recordExample(resource: Resource, relation?: Relation): unknown {
-  const included = relation && `[${embeddedText(relation.to, row(relation.to))}]`
+  const included = relation && `"${relation.name}":[${embeddedText(relation.to, row(relation.to))}]`
   return JSON.parse(recordText(resource, row(resource), included))
 }
 

@@ -70,7 +70,7 @@ function filterParameter(resource: Resource, name: string): Parameter {
     /^(?:(.+)\[\*\]\.)?([^[]+)(?:\[(.+)\])?$/.exec(name) ?? []
   const operator = operators[column === 'id' ? 'id' : 'text'][operatorName]
   if (operator === undefined) throw new Error(`the filter ${name} has no description for the document`)
-  const { fields } = related === undefined ? resource : (resource.relation?.to ?? resource)
+  const { fields } = resource.relations.find(relation => relation.name === related)?.to ?? resource
   const examples = operator.examples(fields[column]?.example ?? '')
   const subject =
     related === undefined ? `\`${column}\`` : `the \`${column}\` of at least one of its ${related}`

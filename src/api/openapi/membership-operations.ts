@@ -1,7 +1,7 @@
 // Describes the operations on the relation of a resource: list, add and remove memberships.
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
-import type { Relation, Resource } from '../../model/resource.ts'
+import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { notFound } from '../resources/handler.ts'
@@ -20,24 +20,25 @@ import { capitalize, oneOf, ref } from './json-schema.ts'
 import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, pagingParameters } from './parameters.ts'
 import { failures, json, type Operation, read, success } from './responses.ts'
 
-export function describeMemberships(resource: Resource, relation: Relation, limits: Config['limits']) {
+export function describeMemberships(resource: Resource, relation: LimitedRelation, limits: Config['limits']) {
   const { to, name } = relation
   const [one, other] = [resource.singular, to.singular]
+  const maxMemberships = relation.maxPerRecord(limits)
   const tags = [capitalize(resource.plural)] as const
   const parameters = [idParameter('id', resource)]
   const missing = notFound(resource, 7)
   const stale = preconditionFailed(`the ${one} with id 1`)
   const invalidQuery = queryFailures(parseNoQuery)
 
-  const parsePaging = (search: string) => parsePagingQuery(search, limits.membershipsPerUser, limits)
+  const parsePaging = (search: string) => parsePagingQuery(search, maxMemberships, limits)
   const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
-  const page = pageExample(to, `/v1/${resource.plural}/1/${name}`, limits.membershipsPerUser)
+  const page = pageExample(to, `/v1/${resource.plural}/1/${name}`, maxMemberships)
 
   const list: Operation = {
     operationId: `list${capitalize(one)}${capitalize(name)}`,
     tags,
     summary: `List the ${name} of a ${one}`,
-    description: `Returns the ${name} by ascending id: all of them, or a page if a paging parameter is given. A ${one} can have at most ${limits.membershipsPerUser} ${name}.`,
+    description: `Returns the ${name} by ascending id: all of them, or a page if a paging parameter is given. A ${one} can have at most ${maxMemberships} ${name}.`,
     parameters: [...parameters, ...pagingParameters(limits), ifNoneMatch],
     responses: {
       ...read(`The ${name} of the ${one}.`, json(ref(`${capitalize(other)}Page`), { [`All ${name}`]: page })),

@@ -1,7 +1,7 @@
 // Describes the parameters of operations, except for filters (filter-parameters.ts).
 import type { Config } from '../../config/config.ts'
 import { requestIdPattern } from '../../listener/request-identity.ts'
-import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
+import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { unpagedRecords } from '../requests/query.ts'
 import { idempotencyKeyPattern } from '../resources/with-idempotency.ts'
 import { idSchema, type Schema } from './json-schema.ts'
@@ -50,11 +50,13 @@ export function pagingParameters(limits: Config['limits'], unpaged?: number): Pa
   ]
 }
 
-/** Returns the `include` parameter, or no parameter if the resource has no relation. */
-export function includeParameters({ singular, relation }: Resource): Parameter[] {
-  if (relation === undefined) return []
-  const description = `Embeds all ${relation.name} of the ${singular}, by ascending id.`
-  return [listInQuery('include', description, { type: 'string', enum: [relation.name] }, [relation.name])]
+/** Returns the `include` parameter, or no parameter if the resource has no relation to include. */
+export function includeParameters(resource: Resource): Parameter[] {
+  const names = limitedRelations(resource).map(({ name }) => name)
+  if (names.length === 0) return []
+  const list = new Intl.ListFormat('en').format(names)
+  const description = `Embeds all ${list} of the ${resource.singular}, by ascending id.`
+  return [listInQuery('include', description, { type: 'string', enum: names }, names)]
 }
 
 /** Returns the parameters of a collection, except for its filters. */

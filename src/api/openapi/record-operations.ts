@@ -1,6 +1,6 @@
 // Describes the operations that read and write the records of a resource.
 import type { Config } from '../../config/config.ts'
-import type { Resource } from '../../model/resource.ts'
+import { limitedRelations, type Resource } from '../../model/resource.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { parseListQuery, parseNoQuery, parseRecordQuery, unpagedRecords } from '../requests/query.ts'
 import { notFound } from '../resources/handler.ts'
@@ -29,13 +29,17 @@ import {
 import { failures, json, type Operation, read, success } from './responses.ts'
 
 export function describeReads(resource: Resource, limits: Config['limits']) {
-  const { singular, plural, relation } = resource
+  const { singular, plural } = resource
   const type = capitalize(singular)
   const tags = [capitalize(plural)] as const
   const page = pageExample(resource, `/v1/${plural}`, unpagedRecords(limits))
   const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
   const parseList = (search: string) => parseListQuery(resource, search, limits)
   const parseRecord = (search: string) => parseRecordQuery(resource, search)
+  const complete = limitedRelations(resource).map(relation => [
+    `A ${singular} with ${relation.name}`,
+    recordExample(resource, relation),
+  ])
 
   const list: Operation = {
     operationId: `list${capitalize(plural)}`,
@@ -59,7 +63,7 @@ export function describeReads(resource: Resource, limits: Config['limits']) {
         `The ${singular}.`,
         json(ref(type), {
           [`A ${singular}`]: recordExample(resource),
-          ...(relation && { [`A ${singular} with ${relation.name}`]: recordExample(resource, relation) }),
+          ...Object.fromEntries(complete),
         }),
       ),
       ...failures([...queryFailures(parseRecord, 'include=all'), notFound(resource, 7)]),

@@ -1,7 +1,7 @@
 // Builds the named schemas of the document from the definitions of the resources.
 import type { Config } from '../../config/config.ts'
 import { type ErrorCode, statuses } from '../../core/api-error.ts'
-import type { Relation, Resource } from '../../model/resource.ts'
+import { limitedRelations, type Relation, type Resource } from '../../model/resource.ts'
 import { MAX_FAULTS_OF_ENTRY } from '../requests/batch.ts'
 import {
   capitalize,
@@ -116,10 +116,15 @@ function batchResponse(
 
 /** The responses with one record, with a page and with a batch, by schema name. */
 function recordSchemas(resource: Resource): Record<string, Schema> {
-  const { plural, singular, description, relation } = resource
+  const { plural, singular, description } = resource
   const type = capitalize(singular)
-  const included = relation && { [relation.name]: listOf(ref(`Included${capitalize(relation.to.singular)}`)) }
-  const optional = [...removableFields(resource), ...Object.keys(included ?? {})]
+  const included = Object.fromEntries(
+    limitedRelations(resource).map(({ name, to }) => [
+      name,
+      listOf(ref(`Included${capitalize(to.singular)}`)),
+    ]),
+  )
+  const optional = [...removableFields(resource), ...Object.keys(included)]
   return {
     [type]: {
       description,
@@ -183,13 +188,13 @@ function commonSchemas(): Record<string, Schema> {
 
 /** Returns all schemas of the document by name. */
 export function schemasOf(resources: readonly Resource[], limits: Config['limits']): Record<string, Schema> {
-  const schemas = resources.map(resource => ({
-    ...recordSchemas(resource),
-    ...recordBodies(resource, limits),
-    ...(resource.relation && {
-      ...relatedSchemas(resource.relation),
-      ...referenceBodies(resource.relation, limits),
-    }),
-  }))
+  const schemas = resources.flatMap(resource => [
+    recordSchemas(resource),
+    recordBodies(resource, limits),
+    ...limitedRelations(resource).flatMap(relation => [
+      relatedSchemas(relation),
+      referenceBodies(relation, limits),
+    ]),
+  ])
   return Object.assign(commonSchemas(), ...schemas)
 }

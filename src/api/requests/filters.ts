@@ -63,9 +63,9 @@ function compareText(name: string, operator: string, value: string): Comparison 
 /** Returns the parameter names of all filters of `resource`. */
 export function filterNames(resource: Resource): string[] {
   const own = columnsOf(resource)
-  const { relation } = resource
-  const related =
-    relation === undefined ? [] : columnsOf(relation.to).map(column => `${relation.name}[*].${column}`)
+  const related = resource.relations.flatMap(({ name, to }) =>
+    columnsOf(to).map(column => `${name}[*].${column}`),
+  )
   return [...own, ...related].flatMap(name => {
     const kind: Kind = /(^|\.)id$/.test(name) ? 'id' : 'text'
     return [name, ...Object.keys(operators[kind]).map(operator => `${name}[${operator}]`)]
@@ -76,11 +76,11 @@ export function filterNames(resource: Resource): string[] {
 export function parseFilter(resource: Resource, name: string, value: string): Filter | InvalidFilter {
   if (!filterNames(resource).includes(name))
     return { code: 'unknown_parameter', message: `unknown parameter ${JSON.stringify(name)}` }
-  const related = name.includes('[*].')
-  const path = related ? name.slice(name.indexOf('[*].') + 4) : name
+  const relation = resource.relations.find(related => name.startsWith(`${related.name}[*].`))
+  const path = relation === undefined ? name : name.slice(relation.name.length + '[*].'.length)
   const bracket = path.indexOf('[')
   const column = bracket === -1 ? path : path.slice(0, bracket)
   const operator = bracket === -1 ? '' : path.slice(bracket + 1, -1)
   const comparison = (column === 'id' ? compareId : compareText)(name, operator, value)
-  return isInvalid(comparison) ? comparison : { related, column, comparison }
+  return isInvalid(comparison) ? comparison : { relation, column, comparison }
 }

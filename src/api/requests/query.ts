@@ -1,7 +1,7 @@
 // Parses the query parameters of a request. All faults are reported at once, each with the allowed values.
 import { ApiError, type Fault, throwFaults } from '../../core/api-error.ts'
 import type { Filter, SortKey } from '../../database/reading/page-query.ts'
-import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
+import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { filterNames, parseFilter } from './filters.ts'
 import { type Pair, parseQueryString, QueryStringError } from './query-string.ts'
 
@@ -21,7 +21,8 @@ export interface Paging {
 export interface ListQuery extends Paging {
   readonly filters: readonly Filter[]
   readonly sort: readonly SortKey[]
-  readonly include: boolean
+  /** The names of relations, in the order of the definition. */
+  readonly include: readonly string[]
 }
 
 export interface QueryLimits {
@@ -104,9 +105,9 @@ function parseSort(collector: FaultCollector, resource: Resource, { value }: Pai
 }
 
 /** Parses `include=groups`. An empty value includes nothing. */
-function parseInclude(collector: FaultCollector, resource: Resource, { value }: Pair): boolean {
-  if (value === '') return false
-  const offered = resource.relation === undefined ? [] : [resource.relation.name]
+function parseInclude(collector: FaultCollector, resource: Resource, { value }: Pair): string[] {
+  if (value === '') return []
+  const offered = limitedRelations(resource).map(({ name }) => name)
   const names = value.split(',')
   for (const name of names)
     if (!offered.includes(name))
@@ -117,7 +118,7 @@ function parseInclude(collector: FaultCollector, resource: Resource, { value }: 
       )
   if (new Set(names).size < names.length)
     collector.fault('include', 'invalid_parameter', 'include: a name must not be repeated')
-  return true
+  return offered.filter(name => names.includes(name))
 }
 
 function parsePaging(
@@ -145,7 +146,7 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
   const filters: Filter[] = []
   let excess: string | undefined
   let sort: SortKey[] = []
-  let include = false
+  let include: string[] = []
   for (const pair of pairs) {
     const { name, value } = pair
     if (pagingNames.includes(name)) continue
@@ -186,10 +187,10 @@ export function parsePagingQuery(search: string, defaultSize: number, limits: Qu
 }
 
 /** Parses the parameters of a single record: only `include`. @throws ApiError with all faults */
-export function parseRecordQuery(resource: Resource, search: string): { include: boolean } {
-  if (search === '') return { include: false }
+export function parseRecordQuery(resource: Resource, search: string): Pick<ListQuery, 'include'> {
+  if (search === '') return { include: [] }
   const collector = new FaultCollector(['include'])
-  let include = false
+  let include: string[] = []
   for (const pair of pairsOf(search)) {
     if (pair.name !== 'include') collector.unknown(pair.name)
     else if (collector.isFirst(pair.name)) include = parseInclude(collector, resource, pair)

@@ -1,6 +1,6 @@
 // Validates request bodies against a resource definition. All faults are reported at once.
 import { type Fault, shortened } from '../../core/api-error.ts'
-import { MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
+import { limitedRelations, MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 
 /** `create` and `replace` set every field; `patch` only the fields of the body. */
 export type Mode = 'create' | 'replace' | 'patch'
@@ -54,7 +54,7 @@ function idFault(id: unknown, mode: Mode, pathId: number | undefined): Fault | u
 
 function unknownFault(resource: Resource, name: string): Fault {
   const field = shortened(name)
-  if (field === resource.relation?.name) {
+  if (limitedRelations(resource).some(({ name }) => name === field)) {
     const path = `/v1/${resource.plural}/<id>/${field}`
     return {
       field,

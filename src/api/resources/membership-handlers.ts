@@ -1,15 +1,16 @@
 // The handlers that list, add and remove the related records of one record.
 import type { Knex } from 'knex'
+import type { Config } from '../../config/config.ts'
 import { ApiError, throwFaults } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Precondition } from '../../database/version.ts'
 import type { Added, Memberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
-import { parseId, type Relation, type Resource } from '../../model/resource.ts'
+import { type LimitedRelation, parseId, type Resource } from '../../model/resource.ts'
 import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from '../requests/batch.ts'
 import type { ReadBody } from '../requests/body.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
-import { parseNoQuery, parsePagingQuery, type QueryLimits } from '../requests/query.ts'
+import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { checkReference, isObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
 import { createEtags, preconditionOf } from './etags.ts'
@@ -19,12 +20,13 @@ import type { WithIdempotency } from './with-idempotency.ts'
 
 export interface MembershipDependencies {
   readonly resource: Resource
-  readonly relation: Relation
+  readonly relation: LimitedRelation
+  /** Its complete records have the related records alone, as the JSON text of an array. */
   readonly loader: RecordLoader
   readonly memberships: Memberships
   readonly readBody: ReadBody
   readonly withIdempotency: WithIdempotency
-  readonly limits: QueryLimits & { readonly batchEntries: number; readonly membershipsPerUser: number }
+  readonly limits: Config['limits']
 }
 
 /** The record whose memberships change. */
@@ -37,7 +39,7 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
   const { resource, relation, loader, memberships, readBody, withIdempotency, limits } = dependencies
   const { to, name } = relation
   const etags = createEtags(resource)
-  const maxMemberships = limits.membershipsPerUser
+  const maxMemberships = relation.maxPerRecord(limits)
   const full = () =>
     new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${maxMemberships} ${name}`)
 

@@ -1,7 +1,7 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 import { ApiError } from '../../core/api-error.ts'
 import type { Database } from '../../database/database.ts'
-import type { Includes } from '../../database/reading/includes.ts'
+import type { IncludeSet } from '../../database/reading/include-sets.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
@@ -17,8 +17,7 @@ export interface ReadDependencies {
   readonly database: Database
   readonly records: Records
   readonly loader: RecordLoader
-  /** For the relation of the resource, if it has one. */
-  readonly includes?: Includes | undefined
+  readonly includeSet: (names: readonly string[]) => IncludeSet
   readonly limits: QueryLimits & { readonly responseBytes: number }
 }
 
@@ -28,8 +27,10 @@ const pageTooLarge = (maxBytes: number, include: boolean) => {
   return ApiError.of([{ parameter: 'records_per_page', code: 'limit_exceeded', message }])
 }
 
+const hasIncludes = ({ include }: ListQuery): boolean => include.length > 0
+
 export function createReadHandlers(dependencies: ReadDependencies) {
-  const { resource, database, records, loader, includes, limits } = dependencies
+  const { resource, database, records, loader, includeSet, limits } = dependencies
   const etags = createEtags(resource)
 
   /** Throws as soon as the texts of a page have more bytes than a response may have. @throws ApiError `limit_exceeded` */
@@ -44,7 +45,8 @@ export function createReadHandlers(dependencies: ReadDependencies) {
   /** Reads a page and, if the query asks for them, its includes in a consistent state. */
   async function readPage(query: ListQuery) {
     const page = await records.page(query)
-    if (!query.include || includes === undefined) return { ...page, included: [] }
+    if (!hasIncludes(query)) return { ...page, included: [] }
+    const { includes } = includeSet(query.include)
     const included = await includes.of(page.rows, createSizeCheck(true))
     if (!included.includes(undefined)) return { ...page, included }
     // A row has changed between the two reads: a snapshot reads both again.
@@ -54,9 +56,12 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     })
   }
 
-  async function find(id: number, include: boolean): Promise<{ etag: string; text: string } | undefined> {
-    if (include && includes !== undefined) {
-      const complete = await loader.findComplete(id)
+  async function find(
+    id: number,
+    include: readonly string[],
+  ): Promise<{ etag: string; text: string } | undefined> {
+    if (include.length > 0) {
+      const complete = await includeSet(include).findComplete(id)
       if (complete === undefined) return undefined
       const { row, included } = complete
       return { etag: etags.complete(row), text: recordText(resource, row, included) }
@@ -71,8 +76,8 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     const { rows, total, included } = await readPage(query)
     const texts = rows.map((row, at) => recordText(resource, row, included[at]))
     const text = collectionText(resource.plural, texts, listMeta(ctx.path, query, texts.length, total))
-    createSizeCheck(query.include)(text)
-    respondRead(ctx, etags.page(total, rows, query.include), text)
+    createSizeCheck(hasIncludes(query))(text)
+    respondRead(ctx, etags.page(total, rows, hasIncludes(query)), text)
   }
 
   const get: Handler = async ctx => {

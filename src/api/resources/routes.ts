@@ -1,8 +1,9 @@
-// The routes of one resource: its collection, its records and, if it has a relation, its memberships.
+// The routes of one resource: its collection, its records and their memberships.
 import type { Cache } from '../../cache/cache.ts'
 import type { Config } from '../../config/config.ts'
 import type { Counts } from '../../database/counting/counts.ts'
 import type { Database } from '../../database/database.ts'
+import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
 import { createRecordLoader, type RecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords } from '../../database/reading/records.ts'
@@ -10,7 +11,7 @@ import { createDelete } from '../../database/writing/delete.ts'
 import { createInserts } from '../../database/writing/insert.ts'
 import { createMemberships } from '../../database/writing/memberships.ts'
 import { createUpdate } from '../../database/writing/update.ts'
-import type { Relation, Resource } from '../../model/resource.ts'
+import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
 import { describeMemberships } from '../openapi/membership-operations.ts'
 import { describeReads, describeWrites } from '../openapi/record-operations.ts'
 import type { ReadBody } from '../requests/body.ts'
@@ -23,6 +24,7 @@ import { createWriteHandlers } from './write-handlers.ts'
 
 /** What the routes of all resources share. */
 export interface RouteDependencies {
+  readonly resources: readonly Resource[]
   readonly limits: Config['limits']
   readonly database: Database
   readonly cache: Cache
@@ -33,12 +35,12 @@ export interface RouteDependencies {
 
 function membershipRoutes(
   resource: Resource,
-  relation: Relation,
+  relation: LimitedRelation,
   loader: RecordLoader,
   dependencies: RouteDependencies,
 ): Route[] {
   const { limits, database, counts } = dependencies
-  const memberships = createMemberships(database, counts, resource, relation, limits.membershipsPerUser)
+  const memberships = createMemberships(database, counts, resource, relation, relation.maxPerRecord(limits))
   const handlers = createMembershipHandlers({ ...dependencies, resource, relation, loader, memberships })
   const operations = describeMemberships(resource, relation, limits)
   const members = { path: `/v1/${resource.plural}/:id/${relation.name}`, checkPath: checkId(resource) }
@@ -51,20 +53,28 @@ function membershipRoutes(
 }
 
 export function createResourceRoutes(resource: Resource, dependencies: RouteDependencies): Route[] {
-  const { limits, database, cache, counts } = dependencies
-  const { plural, relation } = resource
+  const { resources, limits, database, cache, counts } = dependencies
+  const { plural } = resource
   const records = createRecords(database, resource)
-  const includes = relation && createIncludes(database, cache, resource, relation)
-  const loader = createRecordLoader(database, records, includes)
+  const loader = createRecordLoader(database, records)
+  const related = limitedRelations(resource).map(relation => ({
+    relation,
+    includes: createIncludes(database, cache, resource, relation),
+  }))
+  const includeSet = createIncludeSets(
+    database,
+    records,
+    new Map(related.map(({ relation, includes }) => [relation.name, includes])),
+  )
 
-  const read = createReadHandlers({ resource, database, records, loader, includes, limits })
+  const read = createReadHandlers({ resource, database, records, loader, includeSet, limits })
   const write = createWriteHandlers({
     ...dependencies,
     resource,
     loader,
     inserts: createInserts(database, counts, resource),
     update: createUpdate(database, resource),
-    remove: createDelete(database, counts, resource),
+    remove: createDelete(database, counts, resource, resources),
   })
   const operations = { ...describeReads(resource, limits), ...describeWrites(resource, limits) }
   const collection = { path: `/v1/${plural}` }
@@ -76,6 +86,8 @@ export function createResourceRoutes(resource: Resource, dependencies: RouteDepe
     { method: 'put', ...record, handler: write.replace, operation: operations.replace },
     { method: 'patch', ...record, handler: write.patch, operation: operations.patch },
     { method: 'delete', ...record, handler: write.remove, operation: operations.remove },
-    ...(relation === undefined ? [] : membershipRoutes(resource, relation, loader, dependencies)),
+    ...related.flatMap(({ relation, includes }) =>
+      membershipRoutes(resource, relation, createRecordLoader(database, records, includes), dependencies),
+    ),
   ]
 }

@@ -1,6 +1,6 @@
 // Compares the kept counts with the tables and corrects them, also while other processes write.
 import type { Knex } from 'knex'
-import type { Resource } from '../../model/resource.ts'
+import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import { type Counts, membersKind, SLOT_IDS } from './counts.ts'
 
@@ -25,18 +25,14 @@ interface Source {
 }
 
 const sourcesOf = (resources: readonly Resource[]): Source[] =>
-  resources.flatMap(({ plural, relation }): Source[] => [
-    { kind: plural, table: plural, slot: `id DIV ${SLOT_IDS}` },
-    ...(relation === undefined
-      ? []
-      : [
-          {
-            kind: membersKind(relation.to),
-            table: relation.table,
-            slot: relation.otherKey,
-            owner: relation.to,
-          },
-        ]),
+  resources.flatMap((resource): Source[] => [
+    { kind: resource.plural, table: resource.plural, slot: `id DIV ${SLOT_IDS}` },
+    ...limitedRelations(resource).map(({ to, table, otherKey }) => ({
+      kind: membersKind(to),
+      table,
+      slot: otherKey,
+      owner: to,
+    })),
   ])
 
 export interface Recount {

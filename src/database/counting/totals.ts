@@ -10,15 +10,15 @@ import { countBeyondSql, countSql, membersKind } from './counts.ts'
  * filters whose total cannot be calculated from the counts.
  */
 function totalFromCounts(on: Knex, resource: Resource, filter: Filter): Knex.Raw | undefined {
-  const { related, column, comparison } = filter
+  const { relation, column, comparison } = filter
   const complement = complementOf(comparison)
   if (complement !== undefined) {
     const others = totalSql(on, resource, [{ ...filter, comparison: complement }])
     return on.raw('? - (?)', [countSql(on, resource.plural), others])
   }
-  const { relation } = resource
-  if (related) {
-    const relatedId = relation && relatedIdSql(on, relation, filter)
+  if (relation !== undefined) {
+    // Only the members of the limited side are counted.
+    const relatedId = relation.maxPerRecord && relatedIdSql(on, { ...filter, relation })
     return relatedId && countSql(on, membersKind(relation.to), slots => slots.where('slot', relatedId))
   }
   if (column !== 'id') return undefined

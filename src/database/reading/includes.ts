@@ -1,13 +1,14 @@
 // The embedded records of `include`, cached in Redis. The cache key contains the version of the record and
-// the generation of the related resource, both read with the record's row. A change to either changes the
+// the generation of the related resources, both read with the record's row. A change to either changes the
 // key, so no entry is stale. Texts are read in portions, so that a large page neither blocks the event loop
 // nor needs much more memory than its response.
 import type { Knex } from 'knex'
 import type { Cache } from '../../cache/cache.ts'
 import { embeddedText, isListOfRecords, representationOf } from '../../model/representation.ts'
-import type { Relation, Resource } from '../../model/resource.ts'
+import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
+import { generationColumns } from '../version.ts'
 
 /** Called with each text as soon as it is read. An error that it throws ends the reading. */
 type OnText = (text: string) => void
@@ -37,7 +38,7 @@ export function createIncludes(
   database: Database,
   cache: Cache,
   resource: Resource,
-  relation: Relation,
+  relation: LimitedRelation,
 ): Includes {
   const { to, table, ownKey, otherKey } = relation
   const { knex } = database
@@ -65,7 +66,7 @@ export function createIncludes(
       .whereIn(`${own}.id`, [0])
       .select({ own_id: `${own}.id`, own_version: `${own}.version` })
       .select(['id', ...fields].map(field => `${to.plural}.${field}`))
-      .select(to.generation === undefined ? [] : knex(to.generation).select('token').as('generation'))
+      .select(generationColumns(knex, resource))
       .toSQL().sql
   }
   const selectByIds = statement()
@@ -79,7 +80,7 @@ export function createIncludes(
         const own = readRow({
           id,
           version: row.own_version,
-          ...(to.generation && { generation: row.generation }),
+          ...('generation' in row && { generation: row.generation }),
         })
         related = { key: keyOf(own), texts: [] }
         grouped.set(id, related)

@@ -1,4 +1,5 @@
 // The parameters of a request for a page of a collection.
+import type { Relation } from '../../model/resource.ts'
 
 export type Comparison =
   | { readonly operator: 'equals' | 'differs' | 'above' | 'below'; readonly value: string | number }
@@ -6,9 +7,9 @@ export type Comparison =
   | { readonly operator: 'in'; readonly value: readonly (string | number)[] }
   | { readonly operator: 'exists'; readonly value: boolean }
 
-/** A condition on a field of the record, or, with `related`, on a field of at least one related record. */
+/** A condition on a field of the record, or, with `relation`, on a field of at least one related record. */
 export interface Filter {
-  readonly related: boolean
+  readonly relation: Relation | undefined
   readonly column: string
   readonly comparison: Comparison
 }

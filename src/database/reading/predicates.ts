@@ -58,16 +58,21 @@ function compare(builder: Knex.QueryBuilder, column: string, comparison: Compari
   }
 }
 
+/** A condition on a field of at least one related record. */
+type RelatedFilter = Filter & { readonly relation: Relation }
+
+const isRelated = (filter: Filter): filter is RelatedFilter => filter.relation !== undefined
+
 /** Whether the filter is an equality that at most one related record can match. */
-function matchesOneRelated({ to }: Relation, { related, column, comparison }: Filter): boolean {
+function matchesOneRelated({ relation: { to }, column, comparison }: RelatedFilter): boolean {
   const isUnique = column === 'id' || (to.unique.length === 1 && to.unique[0] === column)
-  return related && isUnique && comparison.operator === 'equals'
+  return isUnique && comparison.operator === 'equals'
 }
 
 /** Returns SQL for the id of the only related record that can match; undefined if several can match. */
-export function relatedIdSql(on: Knex, relation: Relation, filter: Filter): Knex.QueryBuilder | undefined {
-  if (!matchesOneRelated(relation, filter)) return undefined
-  return on(relation.to.plural).where(filter.column, filter.comparison.value).select('id')
+export function relatedIdSql(on: Knex, filter: RelatedFilter): Knex.QueryBuilder | undefined {
+  if (!matchesOneRelated(filter)) return undefined
+  return on(filter.relation.to.plural).where(filter.column, filter.comparison.value).select('id')
 }
 
 const pairOf = (filter: number) => `pair${filter}`
@@ -76,16 +81,15 @@ function compareRelated(
   builder: Knex.QueryBuilder,
   on: Knex,
   resource: Resource,
-  relation: Relation,
-  filter: Filter,
+  filter: RelatedFilter,
   alias: string,
 ): void {
-  const { column } = filter
+  const { relation, column } = filter
   const complement = complementOf(filter.comparison)
   const comparison = complement ?? filter.comparison
   const { table, ownKey, otherKey, to } = relation
   const ownId = `${resource.plural}.id`
-  const relatedId = relatedIdSql(on, relation, { ...filter, comparison })
+  const relatedId = relatedIdSql(on, { ...filter, comparison })
   if (relatedId !== undefined) {
     // Pairs are unique, so the join returns no duplicates. The database can start with the members in the
     // order of their ids. With EXISTS, it might first collect all members of a group.
@@ -110,9 +114,8 @@ function compareRelated(
 export function matching(on: Knex, resource: Resource, filters: readonly Filter[]): Knex.QueryBuilder {
   const builder = on(resource.plural)
   for (const [index, filter] of filters.entries()) {
-    if (!filter.related) compare(builder, `${resource.plural}.${filter.column}`, filter.comparison)
-    else if (resource.relation !== undefined)
-      compareRelated(builder, on, resource, resource.relation, filter, pairOf(index))
+    if (isRelated(filter)) compareRelated(builder, on, resource, filter, pairOf(index))
+    else compare(builder, `${resource.plural}.${filter.column}`, filter.comparison)
   }
   return builder
 }
@@ -121,9 +124,10 @@ export function matching(on: Knex, resource: Resource, filters: readonly Filter[
  * Returns the id column of a `matching` query. If the query joins the table of pairs, it is the column of
  * that table: MySQL reads the pairs in this order, but would sort them by the equal id of the resource.
  */
-export function idOfMatching({ plural, relation }: Resource, filters: readonly Filter[]): string {
-  const joined = filters.findIndex(filter => relation !== undefined && matchesOneRelated(relation, filter))
-  return joined === -1 || relation === undefined ? `${plural}.id` : `${pairOf(joined)}.${relation.ownKey}`
+export function idOfMatching({ plural }: Resource, filters: readonly Filter[]): string {
+  for (const [index, filter] of filters.entries())
+    if (isRelated(filter) && matchesOneRelated(filter)) return `${pairOf(index)}.${filter.relation.ownKey}`
+  return `${plural}.id`
 }
 
 /** Orders by `keys`, then by ascending `id`. In MySQL, NULL sorts before all values. */

@@ -14,7 +14,7 @@ const MAX_ROUNDS = 2
 
 interface Complete {
   readonly row: Row
-  /** The included records, as the JSON text of an array. */
+  /** The included records, as a text of `includes`. */
   readonly included: string
 }
 
@@ -24,7 +24,7 @@ export interface RecordLoader {
   findComplete(id: number): Promise<Complete | undefined>
 }
 
-/** @param includes the includes of the resource's relation; required for `findComplete` */
+/** @param includes required for `findComplete` */
 export function createRecordLoader(database: Database, records: Records, includes?: Includes): RecordLoader {
   async function read(ids: readonly number[]): Promise<ReadonlyMap<number, Row>> {
     return new Map((await records.read(ids)).map(row => [row.id, row]))

@@ -5,6 +5,7 @@ import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import { totalSql } from '../counting/totals.ts'
 import type { Database } from '../database.ts'
+import { generationColumns } from '../version.ts'
 import type { PageQuery } from './page-query.ts'
 import { type PageSeek, seekFor } from './page-seek.ts'
 import { applySort, idOfMatching, matching } from './predicates.ts'
@@ -27,12 +28,11 @@ export function createRecords(database: Database, resource: Resource): Records {
   const { knex } = database
   const fields = Object.keys(resource.fields)
 
-  /** The columns of a row and the generation of its related resource, for one statement. */
-  function columns(): (string | Knex.QueryBuilder)[] {
-    const generation = resource.relation?.to.generation
-    const own = ['id', 'version', ...fields].map(field => `${table}.${field}`)
-    return generation === undefined ? own : [...own, knex(generation).select('token').as('generation')]
-  }
+  /** The columns of a row and the generation of its related resources, for one statement. */
+  const columns = (): (string | Knex.Raw)[] => [
+    ...['id', 'version', ...fields].map(field => `${table}.${field}`),
+    ...generationColumns(knex, resource),
+  ]
 
   const selectByIds = knex(table).select(columns()).whereIn('id', [0]).toSQL().sql
 

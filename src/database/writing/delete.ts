@@ -1,7 +1,6 @@
 // Deletes records and their memberships.
 import type { Knex } from 'knex'
-import { resources } from '../../model/index.ts'
-import type { Resource } from '../../model/resource.ts'
+import { limitedRelations, type Resource } from '../../model/resource.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
@@ -31,20 +30,24 @@ interface Side {
   readonly other: string
 }
 
-/** @param portionRows maximum number of members that one transaction removes */
+/**
+ * @param resources all resources, which can have relations to `resource`
+ * @param portionRows maximum number of members that one transaction removes
+ */
 export function createDelete(
   database: Database,
   counts: Counts,
   resource: Resource,
+  resources: readonly Resource[],
   portionRows = PORTION_ROWS,
 ): Delete {
-  const { plural: table, relation } = resource
+  const { plural: table } = resource
+  const relations = limitedRelations(resource)
   const { lockAll } = createRowLocks(database, resource)
-  const memberSides = resources.flatMap(({ relation }): Side[] =>
-    relation?.to === resource
-      ? [{ table: relation.table, key: relation.otherKey, other: relation.ownKey }]
-      : [],
-  )
+  const memberSides = resources
+    .flatMap(limitedRelations)
+    .filter(({ to }) => to === resource)
+    .map(({ table, ownKey, otherKey }): Side => ({ table, key: otherKey, other: ownKey }))
 
   /**
    * Deletes pairs of the record and returns the ids on their other side. The lock on the record's row prevents
@@ -79,9 +82,12 @@ export function createDelete(
 
   /** Deletes the memberships that the record itself has; their number is limited. */
   async function deleteMemberships(trx: Knex.Transaction, id: number): Promise<CountChange[]> {
-    if (relation === undefined) return []
-    const side = { table: relation.table, key: relation.ownKey, other: relation.otherKey }
-    return (await deletePairs(trx, side, id)).map(other => memberChange(relation.to, other, -1))
+    const changes: CountChange[] = []
+    for (const { table, ownKey, otherKey, to } of relations) {
+      const others = await deletePairs(trx, { table, key: ownKey, other: otherKey }, id)
+      changes.push(...others.map(other => memberChange(to, other, -1)))
+    }
+    return changes
   }
 
   async function deletePortion(

@@ -1,6 +1,6 @@
 // Adds and removes memberships. Each change also renews the version of the record, in the same transaction.
 import type { Knex } from 'knex'
-import type { Relation, Resource } from '../../model/resource.ts'
+import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
 import { type Counts, memberChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
@@ -38,7 +38,7 @@ export function createMemberships(
   database: Database,
   counts: Counts,
   resource: Resource,
-  relation: Relation,
+  relation: LimitedRelation,
   limit: number,
 ): Memberships {
   const { table, ownKey, otherKey, to } = relation

@@ -16,6 +16,7 @@ const books: Resource = {
     note: { maxCodePoints: 3, required: 'create', example: 'abc' },
   },
   unique: ['title'],
+  relations: [],
 }
 const pathId = 7
 const modes: Mode[] = ['create', 'replace', 'patch']

@@ -11,8 +11,9 @@ const withField = (resource: Resource, name: string): Resource => ({
   fields: { ...resource.fields, [name]: { maxCodePoints: 10, required: 'create', example: 'x' } },
 })
 const relatedTo = (to: Resource, name = 'groups'): Resource => {
-  const relation: Relation = { name, to, table: 'memberships', ownKey: 'user_id', otherKey: 'group_id' }
-  return { ...users, relation }
+  const keys = { table: 'memberships', ownKey: 'user_id', otherKey: 'group_id' }
+  const relation: Relation = { name, to, ...keys, maxPerRecord: () => 1 }
+  return { ...users, relations: [relation] }
 }
 
 test('representation: it changes with the fields of the resource and of its relation, and is stable', t => {

@@ -1,0 +1,56 @@
+// The includes of the relations that a request names, and the loads of records with these includes.
+import type { Database } from '../database.ts'
+import type { Includes } from './includes.ts'
+import { createRecordLoader, type RecordLoader } from './record-loader.ts'
+import type { Records } from './records.ts'
+
+export interface IncludeSet {
+  /** Its texts are the members of a JSON object, by the names of the relations: `"groups":[…],"roles":[…]`. */
+  readonly includes: Includes
+  readonly findComplete: RecordLoader['findComplete']
+}
+
+/** Combines the includes of several relations. */
+function combine(parts: readonly (readonly [name: string, includes: Includes])[]): Includes {
+  const join = (lists: readonly (readonly (string | undefined)[])[], index: number) =>
+    parts.map(([name], part) => `"${name}":${lists[part]?.[index]}`).join(',')
+  return {
+    async of(rows, onText) {
+      const lists = await Promise.all(parts.map(([, includes]) => includes.of(rows, onText)))
+      return rows.map((_, index) =>
+        lists.some(list => list[index] === undefined) ? undefined : join(lists, index),
+      )
+    },
+
+    async within(trx, rows, onText) {
+      const lists: string[][] = []
+      for (const [, includes] of parts) lists.push(await includes.within(trx, rows, onText))
+      return rows.map((_, index) => join(lists, index))
+    },
+  }
+}
+
+/**
+ * Returns a function for the set of the relations with these names, in the order of the definition. Equal sets are one
+ * object, so that the loads of one event loop turn share their queries.
+ * @param includes by the names of the relations
+ */
+export function createIncludeSets(
+  database: Database,
+  records: Records,
+  includes: ReadonlyMap<string, Includes>,
+): (names: readonly string[]) => IncludeSet {
+  const sets = new Map<string, IncludeSet>()
+  return names => {
+    const key = names.join()
+    const known = sets.get(key)
+    if (known !== undefined) return known
+    const combined = combine([...includes].filter(([name]) => names.includes(name)))
+    const set = {
+      includes: combined,
+      findComplete: createRecordLoader(database, records, combined).findComplete,
+    }
+    sets.set(key, set)
+    return set
+  }
+}
