@@ -4,8 +4,8 @@ import type { Config } from '../config/config.ts'
 /** A string of 1 to `maxCodePoints` code points, stored without normalization. */
 export interface TextField {
   readonly maxCodePoints: number
-  /** `create`: required by POST, can be removed later. `always`: cannot be removed. */
-  readonly required: 'create' | 'always'
+  /** `create`: required by POST, can be removed later. `always`: cannot be removed. False: may be missing in POST. */
+  readonly required: 'create' | 'always' | false
   /** The example value in the OpenAPI document. */
   readonly example: string
 }

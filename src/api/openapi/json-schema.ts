@@ -42,4 +42,8 @@ export function fieldSchemas(resource: Resource, schemaOf = textSchema): Record<
 
 /** The names of the fields that a stored record can lack. */
 export const removableFields = ({ fields }: Resource): string[] =>
-  Object.keys(fields).filter(name => fields[name]?.required === 'create')
+  Object.keys(fields).filter(name => fields[name]?.required !== 'always')
+
+/** The names of the fields that a new record can lack. */
+export const optionalFields = ({ fields }: Resource): string[] =>
+  Object.keys(fields).filter(name => fields[name]?.required === false)

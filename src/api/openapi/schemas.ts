@@ -1,7 +1,7 @@
 // Builds the named schemas of the document from the definitions of the resources.
 import type { Config } from '../../config/config.ts'
 import { type ErrorCode, statuses } from '../../core/api-error.ts'
-import { limitedRelations, type Relation, type Resource } from '../../model/resource.ts'
+import { limitedRelations, type Relation, type Resource, type TextField } from '../../model/resource.ts'
 import { MAX_FAULTS_OF_ENTRY } from '../requests/batch.ts'
 import {
   capitalize,
@@ -11,6 +11,7 @@ import {
   listOf,
   messageSchema,
   object,
+  optionalFields,
   ref,
   removableFields,
   type Schema,
@@ -41,17 +42,21 @@ const batchRequest = (
     [name]: { ...listOf(ref(type)), minItems: 1, maxItems: batchEntries },
   })
 
+const textOrNull = (field: TextField): Schema => ({ ...textSchema(field), type: ['string', 'null'] })
+
 /** The bodies that create, replace and update a record, by schema name. */
 function recordBodies(resource: Resource, limits: Config['limits']): Record<string, Schema> {
   const { plural, singular } = resource
   const type = capitalize(singular)
   const id = { ...idSchema, description: 'Must equal the id in the path.' }
-  const fields = fieldSchemas(resource, field => ({
-    ...textSchema(field),
-    ...(field.required === 'create' && { type: ['string', 'null'] }),
-  }))
+  const newFields = fieldSchemas(resource, field =>
+    field.required === false ? textOrNull(field) : textSchema(field),
+  )
+  const fields = fieldSchemas(resource, field =>
+    field.required === 'always' ? textSchema(field) : textOrNull(field),
+  )
   return {
-    [`New${type}`]: body(`A new ${singular}.`, fieldSchemas(resource)),
+    [`New${type}`]: body(`A new ${singular}.`, newFields, optionalFields(resource)),
     [`New${capitalize(plural)}`]: batchRequest(plural, `New${type}`, 'created', limits),
     [`${type}Replacement`]: body(
       'All fields. Optional fields that are missing or null are removed.',

@@ -2,7 +2,7 @@
 import { type Fault, shortened } from '../../core/api-error.ts'
 import { limitedRelations, MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 
-/** `create` and `replace` set every field; `patch` only the fields of the body. */
+/** `replace` sets every field; `create` and `patch` only the fields of the body. */
 export type Mode = 'create' | 'replace' | 'patch'
 
 export interface Checked {
@@ -80,9 +80,9 @@ export function checkBody(resource: Resource, body: JsonObject, mode: Mode, path
     const value = Object.hasOwn(body, field) ? body[field] : undefined
     if (value === undefined && mode === 'patch') continue
     if (value === undefined || value === null) {
-      if (mode === 'create' || definition.required === 'always')
+      if (definition.required === 'always' || (definition.required === 'create' && mode === 'create'))
         faults.push({ field, code: 'missing_field', message: `${field}: is required` })
-      else values[field] = null
+      else if (mode !== 'create') values[field] = null
       continue
     }
     const wrong = textFault(value, definition)

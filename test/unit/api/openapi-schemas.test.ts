@@ -12,7 +12,19 @@ import { users } from '../../../src/model/users.ts'
 import { createContract } from '../../support/openapi.ts'
 
 const settings = readFileSync(new URL('../../../config/default.json', import.meta.url), 'utf8')
-const schemas = schemasOf([users, groups], parseConfig(JSON.parse(settings), false).limits)
+/** A resource with an optional field. */
+const books: Resource = {
+  singular: 'book',
+  plural: 'books',
+  description: 'A book.',
+  fields: {
+    title: { maxCodePoints: 255, required: 'always', example: 'Emma' },
+    note: { maxCodePoints: 255, required: false, example: 'Read it' },
+  },
+  unique: ['title'],
+  relations: [],
+}
+const schemas = schemasOf([users, groups, books], parseConfig(JSON.parse(settings), false).limits)
 const contract = createContract({
   openapi: '3.1.1',
   paths: {},
@@ -66,7 +78,7 @@ const modes = [
   ['patch', (type: string) => `${type}Changes`],
 ] as const
 
-for (const resource of [users, groups] satisfies Resource[])
+for (const resource of [users, groups, books])
   for (const [mode, schemaOf] of modes)
     test(`schemas: ${mode} of a ${resource.singular} accepts the same bodies as the validation`, t => {
       const schema = schemaOf(capitalize(resource.singular))

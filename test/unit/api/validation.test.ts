@@ -58,6 +58,22 @@ for (const [mode, value, values, faults] of missing)
     }
   })
 
+test('validation: an optional field may be missing in every mode, and a null removes it', t => {
+  const field: TextField = { maxCodePoints: 3, required: false, example: 'abc' }
+  const resource: Resource = { ...books, fields: { ...books.fields, hint: field } }
+  const fields = { title: 'a', note: 'b' }
+  for (const body of [fields, { ...fields, hint: null }]) {
+    t.deepEqual(check('create', body, resource), { values: fields, faults: [] })
+    t.deepEqual(check('replace', body, resource), { values: { ...fields, hint: null }, faults: [] })
+  }
+  t.deepEqual(check('patch', {}, resource), { values: {}, faults: [] })
+  t.deepEqual(check('patch', { hint: null }, resource), { values: { hint: null }, faults: [] })
+  for (const mode of modes) {
+    t.is(check(mode, { ...fields, hint: 'abc' }, resource).values.hint, 'abc')
+    t.deepEqual(codesOf(check(mode, { ...fields, hint: '' }, resource).faults), ['hint invalid_field'])
+  }
+})
+
 test('validation: patch leaves fields that are not sent unchanged', t => {
   t.deepEqual(check('patch', { note: 'new' }), { values: { note: 'new' }, faults: [] })
   t.deepEqual(check('patch', { title: 'new' }), { values: { title: 'new' }, faults: [] })
