@@ -30,8 +30,10 @@ export interface Body {
   first_name?: string
   last_name?: string
   name?: string
+  description?: string
   users?: Body[]
   groups?: Body[]
+  roles?: Body[]
   meta: Meta
 }
 
