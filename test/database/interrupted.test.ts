@@ -63,8 +63,8 @@ async function newWrites() {
 
 async function expectExactTotals(t: ExecutionContext): Promise<void> {
   for (const table of ['users', 'groups']) {
-    const [row] = await database.query('SELECT COUNT(*) AS stored FROM ??', [table])
-    t.is(await api.count(`/v1/${table}`), Number(row?.stored))
+    const [row] = await database.query('SELECT COUNT(*) AS rows_stored FROM ??', [table])
+    t.is(await api.count(`/v1/${table}`), Number(row?.rows_stored))
   }
 }
 
