@@ -9,7 +9,7 @@ import { noteChange } from '../../src/database/transaction.ts'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
-import { openMysqlProxy } from '../support/mysql-proxy.ts'
+import { type Fault, openMysqlProxy } from '../support/mysql-proxy.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 
 const url = await createTestDatabase()
@@ -28,6 +28,8 @@ test.after.always(async t => {
 })
 
 let sequence = 0
+/** Applies a fault to the next COMMIT, but not to that of a compaction, which a write can start at any time. */
+const armCommit = (fault: Fault) => mysqlProxy.arm(/COMMIT/, fault, 1, /count_changes` order by/)
 const person = () => ({ first_name: 'Lost', last_name: `${++sequence}` })
 
 /** Every kind of write, with a function that reads whether it was stored. */
@@ -73,7 +75,7 @@ test.serial(
   async t => {
     for (const [send, isStored] of (await newWrites()).writes) {
       t.false(await isStored())
-      mysqlProxy.arm(/COMMIT/, 'cut after')
+      armCommit('cut after')
       const answer = await send()
       t.is(mysqlProxy.struck(), 1)
       expectOk(t, answer)
@@ -85,7 +87,7 @@ test.serial(
 
 test.serial('COMMIT: a write that was not stored is 503', async t => {
   for (const [send, isStored] of (await newWrites()).writes) {
-    mysqlProxy.arm(/COMMIT/, 'cut before')
+    armCommit('cut before')
     const answer = await send()
     t.is(mysqlProxy.struck(), 1)
     expectError(t, answer, 503, 'unavailable')
@@ -109,7 +111,7 @@ test.serial('COMMIT: a 503 says that the outcome is unknown if it cannot be read
 
 test.serial('COMMIT: the outcome is unknown if another transaction has changed the row since', async t => {
   const id = await api.create('/v1/users', person())
-  mysqlProxy.arm(/COMMIT/, 'cut after')
+  armCommit('cut after')
   const write = database.transaction(async trx =>
     noteChange(trx, { table: 'users', id, before: 1, after: 2 }),
   )

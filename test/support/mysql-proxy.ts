@@ -38,14 +38,20 @@ function answerOf(fault: Refusal | 'no rows'): Buffer {
 
 /** Opens a proxy to the MySQL server of `url`. */
 export async function openMysqlProxy(url: string) {
-  let armed: { statement: RegExp; fault: Fault; times: number } | undefined
+  let armed: { statement: RegExp; fault: Fault; times: number; unless: RegExp | undefined } | undefined
   let struck = 0
   const withoutAnswer = new Set<net.Socket>()
+  /** The statements of each connection since its last BEGIN. */
+  const transactions = new WeakMap<net.Socket, string>()
 
   /** Returns the fault of a packet to the server, if it is the chosen statement. */
-  function faultOf(bytes: Buffer): Fault | undefined {
+  function faultOf(bytes: Buffer, client: net.Socket): Fault | undefined {
     const statement = statementIn(bytes)
-    if (statement === undefined || armed === undefined || !armed.statement.test(statement)) return undefined
+    if (statement === undefined) return undefined
+    const transaction = (statement.includes('BEGIN') ? '' : (transactions.get(client) ?? '')) + statement
+    transactions.set(client, transaction)
+    if (armed === undefined || !armed.statement.test(statement) || armed.unless?.test(transaction))
+      return undefined
     const { fault } = armed
     struck++
     if (--armed.times === 0) armed = undefined
@@ -57,7 +63,7 @@ export async function openMysqlProxy(url: string) {
       if (withoutAnswer.delete(client)) client.destroy()
       return !client.destroyed
     }
-    const fault = faultOf(bytes)
+    const fault = faultOf(bytes, client)
     if (fault === undefined) return true
     if (fault === 'cut after') withoutAnswer.add(client)
     else if (fault === 'cut before') client.destroy()
@@ -71,9 +77,12 @@ export async function openMysqlProxy(url: string) {
   return {
     url: through.href,
     proxy,
-    /** Applies `fault` to the next `times` statements that match `statement`, on all connections. */
-    arm(statement: RegExp, fault: Fault, times = 1): void {
-      armed = { statement, fault, times }
+    /**
+     * Applies `fault` to the next `times` statements that match `statement`, on all connections.
+     * @param unless matches a statement of the transactions without the fault
+     */
+    arm(statement: RegExp, fault: Fault, times = 1, unless?: RegExp): void {
+      armed = { statement, fault, times, unless }
       struck = 0
     },
     disarm(): void {
