@@ -107,7 +107,7 @@ test.serial('failures: printed with line and reason, the other entries are loade
   t.deepEqual(counts, { people: [1, 0, 2], groups: [6, 0, 1], memberships: [3, 0, 3] })
   t.regex(stderr, /^line 2: "a" "x+…": last_name: must be 1 to 255 characters long$/m)
   t.regex(stderr, /^line 3: "a" "y+…": the body exceeds the limit of 600 bytes$/m)
-  t.regex(stderr, /^group " ": name: must not be only white space$/m)
+  t.regex(stderr, /^group " ": name: must not consist only of white space$/m)
   t.regex(stderr, /^line 4: "a" "four": group "g4" and 1 more: a user can have at most 3 groups$/m)
   t.deepEqual(await groupsOf(t, 'four'), ['g1', 'g2', 'g3'])
 })
