@@ -90,7 +90,8 @@ const app = createApp({
   log,
   resources,
 })
-const server = http.createServer(app).listen(0, '127.0.0.1')
+// Without a keep-alive timeout: the client could send on a connection that the server is closing.
+const server = http.createServer({ keepAliveTimeout: 0 }, app).listen(0, '127.0.0.1')
 await once(server, 'listening')
 const isAddress = (value: unknown): value is AddressInfo => typeof value === 'object' && value !== null
 const address = server.address()
