@@ -13,7 +13,7 @@ import { runServer } from '../../src/cli/private-servers/server.ts'
 import { claimPorts } from '../support/ports.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 
-const timeoutMs = 250
+const timeoutMs = 1000
 const password = 'pass:word/ü'
 const program = await findProgram(redisProgram.names)
 
