@@ -1,10 +1,11 @@
 // Entry point of the supervisor, the process that pm2 starts. It owns the control ports, the maintenance state and the workers.
+import type { Server } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
-import { untilFree } from './core/listen.ts'
+import { bind } from './core/listen.ts'
 import { createLog } from './core/log.ts'
 import { loadCertificates } from './supervisor/certificates.ts'
 import type { Limits } from './supervisor/cluster/plan.ts'
@@ -55,14 +56,15 @@ async function supervise(): Promise<void> {
   })
   const maintenance = createMaintenance(config, log, desired)
   const traffic = createClusterTraffic(maintenance.labels)
+  const sockets = new Map<string, Server>()
   const cluster = createCluster({
     limits: limitsOf(config),
     heartbeatMs: config.fleet.beatMs,
     memoryBytes: config.fleet.memoryBytes,
-    scheduling: config.fleet.scheduling,
     exec: workerFile(),
     log,
     desired,
+    sockets,
     heartbeat: traffic.heartbeat,
     listening: () => process.send?.('ready'),
     exit(exitCode, reason) {
@@ -99,10 +101,8 @@ async function supervise(): Promise<void> {
   })
 
   await control.open()
-  // Workers of the previous supervisor may still be exiting. A worker itself tries to listen only once.
-  const reusePort = config.fleet.scheduling === 'reuse-port'
   for (const { label, port } of config.ports)
-    await untilFree({ host: config.host, port, reusePort }, `data port ${label}`)
+    sockets.set(label, await bind({ host: config.host, port }, `data port ${label}`))
   cluster.start()
   connectPm2(process, commands)
 }

@@ -5,8 +5,14 @@ import { createApp } from './api/app.ts'
 import { createCache } from './cache/cache.ts'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
+import type { SocketHandle } from './core/listen.ts'
 import { createLogAndOutput } from './core/log.ts'
-import { type DesiredState, parseDesiredState, type WorkerMessage } from './core/messages.ts'
+import {
+  type DesiredState,
+  parseDesiredState,
+  parseSocketMessage,
+  type WorkerMessage,
+} from './core/messages.ts'
 import { createDatabase } from './database/database.ts'
 import { RefusedError } from './database/driver-errors.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
@@ -52,7 +58,7 @@ function createPorts(
     createDataPort({
       port,
       config,
-      reusePort: config.fleet.scheduling === 'reuse-port',
+      requestSocket: () => requestSocket(port.label),
       keyPair: desired.keyPairs[port.label],
       ticketKeys,
       listener,
@@ -61,12 +67,14 @@ function createPorts(
   )
 }
 
-/** Disconnects from the cluster. The disconnect waits until the supervisor has reclaimed connections not yet accepted. */
-async function disconnect(): Promise<void> {
-  if (!process.connected) return
-  await new Promise(resolve => {
-    process.once('disconnect', resolve)
-    cluster.worker?.disconnect()
+/** Resolvers of the sockets that were requested, by port label. */
+const socketRequests = new Map<string, (socket: SocketHandle) => void>()
+
+/** Resolves with the socket of a data port, which the supervisor has bound. */
+function requestSocket(label: string): Promise<SocketHandle> {
+  return new Promise(resolve => {
+    socketRequests.set(label, resolve)
+    void send({ type: 'socket-request', label })
   })
 }
 
@@ -95,12 +103,16 @@ async function serve(): Promise<void> {
     for (const port of ports) {
       const keyPair = desired?.keyPairs[port.label]
       if (keyPair !== undefined) port.useKeyPair(keyPair)
-      port.setState(desired?.ports[port.label]?.state ?? 'serving')
+      const { state = 'serving', maxActive } = desired?.ports[port.label] ?? {}
+      port.setState(state, maxActive)
     }
     heartbeat()
   }
   const initialState = await new Promise<DesiredState>(resolve => {
-    process.on('message', message => {
+    process.on('message', (message, handle) => {
+      const socket = parseSocketMessage(message)
+      if (socket !== undefined && handle !== undefined && 'close' in handle)
+        return socketRequests.get(socket.label)?.(handle)
       desired = parseDesiredState(message) ?? desired
       apply()
       if (desired !== undefined) resolve(desired)
@@ -138,7 +150,6 @@ async function serve(): Promise<void> {
   await Promise.all(ports.map(port => port.closed))
   cache.close()
   await database.close()
-  await disconnect()
 }
 
 /** Returns the error to report to the supervisor if an operator can fix the cause, else undefined. */

@@ -47,20 +47,6 @@ const dataPort = z.strictObject({
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/**
- * How connections are distributed to the workers. `shared`: all workers accept from one socket.
- * `round-robin`: the supervisor accepts and distributes them. `reuse-port`: each worker has its own socket
- * and the kernel selects one.
- */
-const schedulings = ['shared', 'round-robin', 'reuse-port'] as const
-export type Scheduling = (typeof schedulings)[number]
-
-/** net.Server.listen() supports `reusePort` since Node.js 22.12. */
-const hasReusePort = () => {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  return major > 22 || (major === 22 && minor >= 12)
-}
-
 /** Each setting on its own. Paths become absolute. `config/default.json` contains the defaults. */
 export const schema = z.strictObject({
   host: z.string().min(1),
@@ -144,12 +130,6 @@ export const schema = z.strictObject({
   }),
   fleet: z
     .strictObject({
-      scheduling: z
-        .enum(schedulings)
-        .refine(
-          scheduling => scheduling !== 'reuse-port' || hasReusePort(),
-          `reuse-port requires Node.js 22.12, this is ${process.versions.node}; use shared or round-robin`,
-        ),
       bootMs: atLeastOne,
       beatMs: atLeastOne,
       silentMs: atLeastOne,

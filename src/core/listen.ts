@@ -1,8 +1,18 @@
-// Listens on a port, with retries while a previous process still uses it.
+// Binds a port and listens on it, with retries while a previous process still uses it.
+import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:net'
+import net, { createServer, type Server } from 'node:net'
+import { getSystemErrorName } from 'node:util'
 import { exitCodes, FatalError } from './exit-codes.ts'
 import { retry } from './retry.ts'
+
+declare module 'node:net' {
+  /**
+   * Binds a socket that does not listen. The result can be sent to workers and closed, like a `Server`; a negative
+   * number is a system error. Internal to Node.js: node:cluster creates shared sockets with it (Node.js 20 to 26).
+   */
+  function _createServerHandle(address: string, port: number, family: number): Server | number
+}
 
 const TIMEOUT_MS = 3000
 const RETRY_MS = 100
@@ -23,14 +33,24 @@ function codeOf(error: unknown): string {
 export interface Address {
   readonly host: string
   readonly port: number
-  /** Shares the port with other sockets; the kernel distributes the connections. Since Node.js 22.12. */
-  readonly reusePort?: boolean
+}
+
+/** The handle of a socket that is bound, maybe by another process. */
+export interface SocketHandle {
+  close(): void
+}
+
+function failure({ host, port }: Address, use: string, code: string): FatalError {
+  return new FatalError(
+    exitCodes.portTaken,
+    `cannot listen on ${host}:${port} (${use}): ${reasons[code] ?? code}`,
+  )
 }
 
 /**
  * Listens on `address`.
  * @param use the purpose of the port, for the error message
- * @param timeoutMs milliseconds to retry while the port is in use; 0 in a cluster worker, which cannot retry
+ * @param timeoutMs milliseconds to retry while the port is in use
  * @throws FatalError with the port and the reason
  */
 export async function listen(
@@ -50,12 +70,7 @@ export async function listen(
       isTransient: error => timeoutMs > 0 && codeOf(error) === 'EADDRINUSE',
     })
   } catch (error) {
-    const code = codeOf(error)
-    const { host, port } = address
-    throw new FatalError(
-      exitCodes.portTaken,
-      `cannot listen on ${host}:${port} (${use}): ${reasons[code] ?? code}`,
-    )
+    throw failure(address, use, codeOf(error))
   }
 }
 
@@ -65,4 +80,32 @@ export async function untilFree(address: Address, use: string): Promise<void> {
   await listen(server, address, use)
   server.close()
   await once(server, 'close')
+}
+
+/**
+ * Binds `address` once it is free, without listening. The socket and the connections in its queue outlive each process
+ * that listens on it, until this process closes it or exits.
+ * @throws FatalError like `listen`
+ */
+export async function bind(address: Address, use: string): Promise<Server> {
+  await untilFree(address, use)
+  const { address: ip, family } = await lookup(address.host)
+  const socket = net._createServerHandle(ip, address.port, family)
+  if (typeof socket === 'number') throw failure(address, use, getSystemErrorName(socket))
+  return socket
+}
+
+/** Listens on a socket that is bound to `address`. @throws FatalError like `listen` */
+export async function listenOn(
+  server: Server,
+  socket: SocketHandle,
+  address: Address,
+  use: string,
+): Promise<void> {
+  try {
+    server.listen(socket)
+    await once(server, 'listening')
+  } catch (error) {
+    throw failure(address, use, codeOf(error))
+  }
 }

@@ -30,7 +30,13 @@ const trafficTotals = z.object({
 })
 export type TrafficTotals = z.output<typeof trafficTotals>
 
-const portReport = z.object({ state: listenerState, connections: count, inFlight: count })
+const portReport = z.object({
+  state: listenerState,
+  connections: count,
+  /** Connections in use: kept alive, and with another request in the last seconds. */
+  active: count.optional(),
+  inFlight: count,
+})
 export type PortReport = z.output<typeof portReport>
 
 /** The state of Redis in a worker. `none`: REDIS_URL is not set; `connecting`: no result yet. */
@@ -62,6 +68,8 @@ export type Heartbeat = z.output<typeof heartbeat>
 const workerMessage = z.discriminatedUnion('type', [
   /** The worker can receive messages. Messages sent before this one are lost. */
   z.object({ type: z.literal('hello') }),
+  /** The worker needs the socket of a data port in order to accept connections. */
+  z.object({ type: z.literal('socket-request'), label: z.string() }),
   /** Every data port accepts connections. */
   z.object({ type: z.literal('listening') }),
   heartbeat,
@@ -76,7 +84,18 @@ const desiredState = z.object({
   /** Increases with every state. Heartbeats acknowledge it as `appliedRevision`. */
   revision: z.int(),
   /** Ports by label. A worker whose ports are all `closing` exits when its last connection has closed. */
-  ports: z.record(z.string(), z.object({ port: z.int(), state: listenerState })),
+  ports: z.record(
+    z.string(),
+    z.object({
+      port: z.int(),
+      state: listenerState,
+      /**
+       * Set if the worker has more than its fair share of the active connections: it accepts no new ones, and closes
+       * those beyond this number after their next response.
+       */
+      maxActive: z.int().optional(),
+    }),
+  ),
   /** Certificates and keys of the https ports, by label. */
   keyPairs: z.record(z.string(), keyPair),
   /** TLS session ticket keys in base64. All workers share them, so any worker can resume a session. */
@@ -86,6 +105,10 @@ const desiredState = z.object({
 /** The state that a worker applies and acknowledges with a heartbeat. Applying it is idempotent. */
 export type DesiredState = z.output<typeof desiredState>
 
+/** Comes with the socket that a worker has requested. */
+const socketMessage = z.object({ type: z.literal('socket'), label: z.string() })
+export type SocketMessage = z.output<typeof socketMessage>
+
 /** @returns undefined if `message` is not a valid worker message of this version */
 export function parseWorkerMessage(message: unknown): WorkerMessage | undefined {
   return workerMessage.safeParse(message).data
@@ -94,4 +117,9 @@ export function parseWorkerMessage(message: unknown): WorkerMessage | undefined 
 /** @returns undefined if `message` is not a valid desired state of this version */
 export function parseDesiredState(message: unknown): DesiredState | undefined {
   return desiredState.safeParse(message).data
+}
+
+/** @returns undefined if `message` does not come with a socket */
+export function parseSocketMessage(message: unknown): SocketMessage | undefined {
+  return socketMessage.safeParse(message).data
 }

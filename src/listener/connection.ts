@@ -5,6 +5,8 @@ import type { Socket } from 'node:net'
 
 /** From this number of waiting requests on, nothing more is read from the connection. */
 const MAX_WAITING = 100
+/** A connection that has been idle for longer does not count as active. */
+const ACTIVE_MS = 5000
 
 export type Connection = ReturnType<typeof createConnection>
 
@@ -27,6 +29,7 @@ export function createConnection(socket: Socket) {
   let idleBytesRead = 0
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
+  let isReused = false
 
   const hasWaiting = () => requests.length > 1
   const isFull = () => requests.length > MAX_WAITING
@@ -59,6 +62,8 @@ export function createConnection(socket: Socket) {
     isPaused: isFull,
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,
+    /** Whether the connection is in use for more than one request. */
+    isActive: () => isReused && (requests.length > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
     /** Whether no request is in flight, not even a partially received one. */
     isIdle: () => requests.length === 0 && socket.bytesRead === idleBytesRead,
 
@@ -70,6 +75,7 @@ export function createConnection(socket: Socket) {
      * @param serve is called once, immediately or when all responses before this one are complete
      */
     requestStarted(response: ServerResponse, serve: () => void): void {
+      isReused = latest !== undefined
       latest = response
       requests.push({ response, keepAlive: response.shouldKeepAlive, serve })
       if (isFull()) socket.pause()

@@ -43,6 +43,8 @@ export function createConnections(
     return longestIdle !== undefined
   }
 
+  const active = () => [...open.values()].filter(connection => connection.isActive())
+
   return {
     /** Tracks a new connection. At the limit it replaces an idle one, or is destroyed if none is idle. */
     add(socket: Socket): void {
@@ -77,6 +79,11 @@ export function createConnections(
     closeAfterResponse(enabled: boolean): void {
       closeAfterResponse = enabled
       for (const connection of open.values()) connection.closeAfterResponse(enabled)
+    },
+
+    /** Has the active connections beyond `count` end with their next responses. The oldest ones stay. */
+    keepActive(count: number): void {
+      for (const connection of active().slice(count)) connection.closeAfterResponse(true)
     },
 
     /** Whether nothing is read from the connection, because too many requests wait in it. */
@@ -118,6 +125,7 @@ export function createConnections(
     },
 
     count: () => open.size,
+    activeCount: () => active().length,
     inFlight: () => [...open.values()].reduce((sum, connection) => sum + connection.inFlight(), 0),
   }
 }

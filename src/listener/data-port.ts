@@ -2,12 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import http, { type RequestListener } from 'node:http'
 import https from 'node:https'
-import net, { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import type { ApiError } from '../core/api-error.ts'
-import { listen } from '../core/listen.ts'
+import type { SocketHandle } from '../core/listen.ts'
 import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../core/messages.ts'
+import { createAcceptor } from './acceptor.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { answerRaw, connectNotAllowed, isTimeout, type ParserError, parserError } from './parser-errors.ts'
 import { requestIdOf } from './request-identity.ts'
@@ -24,8 +25,8 @@ const PARSER_SLACK_BYTES = 65_536
 export interface DataPortOptions {
   readonly port: DataPortConfig
   readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain'>
-  /** Whether the worker listens on its own SO_REUSEPORT socket, instead of one shared by the cluster. */
-  readonly reusePort?: boolean
+  /** Returns a new handle of the socket that is bound to the port. */
+  readonly requestSocket: () => Promise<SocketHandle>
   readonly listener: RequestListener
   /** Required for https. */
   readonly keyPair?: KeyPair | undefined
@@ -38,8 +39,11 @@ export interface DataPort {
   readonly label: string
   /** @throws FatalError if the port cannot be opened */
   listen(): Promise<void>
-  /** Sets the state. `closing` is final: later calls are ignored. */
-  setState(state: ListenerState): void
+  /**
+   * Sets the state. `closing` is final: later calls are ignored.
+   * @param maxActive with it no connections are accepted, and the active ones beyond this number are closed
+   */
+  setState(state: ListenerState, maxActive?: number): void
   /** Uses another certificate for new connections. The supervisor has validated it. */
   useKeyPair(keyPair: KeyPair): void
   report(): PortReport
@@ -103,7 +107,7 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
 
 /** @param options.listener handles the requests */
 export function createDataPort(options: DataPortOptions): DataPort {
-  const { port, config, listener, reusePort = false } = options
+  const { port, config, listener } = options
   const server = createServer(options)
   // Destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.
   server.timeout = config.timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
@@ -114,7 +118,14 @@ export function createDataPort(options: DataPortOptions): DataPort {
     traffic.recordResponse(status, durationMs)
     options.requestLog?.logResponse(port.label, response, status, durationMs)
   })
+  const acceptor = createAcceptor(
+    server,
+    { host: config.host, port: port.port },
+    `data port ${port.label}`,
+    options.requestSocket,
+  )
   let state: ListenerState = 'serving'
+  let isStarted = false
   let sinceMs = performance.now()
   let { keyPair } = options
   let sweeper: NodeJS.Timeout | undefined
@@ -132,6 +143,14 @@ export function createDataPort(options: DataPortOptions): DataPort {
       clearInterval(sweeper)
       resolveClosed()
     }
+  }
+
+  function changeState(newState: ListenerState): void {
+    state = newState
+    sinceMs = performance.now()
+    connections.closeAfterResponse(state !== 'serving')
+    clearInterval(sweeper)
+    if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
   }
 
   setInterval(connections.closeSlowReaders, UNREAD_CHECK_MS).unref()
@@ -159,24 +178,28 @@ export function createDataPort(options: DataPortOptions): DataPort {
 
   return {
     label: port.label,
-    listen: () =>
-      listen(server, { host: config.host, port: port.port, reusePort }, `data port ${port.label}`, 0),
-    setState(newState) {
-      if (newState === state || state === 'closing') return
-      state = newState
-      sinceMs = performance.now()
-      connections.closeAfterResponse(state !== 'serving')
-      clearInterval(sweeper)
-      if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
-      // `http.Server.close()` would also end idle connections, and so lose requests that are on their way.
-      if (state === 'closing') net.Server.prototype.close.call(server)
+    listen() {
+      isStarted = true
+      return acceptor.start()
+    },
+    setState(newState, maxActive) {
+      if (state === 'closing') return
+      if (newState !== state) changeState(newState)
+      if (maxActive !== undefined) connections.keepActive(maxActive)
+      if (newState === 'closing' || maxActive !== undefined) acceptor.stop()
+      else if (isStarted) void acceptor.start()
     },
     useKeyPair(newKeyPair) {
       if (!(server instanceof https.Server) || isDeepStrictEqual(newKeyPair, keyPair)) return
       keyPair = newKeyPair
       server.setSecureContext({ ...secureContext(newKeyPair), ticketKeys: options.ticketKeys })
     },
-    report: () => ({ state, connections: connections.count(), inFlight: connections.inFlight() }),
+    report: () => ({
+      state,
+      connections: connections.count(),
+      active: connections.activeCount(),
+      inFlight: connections.inFlight(),
+    }),
     traffic: traffic.totals,
     closed,
   }

@@ -31,18 +31,17 @@ const keepAlive: Load = ({ url }) => ({ url })
 const oneARequest: Load = ({ url }) => ({ url, connection: 'one a request' })
 const overTls: Load = ({ httpsUrl }) => ({ url: httpsUrl })
 
-const loads: readonly [name: string, scheduling: string, options: Load][] = [
-  ['keep-alive', 'shared', keepAlive],
-  ['one connection per request', 'shared', oneARequest],
-  ['keep-alive over TLS', 'shared', overTls],
-  ['one connection per request, round-robin', 'round-robin', oneARequest],
+const loads: readonly [name: string, options: Load][] = [
+  ['keep-alive', keepAlive],
+  ['one connection per request', oneARequest],
+  ['keep-alive over TLS', overTls],
 ]
 
-for (const [name, scheduling, options] of loads)
+for (const [name, options] of loads)
   test.serial(`reload: no request is lost, ${name}`, async t => {
     const { service, operator } = await start(t, {
       // Frequent heartbeats: some arrive in every phase of a worker's exit.
-      config: { drain: { idleMs: 300 }, fleet: { scheduling, beatMs: 1 } },
+      config: { drain: { idleMs: 300 }, fleet: { beatMs: 1 } },
     })
     const before = await service.workers()
     const load = await startLoad({ ...options(service), clients: 8 })

@@ -2,6 +2,7 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { ExecutionContext } from 'ava'
 import { generate } from 'selfsigned'
+import { bind } from '../../src/core/listen.ts'
 import type { KeyPair } from '../../src/core/messages.ts'
 import { createDataPort, type DataPortOptions } from '../../src/listener/data-port.ts'
 import { claimPorts } from './ports.ts'
@@ -70,6 +71,7 @@ export function createTestPort(
       timeouts: { ...defaults.timeouts, ...timeouts },
       drain: { ...defaults.drain, ...drain },
     },
+    requestSocket: () => bind({ host: defaults.host, port: number }, 'data port data'),
     listener,
     keyPair,
     ticketKeys: Buffer.alloc(48, 1),

@@ -3,14 +3,14 @@
 // decided here.
 import cluster from 'node:cluster'
 import { once } from 'node:events'
-import type { Scheduling } from '../../config/schema.ts'
+import type { Server } from 'node:net'
 import type { Log } from '../../core/log.ts'
 import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
+import { createBalancer } from './balance.ts'
 import { emptyFleet, type Fleet, type FleetEvent, type Reload, reduce } from './fleet.ts'
-import { reclaimConnections } from './handover.ts'
 import { type Action, type Limits, plan } from './plan.ts'
-import { exitCauseOf, type Handle, type WorkerView, withPortsClosing } from './worker-handle.ts'
+import { exitCauseOf, type Handle, viewOf, type WorkerView, withPortsClosing } from './worker-handle.ts'
 
 /** Timeout of `publish`. A healthy worker replies within a few ms, even on a busy machine. */
 const PUBLISH_TIMEOUT_MS = 1000
@@ -24,11 +24,12 @@ export interface ClusterOptions {
   readonly heartbeatMs: number
   /** A worker whose resident memory exceeds this is replaced as in a reload. */
   readonly memoryBytes: number
-  readonly scheduling: Scheduling
   /** Path of the file that a worker runs. */
   readonly exec: string
   readonly log: Log
   readonly desired: DesiredStateStore
+  /** The bound sockets of the data ports by label, complete before the start. The workers listen on them. */
+  readonly sockets: ReadonlyMap<string, Server>
   /** Called for each heartbeat. @param before the previous heartbeat of the same worker */
   heartbeat(now: Heartbeat, before: Heartbeat | undefined): void
   /** Called when a worker listens on every data port. */
@@ -40,7 +41,7 @@ export interface ClusterOptions {
 export type Cluster = ReturnType<typeof createCluster>
 
 export function createCluster(options: ClusterOptions) {
-  const { limits, log, desired } = options
+  const { limits, log, desired, sockets } = options
   const heartbeatMs = Math.max(options.heartbeatMs, MIN_HEARTBEAT_MS)
   /** Maximum time between two runs of the plan, unless the supervisor itself is suspended. */
   const tickMs = Math.min(heartbeatMs, limits.silentMs / 4)
@@ -92,6 +93,8 @@ export function createCluster(options: ClusterOptions) {
       case 'retire':
         log.info({ worker: handles.get(action.id)?.worker.process.pid }, 'worker retiring')
         record({ type: 'retired', id: action.id })
+        // The ports close with the last worker.
+        if (fleet.stop !== undefined) for (const socket of sockets.values()) socket.close()
         send(action.id)
         break
       case 'kill':
@@ -115,9 +118,6 @@ export function createCluster(options: ClusterOptions) {
   function fork(): void {
     const worker = cluster.fork()
     handles.set(worker.id, { worker, startedMs: Date.now() })
-    reclaimConnections(worker, () =>
-      fleet.workers.some(({ id, state }) => state === 'ready' && isConnected(id)),
-    )
     // If the spawn failed, no exit event follows.
     worker.on('error', error => {
       log.error({ reason: error.message }, 'worker process error')
@@ -133,6 +133,8 @@ export function createCluster(options: ClusterOptions) {
     const overMemoryLimit = message.type === 'heartbeat' && message.rssBytes > options.memoryBytes
     record({ type: 'message', id, withoutDatabase, overMemoryLimit })
     if (message.type === 'hello') send(id)
+    else if (message.type === 'socket-request')
+      handle.worker.send({ type: 'socket', label: message.label }, sockets.get(message.label), () => {})
     else if (message.type === 'listening') {
       record({ type: 'listening', id })
       options.listening()
@@ -153,16 +155,25 @@ export function createCluster(options: ClusterOptions) {
     )
     handles.delete(id)
     record({ type: 'exited', id, cause })
+    balancer.update()
   }
 
-  const isConnected = (id: number) => handles.get(id)?.worker.isConnected() === true
   const stateOf = (id: number) => fleet.workers.find(worker => worker.id === id)?.state
 
   /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
   function send(id: number): void {
-    const state = desired.current()
+    const state = balancer.apply(id, desired.current())
     handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? withPortsClosing(state) : state, () => {})
   }
+
+  const workers = (): WorkerView[] =>
+    fleet.workers.flatMap(worker => {
+      const handle = handles.get(worker.id)
+      // Until the next run it is unknown whether the supervisor itself was suspended.
+      const missedHeartbeats = (lastRunMs - (worker.lastHeardMs ?? -Infinity)) / heartbeatMs
+      return handle === undefined ? [] : [viewOf(worker, handle, missedHeartbeats)]
+    })
+  const balancer = createBalancer(workers, send)
 
   cluster.on('message', (worker, message) => {
     const parsed = parseWorkerMessage(message)
@@ -172,7 +183,7 @@ export function createCluster(options: ClusterOptions) {
 
   return {
     start(): void {
-      cluster.schedulingPolicy = options.scheduling === 'round-robin' ? cluster.SCHED_RR : cluster.SCHED_NONE
+      setInterval(balancer.update, heartbeatMs).unref()
       cluster.setupPrimary({ exec: options.exec, args: [] })
       scheduleRun()
     },
@@ -204,14 +215,6 @@ export function createCluster(options: ClusterOptions) {
     skipWait: () => record({ type: 'skipWait' }),
     isReloading: () => fleet.reload.state === 'running',
     isStopping: () => fleet.stop !== undefined,
-    workers: (): WorkerView[] =>
-      fleet.workers.flatMap(worker => {
-        const handle = handles.get(worker.id)
-        if (handle === undefined) return []
-        const { startedMs, heartbeat } = handle
-        // Until the next run it is unknown whether the supervisor itself was suspended.
-        const missedHeartbeats = (lastRunMs - (worker.lastHeardMs ?? -Infinity)) / heartbeatMs
-        return [{ ...worker, pid: handle.worker.process.pid, startedMs, missedHeartbeats, heartbeat }]
-      }),
+    workers,
   }
 }

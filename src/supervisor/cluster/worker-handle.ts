@@ -24,6 +24,11 @@ export interface Handle {
   killReason?: string
 }
 
+export function viewOf(fleetWorker: FleetWorker, handle: Handle, missedHeartbeats: number): WorkerView {
+  const { worker, startedMs, heartbeat } = handle
+  return { ...fleetWorker, pid: worker.process.pid, startedMs, missedHeartbeats, heartbeat }
+}
+
 /** Returns the cause of a worker's exit. @param code and `signal` are the arguments of the cluster's `exit` event */
 export function exitCauseOf({ fatal, killReason }: Handle, code: number, signal: string | null): ExitCause {
   if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode, killedExternally: false }

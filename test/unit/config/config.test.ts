@@ -68,9 +68,6 @@ test('configuration: all errors are reported together', async t => {
   ])
   const timeouts = { ...raw.timeouts, headersMs: 2, requestMs: 1 }
   t.regex(faultsOf({ timeouts }).join(), /^timeouts.headersMs/)
-  const fleet = { ...raw.fleet, scheduling: 'reuse-port' }
-  if (process.version < 'v22.12')
-    t.regex(faultsOf({ fleet }).join(), /fleet.scheduling: reuse-port requires Node.js 22.12.*round-robin/)
   t.deepEqual(faultsOf({ timeouts, fleet: { ...raw.fleet, silentMs: 1 }, workers: 0 }).length, 3)
   const withCertificate = { label: 'a', port: 8000, protocol: 'http', certificate: 'a', key: 'a' }
   t.deepEqual(faultsOf({ ports: [withCertificate] }), [

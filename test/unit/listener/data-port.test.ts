@@ -18,11 +18,12 @@ import {
 
 const idleMs = 300
 
-const report = (state: PortReport['state'], connections: number, inFlight: number): PortReport => ({
-  state,
-  connections,
-  inFlight,
-})
+const report = (
+  state: PortReport['state'],
+  connections: number,
+  inFlight: number,
+  active = 0,
+): PortReport => ({ state, connections, active, inFlight })
 
 /** Returns how many milliseconds `wait` takes. */
 async function timed(wait: Promise<unknown>): Promise<number> {
@@ -46,10 +47,10 @@ for (const protocol of ['http', 'https'] as const) {
     }
     client.write(post)
     await until(() => port.report().inFlight === 1)
-    t.deepEqual(port.report(), report('serving', 1, 1))
+    t.deepEqual(port.report(), report('serving', 1, 1, 1))
     client.write('body')
     await client.answer()
-    t.deepEqual(port.report(), report('serving', 1, 0))
+    t.deepEqual(port.report(), report('serving', 1, 0, 1))
     client.socket.destroy()
     await until(() => port.report().connections === 0)
   })
@@ -244,6 +245,37 @@ test('drain: requests behind a response with Connection: close are not served', 
   await client.closed
   t.is(client.text().match(/200 OK/g)?.length, served.length)
   t.regex(client.text(), /Connection: close\r\n\r\nok$/)
+})
+
+test('maxActive: active connections beyond it end with their next response, and none is accepted meanwhile', async t => {
+  const { port, open } = await start(t)
+  const ask = async (client: Awaited<ReturnType<typeof open>>) => {
+    client.write(get)
+    return client.answer()
+  }
+  const clients = await Promise.all(Array.from({ length: 4 }, () => open()))
+  const [first, second, third, fresh] = clients
+  if (first === undefined || second === undefined || third === undefined || fresh === undefined)
+    throw new Error('no clients')
+  for (const client of [first, second, third, first, second, third, fresh]) await ask(client)
+  t.deepEqual(port.report(), report('serving', 4, 0, 3), 'active are those with a second request')
+  for (let again = 0; again < 2; again++) port.setState('serving', 1)
+  await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
+  for (const client of [second, third]) t.regex(await ask(client), /Connection: close/)
+  await Promise.all([second.closed, third.closed])
+  for (const client of [first, fresh]) t.regex(await ask(client), /Connection: keep-alive/)
+  port.setState('serving')
+  port.setState('serving', 1)
+  port.setState('serving')
+  for (let refused = true; refused; )
+    await open().then(
+      () => (refused = false),
+      () => {},
+    )
+  await until(() => port.report().connections === 3)
+  port.setState('serving', 1)
+  port.setState('closing')
+  await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
 })
 
 test('an error response is never written into an incomplete response', async t => {

@@ -1,0 +1,51 @@
+// Spreads the active connections of each port over the workers. A worker with more than its fair share lets go of some
+// and accepts none, so that the clients come to the others. The kernel alone does not spread connections: while a machine
+// is idle, it wakes the same worker for each one that a proxy opens.
+import { isDeepStrictEqual } from 'node:util'
+import type { DesiredState } from '../../core/messages.ts'
+import { isServing } from '../control/health.ts'
+import type { WorkerView } from './worker-handle.ts'
+
+/** A worker has too many connections if it has this part more than the mean, but at least one more. */
+const TOLERANCE = 0.1
+
+/** By port label: the number of active connections that a worker keeps. Ports without too many are missing. */
+export type MaxActive = Readonly<Record<string, number>>
+
+/** Returns the limits by worker id. @param workers those that accept connections */
+export function balance(workers: readonly Pick<WorkerView, 'id' | 'heartbeat'>[]): Map<number, MaxActive> {
+  const labels = new Set(workers.flatMap(({ heartbeat }) => Object.keys(heartbeat?.ports ?? {})))
+  const limits = new Map<number, MaxActive>()
+  for (const label of labels) {
+    const counts = workers.map(({ id, heartbeat }) => ({ id, count: heartbeat?.ports[label]?.active ?? 0 }))
+    const mean = counts.reduce((sum, { count }) => sum + count, 0) / counts.length
+    if (counts.every(({ count }) => count - mean < Math.max(1, TOLERANCE * mean))) continue
+    // Half of the excess stays: other workers may have connections that they have not reported yet.
+    for (const { id, count } of counts)
+      if (count >= mean) limits.set(id, { ...limits.get(id), [label]: Math.floor((count + mean) / 2) })
+  }
+  return limits
+}
+
+/** @param send sends a worker its desired state */
+export function createBalancer(workers: () => readonly WorkerView[], send: (id: number) => void) {
+  let limits: ReadonlyMap<number, MaxActive> = new Map()
+
+  return {
+    /** Computes the limits anew and sends those that have changed. */
+    update(): void {
+      const before = limits
+      limits = balance(workers().filter(worker => isServing(worker, false)))
+      for (const id of new Set([...before.keys(), ...limits.keys()]))
+        if (!isDeepStrictEqual(limits.get(id), before.get(id))) send(id)
+    },
+
+    /** Returns the desired state of a worker with its limits. */
+    apply(id: number, desired: DesiredState): DesiredState {
+      const ports = Object.entries(desired.ports).map(
+        ([label, port]) => [label, { ...port, maxActive: limits.get(id)?.[label] }] as const,
+      )
+      return { ...desired, ports: Object.fromEntries(ports) }
+    },
+  }
+}
