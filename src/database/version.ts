@@ -24,8 +24,9 @@ export type Precondition = (version: number) => boolean
 export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
   const tables = new Set(limitedRelations(resource).flatMap(({ to }) => to.generation ?? []))
   if (tables.size === 0) return []
-  const tokens = [...tables].map(table => on(table).select('token'))
-  return [on.raw(`${tokens.map(() => '?').join(' ^ ')} AS generation`, tokens)]
+  // Plain text: Knex would compile nested queries anew for each statement.
+  const tokens = [...tables].map(table => `(${on(table).select('token').toQuery()})`)
+  return [on.raw(`${tokens.join(' ^ ')} AS generation`)]
 }
 
 /** Invalidates all cached includes that contain records of `resource`. A row that is missing is inserted. */

@@ -12,20 +12,26 @@ export interface IncludeSet {
 
 /** Combines the includes of several relations. */
 function combine(parts: readonly (readonly [name: string, includes: Includes])[]): Includes {
-  const join = (lists: readonly (readonly (string | undefined)[])[], index: number) =>
-    parts.map(([name], part) => `"${name}":${lists[part]?.[index]}`).join(',')
+  /** Joins the texts of one row; undefined if one of them is missing. */
+  function join(lists: readonly (readonly (string | undefined)[])[], index: number): string | undefined {
+    let members = ''
+    for (const [part, [name]] of parts.entries()) {
+      const text = lists[part]?.[index]
+      if (text === undefined) return undefined
+      members += `${part === 0 ? '' : ','}"${name}":${text}`
+    }
+    return members
+  }
   return {
     async of(rows, onText) {
       const lists = await Promise.all(parts.map(([, includes]) => includes.of(rows, onText)))
-      return rows.map((_, index) =>
-        lists.some(list => list[index] === undefined) ? undefined : join(lists, index),
-      )
+      return rows.map((_, index) => join(lists, index))
     },
 
     async within(trx, rows, onText) {
       const lists: string[][] = []
       for (const [, includes] of parts) lists.push(await includes.within(trx, rows, onText))
-      return rows.map((_, index) => join(lists, index))
+      return rows.map((_, index) => join(lists, index) ?? '')
     },
   }
 }

@@ -29,12 +29,12 @@ export function createRecords(database: Database, resource: Resource): Records {
   const fields = Object.keys(resource.fields)
 
   /** The columns of a row and the generation of its related resources, for one statement. */
-  const columns = (): (string | Knex.Raw)[] => [
+  const columns = [
     ...['id', 'version', ...fields].map(field => `${table}.${field}`),
     ...generationColumns(knex, resource),
   ]
 
-  const selectByIds = knex(table).select(columns()).whereIn('id', [0]).toSQL().sql
+  const selectByIds = knex(table).select(columns).whereIn('id', [0]).toSQL().sql
 
   function pageStatement(query: PageQuery, on: Knex, { narrow, skip }: PageSeek = {}): Knex.QueryBuilder {
     const id = idOfMatching(resource, query.filters)
@@ -47,7 +47,7 @@ export function createRecords(database: Database, resource: Resource): Records {
     // One statement reads one snapshot, so the total belongs to the page. The inner query skips and selects
     // ids in an index; complete rows are read only for these ids.
     const page = on
-      .select('counted.total', ...columns())
+      .select('counted.total', ...columns)
       .from(on.select(on.raw('? AS total', [totalSql(on, resource, query.filters)])).as('counted'))
       .leftJoin(shown.as('shown'), on.raw('TRUE'))
       .leftJoin(table, `${table}.id`, 'shown.id')
