@@ -40,19 +40,20 @@ const { values, positionals } = parseArgs({
 
 /** Runs the scenarios in sequence. @returns whether all passed */
 async function runAll(chosen: readonly Scenario[], context: ScenarioContext): Promise<boolean> {
-  let failed = 0
+  const reasons: string[] = []
   for (const { title, run } of chosen) {
     const startedMs = performance.now()
     try {
       const summary = await run(context)
       console.log(`  ✔ ${title} (${((performance.now() - startedMs) / 1000).toFixed(0)} s)\n      ${summary}`)
     } catch (error) {
-      failed++
-      console.log(`  ✘ ${title}\n${error instanceof Error ? error.stack : error}`)
+      console.log(`  ✘ ${title}`)
+      reasons.push(`${title}\n${error instanceof Error ? error.stack : error}`)
     }
   }
-  if (failed > 0) console.log(`\n${failed} tests failed`)
-  return failed === 0
+  // Like AVA: the reasons follow a line that ends the list.
+  if (reasons.length > 0) console.log(`  ─\n\n  ${reasons.length} tests failed\n\n${reasons.join('\n\n')}`)
+  return reasons.length === 0
 }
 
 async function main(): Promise<boolean> {
