@@ -18,7 +18,7 @@ export function controlUrl(config: Config, { port }: DataPortConfig): string {
 }
 
 /** The health check of a data port on its own control port. The other control ports answer it too. */
-export function healthUrl(config: Config, port: DataPortConfig): string {
+function healthUrl(config: Config, port: DataPortConfig): string {
   return `${controlUrl(config, port)}/healthcheck/${port.label}`
 }
 

@@ -1,14 +1,14 @@
-// Waits until a started service is healthy, as seen from outside by its proxies.
+// Waits until a started service is healthy. It asks for /readyz, so that the service does not take it for a checker.
 import type { Config } from '../config/config.ts'
 import { retry } from '../core/retry.ts'
 import { readState } from '../supervisor/state-file.ts'
 import { serviceName } from './command-line.ts'
-import { healthUrl } from './urls.ts'
+import { controlUrl } from './urls.ts'
 
 const CHECK_TIMEOUT_MS = 2000
 const PAUSE_MS = 100
 
-/** The status of one health check, or undefined if no response arrives. */
+/** The status of one response, or undefined if no response arrives. */
 async function check(url: string): Promise<number | undefined> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
@@ -20,8 +20,8 @@ async function check(url: string): Promise<number | undefined> {
 }
 
 /**
- * Waits until every port's health check answers 200, or 404 in maintenance. Ports in maintenance with mode `refuse`
- * are skipped, because their control ports refuse connections.
+ * Waits until every control port answers that the service is ready, or that a port is in maintenance (404). The control
+ * ports of ports in maintenance with mode `refuse` are skipped, because they refuse connections.
  * @param assertRunning called between checks; an error that it throws ends the wait
  * @throws Error after `timeoutMs` milliseconds
  */
@@ -36,7 +36,7 @@ export async function waitUntilHealthy(
   await assertRunning()
   for (const port of config.ports) {
     if (refuses(port.label)) continue
-    const url = healthUrl(config, port)
+    const url = `${controlUrl(config, port)}/readyz`
     const assertHealthy = async () => {
       const status = await check(url)
       if (status !== 200 && status !== 404)

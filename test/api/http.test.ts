@@ -44,6 +44,8 @@ test('http: a path without a version is 404, and the message names /v1', async t
     `/users/${user}`,
     '/groups',
     '/healthcheck/http',
+    '/livez',
+    '/readyz',
     '/status',
     '/metrics',
   ]) {

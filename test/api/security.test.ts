@@ -87,7 +87,16 @@ test.serial(
       await raw('GET /v1/users HTTP/1.1\r\nHost: a\r\nExpect: nothing\r\n\r\n'),
     ]
     const port = service.port('http') + 1
-    for (const path of ['/', '/status', '/history', '/metrics', '/healthcheck/http', '/healthcheck/nothing'])
+    for (const path of [
+      '/',
+      '/status',
+      '/history',
+      '/metrics',
+      '/livez',
+      '/readyz',
+      '/healthcheck/http',
+      '/healthcheck/nothing',
+    ])
       answers.push({
         ...(await getFromControlPort(port, path)),
         get body(): never {

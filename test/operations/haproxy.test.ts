@@ -11,15 +11,21 @@ test.serial(
     const pair = await startPair(settings)
     t.teardown(() => pair.stop())
     const operator = pair.operator('A')
+    // A person at the same address.
+    t.is(await operator.health('http'), 200)
+    await operator.until(({ ports }) => ports.http?.checkers.length === 1)
     await operator.run('drain', 'http')
+    t.like(await operator.run('wait', 'http'), { ended: 'drained' })
+    const [haproxy, ...others] = (await operator.status()).ports.http?.checkers ?? []
+    t.like(haproxy, { address: '127.0.0.1', status: 404 })
+    t.deepEqual(others, [])
     const seen = await pair.haproxy.until('http', 'A', 'NOLB')
     t.deepEqual(
       [...seen].filter(state => state !== 'UP'),
       ['NOLB'],
       'a single 404 suffices, without a count of failed checks',
     )
-    const { ports } = await operator.until(({ ports }) => ports.http?.checkers[0]?.status === 404)
-    t.regex(ports.http?.checkers[0]?.server_state ?? '', /name=http\/A/)
+    t.regex(haproxy?.server_state ?? '', /name=http\/A/)
     await operator.until(({ ports }) => /^NOLB/.test(ports.http?.checkers[0]?.server_state ?? ''))
     const states = await pair.haproxy.states()
     t.is(states.get('https/A'), 'UP')

@@ -94,17 +94,75 @@ test.serial('control ports: invalid requests receive JSON errors', async t => {
   t.regex(await ask('GET HTTP://a?x HTTP/1.0\r\n\r\n'), /<!doctype html>/i)
 })
 
+test.serial(
+  'probes: /livez is 200 in every state of the ports, /readyz while all of them are serving',
+  async t => {
+    const { service, operator } = await start(t, { config: { drain: { delayMs: 2000 } } })
+    const answers = async (path: string) => {
+      const seen = await Promise.all(
+        ['http', 'https'].flatMap(at =>
+          ['GET', 'HEAD'].map(method => check(operator.controlPort(at), path, { method })),
+        ),
+      )
+      const found = seen.flatMap(answer => (answer === 'refused' ? [] : [answer]))
+      for (const { headers } of found) t.is(headers['cache-control'], 'no-store')
+      t.is(new Set(found.map(({ status }) => status)).size, 1)
+      t.is(found.length, 4)
+      return JSON.parse(found[0]?.text ?? '')
+    }
+    const untilReady = async (status: number) => {
+      for (;;) {
+        const answer = await check(operator.controlPort('http'), '/readyz')
+        if (answer !== 'refused' && answer.status === status) return
+        await delay(20)
+      }
+    }
+    const alive = { meta: { status: 200, message: 'the supervisor is running', code: 'alive' } }
+    t.deepEqual(await answers('/livez'), alive)
+    t.deepEqual(await answers('/readyz'), {
+      meta: { status: 200, message: 'every port is serving', code: 'serving' },
+    })
+    await operator.run('drain', 'https')
+    await operator.until(({ ports }) => ports.https?.state === 'drained')
+    t.deepEqual(await answers('/readyz'), {
+      meta: { status: 404, message: 'https is drained', code: 'maintenance' },
+    })
+    t.deepEqual(await answers('/livez'), alive)
+    await operator.run('resume', 'https')
+    t.like(await answers('/readyz'), { meta: { status: 200 } })
+    for (const path of ['/livez/', '/readyz/', '/livez/http', '/healthz', '/livezz'])
+      t.like(await check(operator.controlPort('http'), path), { status: 400, code: 'port_not_found' }, path)
+
+    const [worker = 0] = await service.workers()
+    process.kill(worker, 'SIGSTOP')
+    t.teardown(() => isAlive(worker) && process.kill(worker, 'SIGKILL'))
+    await untilReady(503)
+    t.deepEqual(await answers('/livez'), alive)
+    process.kill(worker, 'SIGCONT')
+    await untilReady(200)
+    service.supervisor.kill('SIGTERM')
+    await untilReady(404)
+    t.deepEqual(await answers('/livez'), alive)
+  },
+)
+
 test.serial('status: lists checkers with address, time, response and HAProxy server state', async t => {
   const { operator } = await start(t)
   const headers = { 'X-Haproxy-Server-State': 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0' }
-  await check(operator.controlPort('https'), '/healthcheck/http', { headers })
+  for (let checks = 0; checks < 3; checks++) {
+    if (checks > 0) await delay(1000)
+    await check(operator.controlPort('https'), '/healthcheck/http', { headers })
+    await operator.health('http')
+  }
+  await operator.health('https')
   const { ports } = await operator.status()
   t.like(ports.http?.checkers[0], {
     address: '127.0.0.1',
     status: 200,
     server_state: headers['X-Haproxy-Server-State'],
   })
-  t.deepEqual(ports.https?.checkers, [])
+  t.is(ports.http?.checkers.length, 2, 'HAProxy is told apart from other checkers at its address')
+  t.deepEqual(ports.https?.checkers, [], 'a single check makes no checker')
   t.like(ports.http, { state: 'serving', mode: null, by: 'start', connections: 0, in_flight: 0 })
 })
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
-import { createOperator } from '../support/operator.ts'
+import { check, createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
 import { createDatabase, runInWorkers, type ServiceOptions, startService } from '../support/service.ts'
@@ -258,8 +258,7 @@ test.serial(
 
 test.serial('wait: ends when no connection is left and every checker has seen the maintenance', async t => {
   const { operator, open } = await start(t)
-  await operator.health('http')
-  await operator.health('http', 'https')
+  await operator.becomeChecker('http', 'https')
   const slow = await open()
   slow.write(post)
   await operator.until(({ ports }) => ports.http?.in_flight === 1)
@@ -286,7 +285,7 @@ test.serial(
   'wait: lists pending checkers at the deadline; in the mode refuse it lasts for the drain delay',
   async t => {
     const { operator } = await start(t, { config: { drain: { delayMs: 700, deadlineMs: 1000 } } })
-    await operator.health('http')
+    await operator.becomeChecker('http')
     await operator.run('drain', 'http')
     t.like(await operator.run('wait', 'http'), {
       ended: 'deadline',
@@ -300,6 +299,36 @@ test.serial(
     t.true(performance.now() - startMs >= 700)
   },
 )
+
+test.serial(
+  'wait: ends with the last connection where nothing but a person has asked for the health',
+  async t => {
+    const { operator, open } = await start(t, { config: { drain: { deadlineMs: 600_000 } } })
+    await operator.health('http')
+    const slow = await open()
+    slow.write(post)
+    await operator.until(({ ports }) => ports.http?.in_flight === 1)
+    // Probes of the service itself, at a steady interval.
+    for (const path of ['/livez', '/readyz', '/livez', '/readyz', '/livez', '/readyz']) {
+      await check(operator.controlPort('http'), path)
+      await delay(500)
+    }
+    await operator.run('drain', 'http')
+    t.deepEqual((await operator.status()).ports.http?.checkers, [])
+    const wait = operator.run('wait', 'http')
+    slow.write(body())
+    await slow.closed
+    t.like(await wait, { ended: 'drained', checkers: [] })
+  },
+)
+
+test.serial('wait: ends when a checker that has seen no maintenance is forgotten', async t => {
+  const { operator } = await start(t)
+  await operator.becomeChecker('http', 'http', 1000)
+  await operator.run('drain', 'http')
+  t.is((await operator.status()).ports.http?.checkers.length, 1)
+  t.like(await operator.run('wait', 'http'), { ended: 'drained', checkers: [] })
+})
 
 test.serial('wait: after a change to the mode refuse the drain delay starts again', async t => {
   const { operator } = await start(t, { config: { drain: { delayMs: 700 } } })

@@ -36,6 +36,8 @@ test.serial('drain and resume: the page follows every state', async t => {
   const operator = createOperator(service)
   const { page, problems, loads, heading, card } = await openPage(t, service)
   await heading('All ports are serving')
+  await card('http', 'No regular health checks')
+  await operator.becomeChecker('http', 'http', 4000)
   await card(
     'http',
     'serving',

@@ -78,6 +78,17 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
       return answer === 'refused' ? answer : answer.status
     },
 
+    /**
+     * Checks the health of `label` at a steady interval until the service regards this client as a checker. It stays one
+     * for three intervals.
+     */
+    async becomeChecker(label: string, at = label, everyMs = 2000): Promise<void> {
+      for (let checks = 0; checks < 3; checks++) {
+        if (checks > 0) await delay(everyMs)
+        await this.health(label, at)
+      }
+    },
+
     async status(at = 'http'): Promise<Status> {
       const answer = await check(controlPort(at), '/status')
       if (answer === 'refused') throw new Error(`the control port of ${at} is closed`)

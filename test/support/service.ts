@@ -82,17 +82,14 @@ async function areWorkersReady(controlUrl: string): Promise<boolean> {
   return workers.length > 0 && workers.every(({ state }) => state === 'ready')
 }
 
-async function healthCheckResponds(check: string): Promise<boolean> {
-  // 404: the port is in maintenance, which persists across a restart.
-  return [200, 404].includes((await ask(check))?.status ?? 0)
+async function isReady(controlUrl: string): Promise<boolean> {
+  // 404: a port is in maintenance, which persists across a restart.
+  return [200, 404].includes((await ask(`${controlUrl}/readyz`))?.status ?? 0)
 }
 
 async function untilUp(supervisor: ChildProcess, controlUrl: string, log: () => string): Promise<void> {
   const deadline = Date.now() + startMs
-  while (
-    !(await areWorkersReady(controlUrl)) ||
-    !(await healthCheckResponds(`${controlUrl}/healthcheck/http`))
-  ) {
+  while (!(await areWorkersReady(controlUrl)) || !(await isReady(controlUrl))) {
     if (supervisor.exitCode !== null || supervisor.signalCode !== null)
       throw new Error(`the supervisor exited with ${supervisor.exitCode ?? supervisor.signalCode}:\n${log()}`)
     if (Date.now() > deadline) {
@@ -104,7 +101,7 @@ async function untilUp(supervisor: ChildProcess, controlUrl: string, log: () => 
 }
 
 /**
- * Starts a service and waits until all its workers are ready and a health check responds.
+ * Starts a service and waits until all its workers are ready and it reports to be ready.
  * @throws Error with the supervisor's log if it does not become ready
  */
 export async function startService(options: ServiceOptions = {}) {

@@ -1,41 +1,103 @@
-// Remembers the clients that check the health of a port and the last response to each. Operators see from it whether a
-// proxy has noticed a drain.
+// Remembers the clients that check the health of a port at a steady interval, such as proxies, and the last response to
+// each. Operators see from it whether a proxy has noticed a drain. A client that checks only now and then is not listed.
 
-/** Limit of checkers per port. Beyond it, the least recently seen one is removed. */
-const MAX_CHECKERS = 64
-/** A checker is removed this long after its last check. */
-const EXPIRY_MS = 60_000
+/** Limit of clients per port. Beyond it, the least recently seen one is removed. */
+const MAX_CLIENTS = 64
+/** After a longer pause between two checks, the client starts anew. */
+const MAX_INTERVAL_MS = 60_000
+/** The number of processes that can check from one address, such as that of a NAT gateway, and still be recognized. */
+const MAX_PROCESSES = 3
+/** The intervals of a steady client differ at most by this factor: HAProxy and Envoy can vary theirs at random. */
+const MAX_VARIATION = 2
+/** A checker is forgotten after this many of its intervals without a check. */
+const EXPIRY_INTERVALS = 3
+const MAX_TIMES = 2 * MAX_PROCESSES + 1
 
-export interface Checker {
-  /** IP address. */
+/** One health check and its response. */
+interface Check {
+  /** IP address of the client. */
   readonly address: string
-  /** Time of the last check, ISO 8601. */
-  readonly seen: string
-  /** HTTP status of the last response. */
+  /** HTTP status of the response. */
   readonly status: number
   /** HAProxy's view of the server, from the header X-Haproxy-Server-State. */
   readonly server_state: string | null
 }
 
+export interface Checker extends Check {
+  /** Time of the last check, ISO 8601. */
+  readonly seen: string
+}
+
+interface Client {
+  readonly checker: Checker
+  /** The times of the last checks in ms, the latest one last. */
+  readonly times: readonly number[]
+  /** Stays true when the interval changes, as HAProxy's does with `fastinter`, unless the client was forgotten. */
+  readonly isSteady: boolean
+}
+
+/**
+ * Whether checks come at a steady interval: the last two intervals are about the same. If several processes share an
+ * address, their checks alternate, so the intervals are also compared over every second and every third check.
+ * @param times in ms, ascending
+ */
+export function isSteady(times: readonly number[]): boolean {
+  for (let step = 1; step <= MAX_PROCESSES; step++) {
+    const [first, middle, last] = [times.at(-1 - 2 * step), times.at(-1 - step), times.at(-1)]
+    if (first === undefined || middle === undefined || last === undefined) return false
+    const [before, latest] = [middle - first, last - middle]
+    if (Math.max(before, latest) <= MAX_VARIATION * Math.min(before, latest)) return true
+  }
+  return false
+}
+
+/** The longest of the last intervals: after a change to shorter ones, the previous interval still counts for a while. */
+function intervalOf(times: readonly number[]): number {
+  return Math.max(...times.slice(1).map((time, at) => time - (times[at] ?? time)))
+}
+
+/** Whether the client is a checker now: it is forgotten after three intervals without a check. */
+function isChecker({ times, isSteady }: Client, nowMs: number): boolean {
+  const expiryMs = EXPIRY_INTERVALS * Math.min(MAX_INTERVAL_MS, intervalOf(times))
+  return isSteady && nowMs - (times.at(-1) ?? nowMs) < expiryMs
+}
+
+/** Identifies a client. Several HAProxy processes at one address are told apart by what they report. */
+function keyOf({ address, server_state }: Check): string {
+  const [haproxy = ''] = /name=[^;]*; node=[^;]*/.exec(server_state ?? '') ?? []
+  return `${address} ${haproxy}`
+}
+
 export type Checkers = ReturnType<typeof createCheckers>
 
 export function createCheckers() {
-  const byLabel = new Map<string, Map<string, Checker>>()
+  const byLabel = new Map<string, Map<string, Client>>()
 
   return {
-    record(label: string, checker: Checker): void {
-      const known = byLabel.get(label) ?? new Map<string, Checker>()
+    record(label: string, check: Check, now: Date): void {
+      const known = byLabel.get(label) ?? new Map<string, Client>()
       byLabel.set(label, known)
-      // A Map keeps insertion order, so the least recently seen checker is the first.
-      known.delete(checker.address)
-      known.set(checker.address, checker)
+      const [key, nowMs] = [keyOf(check), now.getTime()]
+      const before = known.get(key)
+      const wasChecker = before !== undefined && isChecker(before, nowMs)
+      const pauseMs = nowMs - (before?.times.at(-1) ?? -Infinity)
+      const previous = wasChecker || pauseMs <= MAX_INTERVAL_MS ? (before?.times ?? []) : []
+      const times = [...previous, nowMs].slice(-MAX_TIMES)
+      // A Map keeps insertion order, so the least recently seen client is the first.
+      known.delete(key)
+      known.set(key, {
+        checker: { ...check, seen: now.toISOString() },
+        times,
+        isSteady: wasChecker || isSteady(times),
+      })
       const [oldest] = known.keys()
-      if (known.size > MAX_CHECKERS && oldest !== undefined) known.delete(oldest)
+      if (known.size > MAX_CLIENTS && oldest !== undefined) known.delete(oldest)
     },
 
     list(label: string, now: Date): Checker[] {
       const known = [...(byLabel.get(label)?.values() ?? [])]
-      return known.filter(({ seen }) => now.getTime() - Date.parse(seen) < EXPIRY_MS)
+      const checkers = known.filter(client => isChecker(client, now.getTime()))
+      return checkers.map(({ checker }) => checker)
     },
   }
 }

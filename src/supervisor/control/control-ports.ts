@@ -27,6 +27,8 @@ interface ControlResponse extends Document {
 }
 
 const HEALTH = '/healthcheck/'
+const LIVENESS = '/livez'
+const READINESS = '/readyz'
 // Health checks are short and few, so the limits are low.
 const MAX_CONNECTIONS = 1000
 const MAX_HEADER_BYTES = 16_384
@@ -38,6 +40,17 @@ const serverOptions = {
 }
 const readOnly = 'control ports are read-only; use GET or HEAD'
 const allow = { Allow: 'GET, HEAD' }
+
+const healthResponse = ({ status, message, code }: Health): ControlResponse => ({
+  status,
+  body: { meta: { status, message, code } },
+})
+
+/** For liveness probes: 200 while the supervisor answers at all, whatever the states of the ports. */
+const alive: ControlResponse = {
+  status: 200,
+  body: { meta: { status: 200, message: 'the supervisor is running', code: 'alive' } },
+}
 
 /** Has the format of a data port's error response. The status is explicit: an unknown path is not a 404 here. */
 function failure(
@@ -88,16 +101,22 @@ export function createControl(options: ControlOptions) {
   const { config, checkers } = options
   const labels = config.ports.map(port => port.label)
 
+  /** For readiness probes: the answer of the first port that is not serving, or 200. Not a check by a proxy. */
+  function readiness(): ControlResponse {
+    const all: Health = { status: 200, code: 'serving', message: 'every port is serving' }
+    return healthResponse(labels.map(options.health).find(({ status }) => status !== 200) ?? all)
+  }
+
   function check(request: IncomingMessage, label: string): ControlResponse {
-    const { status, code, message } = options.health(label)
+    const health = options.health(label)
     const state = request.headers['x-haproxy-server-state']
-    checkers.record(label, {
+    const check = {
       address: addressOf(request),
-      seen: new Date().toISOString(),
-      status,
+      status: health.status,
       server_state: typeof state === 'string' ? state.slice(0, 256) : null,
-    })
-    return { status, body: { meta: { status, message, code } } }
+    }
+    checkers.record(label, check, new Date())
+    return healthResponse(health)
   }
 
   async function documentResponse(
@@ -117,10 +136,12 @@ export function createControl(options: ControlOptions) {
     const path = pathOf(request)
     const document = Object.hasOwn(options.documents, path) ? options.documents[path] : undefined
     if (document !== undefined) return documentResponse(request, document)
+    if (path === LIVENESS) return alive
+    if (path === READINESS) return readiness()
     const label = labels.find(one => path === HEALTH + one)
     if (label !== undefined) return check(request, label)
     // Not 404: a load balancer would take a mistyped path for a drained port.
-    const known = labels.map(one => HEALTH + one).join(', ')
+    const known = [...labels.map(one => HEALTH + one), READINESS, LIVENESS].join(', ')
     return failure(request, 400, 'port_not_found', `unknown path ${path}; the health checks are ${known}`)
   }
 

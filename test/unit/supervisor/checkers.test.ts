@@ -1,37 +1,145 @@
-// The memory of health checkers and its limits in number and time.
+// Which clients count as checkers: those that check at a steady interval, until they have been silent for three of them.
 import test from 'ava'
-import { createCheckers } from '../../../src/supervisor/control/checkers.ts'
+import fc from 'fast-check'
+import { createCheckers, isSteady } from '../../../src/supervisor/control/checkers.ts'
 
 const start = Date.parse('2026-01-01T00:00:00Z')
 const at = (ms: number) => new Date(start + ms)
-const checker = (address: string, ms: number, status = 200) => ({
+const check = (address: string, status = 200, server_state: string | null = null) => ({
   address,
-  seen: at(ms).toISOString(),
   status,
-  server_state: null,
+  server_state,
 })
 
-test('checkers: the last response to each address, by label', t => {
+/** Records a check of `http` at each of these times, in ms. */
+function recordAll(checkers: ReturnType<typeof createCheckers>, address: string, times: readonly number[]) {
+  for (const ms of times) checkers.record('http', check(address), at(ms))
+}
+
+/** Times that are `intervals` apart, from 0. */
+function timesOf(intervals: readonly number[]): number[] {
+  const times = [0]
+  for (const ms of intervals) times.push((times.at(-1) ?? 0) + ms)
+  return times
+}
+
+const interval = fc.integer({ min: 10, max: 20_000 })
+
+test('checkers: the last response to each, by label', t => {
   const checkers = createCheckers()
-  checkers.record('http', checker('10.0.0.1', 0))
-  checkers.record('http', checker('10.0.0.2', 1))
-  checkers.record('http', checker('10.0.0.1', 2, 404))
-  checkers.record('https', checker('10.0.0.3', 3))
-  t.deepEqual(checkers.list('http', at(4)), [checker('10.0.0.2', 1), checker('10.0.0.1', 2, 404)])
-  t.deepEqual(checkers.list('other', at(4)), [])
+  for (const [index, status] of [200, 200, 404].entries()) {
+    checkers.record('http', check('10.0.0.1', status), at(1000 * index))
+    checkers.record('http', check('10.0.0.2'), at(1000 * index + 1))
+    checkers.record('https', check('10.0.0.3'), at(1000 * index + 2))
+  }
+  t.deepEqual(checkers.list('http', at(2002)), [
+    { ...check('10.0.0.1', 404), seen: at(2000).toISOString() },
+    { ...check('10.0.0.2'), seen: at(2001).toISOString() },
+  ])
+  t.deepEqual(checkers.list('other', at(2002)), [])
 })
 
-test('checkers: removed one minute after the last check', t => {
-  const checkers = createCheckers()
-  checkers.record('http', checker('10.0.0.1', 0))
-  t.is(checkers.list('http', at(59_999)).length, 1)
-  t.is(checkers.list('http', at(60_000)).length, 0)
+test('checkers: a client that checks once or twice is none', t => {
+  const times = fc.array(interval, { maxLength: 1 }).map(timesOf)
+  const property = fc.property(times, fc.nat(100_000), (checks, laterMs) => {
+    const checkers = createCheckers()
+    recordAll(checkers, '10.0.0.1', checks)
+    t.deepEqual(checkers.list('http', at((checks.at(-1) ?? 0) + laterMs)), [])
+  })
+  fc.assert(property)
 })
 
-test('checkers: only the 64 most recent are kept', t => {
+test('checkers: a person who checks now and then is none', t => {
+  for (const seconds of [
+    [2, 9],
+    [30, 4, 12],
+    [50, 5, 20, 3],
+  ])
+    t.false(isSteady(timesOf(seconds)), String(seconds))
   const checkers = createCheckers()
-  for (let host = 0; host < 100; host++) checkers.record('http', checker(`10.0.0.${host}`, host))
-  const known = checkers.list('http', at(100))
-  t.is(known.length, 64)
-  t.is(known[0]?.address, '10.0.0.36')
+  recordAll(checkers, '10.0.0.1', timesOf([61_000, 61_000, 61_000]))
+  t.deepEqual(checkers.list('http', at(183_000)), [])
+})
+
+test('checkers: from the third check on, also if the interval varies at random by a third', t => {
+  const intervals = interval.chain(ms =>
+    fc.array(fc.integer({ min: Math.ceil(ms * 0.67), max: Math.floor(ms * 1.33) }), {
+      minLength: 2,
+      maxLength: 30,
+    }),
+  )
+  const property = fc.property(intervals, all => {
+    const checkers = createCheckers()
+    recordAll(checkers, '10.0.0.1', timesOf(all.slice(0, 2)))
+    for (const ms of timesOf(all).slice(3)) {
+      t.is(checkers.list('http', at(ms)).length, 1)
+      checkers.record('http', check('10.0.0.1'), at(ms))
+    }
+  })
+  fc.assert(property)
+})
+
+test('checkers: several processes at one address, whatever the offsets of their checks', t => {
+  const offsets = fc.array(fc.double({ min: 0, max: 0.999, noNaN: true }), { minLength: 1, maxLength: 3 })
+  const property = fc.property(interval, offsets, (ms, shares) => {
+    const times = Array.from({ length: 7 }, (_, round) =>
+      shares.map(share => Math.floor(ms * (round + share))),
+    )
+    const sorted = times.flat().sort((a, b) => a - b)
+    const checkers = createCheckers()
+    for (const [index, time] of sorted.entries()) {
+      // Each has checked twice, and once more.
+      if (index > 2 * shares.length) t.is(checkers.list('http', at(time)).length, 1)
+      recordAll(checkers, '10.0.0.1', [time])
+    }
+  })
+  fc.assert(property)
+})
+
+test('checkers: HAProxy processes at one address are told apart by their names', t => {
+  const checkers = createCheckers()
+  for (const second of [0, 1, 2])
+    for (const node of ['lb1', 'lb2'])
+      checkers.record(
+        'http',
+        check('10.0.0.1', 200, `UP; name=b/s; node=${node}; scur=${second}`),
+        at(1000 * second),
+      )
+  t.deepEqual(
+    checkers.list('http', at(2000)).map(({ server_state }) => server_state),
+    ['UP; name=b/s; node=lb1; scur=2', 'UP; name=b/s; node=lb2; scur=2'],
+  )
+})
+
+test('checkers: forgotten after three intervals without a check', t => {
+  const property = fc.property(interval, fc.integer({ min: 3, max: 20 }), (ms, count) => {
+    const checkers = createCheckers()
+    const times = timesOf(Array(count - 1).fill(ms))
+    recordAll(checkers, '10.0.0.1', times)
+    const last = times.at(-1) ?? 0
+    t.is(checkers.list('http', at(last + 3 * ms - 1)).length, 1)
+    t.is(checkers.list('http', at(last + 3 * ms)).length, 0)
+    recordAll(checkers, '10.0.0.1', [last + 70_000])
+    t.is(checkers.list('http', at(last + 70_000)).length, 0, 'it starts anew')
+  })
+  fc.assert(property)
+})
+
+test('checkers: a shorter interval after a change of state, and back: never forgotten', t => {
+  const checkers = createCheckers()
+  const times = timesOf([2000, 2000, 2000, 500, 500, 500, 2000, 2000])
+  recordAll(checkers, '10.0.0.1', times.slice(0, 3))
+  for (const ms of times.slice(3)) {
+    t.is(checkers.list('http', at(ms)).length, 1, String(ms))
+    recordAll(checkers, '10.0.0.1', [ms])
+  }
+})
+
+test('checkers: only the 64 most recent clients are kept', t => {
+  const checkers = createCheckers()
+  for (const second of [0, 1, 2])
+    for (let host = 0; host < 64; host++) recordAll(checkers, `10.0.0.${host}`, [1000 * second + host])
+  t.is(checkers.list('http', at(2064)).length, 64)
+  recordAll(checkers, '10.0.1.0', [2064])
+  t.is(checkers.list('http', at(2064))[0]?.address, '10.0.0.1')
 })
