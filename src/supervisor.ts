@@ -48,7 +48,7 @@ function limitsOf({ workers, fleet, drain }: Config): Limits {
 /** Starts the supervisor. Resolves after the startup; the process then runs on events. */
 async function supervise(): Promise<void> {
   const config = await loadServingConfig()
-  const log = createLog(config.log.level, 'supervisor')
+  const log = createLog(config.log.level, 'supervisor', config.node)
   if (config.cache.url === null) log.warn('REDIS_URL is not set: running without a cache')
   const desired = createDesiredState(config.log.level)
   await loadCertificates(config, desired).catch((error: Error) => {

@@ -81,7 +81,7 @@ function requestSocket(label: string): Promise<SocketHandle> {
 /** Serves until every data port is closed and its last connection has ended. */
 async function serve(): Promise<void> {
   const config = await loadServingConfig()
-  const { log, buffered } = createLogAndOutput(config.log.level, 'worker')
+  const { log, buffered } = createLogAndOutput(config.log.level, 'worker', config.node)
   const database = createDatabase(config.database, log)
   const ports: DataPort[] = []
   const startedMs = Date.now()

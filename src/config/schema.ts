@@ -1,4 +1,5 @@
 // The schema of the settings, and the checks that involve several settings.
+import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { root } from './root.ts'
@@ -47,7 +48,10 @@ const dataPort = z.strictObject({
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** Each setting on its own. Paths become absolute. `config/default.json` contains the defaults. */
+/**
+ * Each setting on its own. Paths become absolute, and a missing node name becomes the host name. `config/default.json`
+ * contains the defaults.
+ */
 export const schema = z.strictObject({
   host: z.string().min(1),
   ports: z.array(dataPort).min(1),
@@ -84,6 +88,12 @@ export const schema = z.strictObject({
   }),
   idempotency: z.strictObject({ keepSeconds: atLeastOne, removeEveryMs: milliseconds.min(1) }),
   stateFile: path,
+  /** The name of this node in the log, the status and the metrics. */
+  node: z
+    .string()
+    .min(1)
+    .nullable()
+    .transform(name => name ?? hostname()),
   limits: z
     .strictObject({
       bodyBytes: atLeastOne,

@@ -34,14 +34,19 @@ function describeReason(reason: unknown): unknown {
 /**
  * Creates a log that writes lines immediately, and a buffered output for frequent lines.
  * @param role the kind of process: "supervisor", "worker"
+ * @param node the name of the node; without one, the lines have no such field
  */
-export function createLogAndOutput(level: LogLevel, role: string): { log: Log; buffered: LineOutput } {
+export function createLogAndOutput(
+  level: LogLevel,
+  role: string,
+  node?: string,
+): { log: Log; buffered: LineOutput } {
   const { immediate, buffered } = createOutput(process.stdout, lines =>
     log.warn({ lines }, 'log reader too slow, lines dropped'),
   )
   const options = {
     level,
-    base: { role, pid: process.pid },
+    base: { role, pid: process.pid, node },
     timestamp: createTimestamp(),
     serializers: { reason: describeReason },
   }
@@ -49,7 +54,7 @@ export function createLogAndOutput(level: LogLevel, role: string): { log: Log; b
   return { log, buffered }
 }
 
-/** @param role the kind of process: "supervisor", "migrate" */
-export function createLog(level: LogLevel, role: string): Log {
-  return createLogAndOutput(level, role).log
+/** Creates a log as `createLogAndOutput` does. */
+export function createLog(level: LogLevel, role: string, node?: string): Log {
+  return createLogAndOutput(level, role, node).log
 }

@@ -20,7 +20,10 @@ export type KeyPair = z.output<typeof keyPair>
 /** Upper bounds of the latency histogram's buckets, in milliseconds. A last bucket counts slower requests. */
 export const latencyBoundsMs = [0.5, 1, 2, 3, 5, 7.5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000]
 
-/** The responses of a port since its worker started. */
+/** Stands for the route of a request that matches none, and of rejected input. */
+export const NO_ROUTE = 'none'
+
+/** The responses of a port, or of one of its routes, since its worker started. */
 const trafficTotals = z.object({
   /** Counts by status class, `2xx` to `5xx`, and `aborted` if the client disconnected before the response. */
   responses: z.record(z.string(), count),
@@ -51,6 +54,8 @@ const heartbeat = z.object({
   ports: z.record(z.string(), portReport),
   /** Totals by port label. */
   traffic: z.record(z.string(), trafficTotals),
+  /** Totals by port label and route. The routes are path patterns, such as `/v1/users/:id`, or NO_ROUTE. */
+  routes: z.record(z.string(), z.record(z.string(), trafficTotals)).optional(),
   /** Maximum event loop delay in milliseconds since the last heartbeat. */
   lagMs: count,
   /** 99th percentile of the event loop delay. */

@@ -7,13 +7,13 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import type { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
-import type { KeyPair, ListenerState, PortReport, TrafficTotals } from '../core/messages.ts'
+import type { KeyPair, ListenerState, PortReport } from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { answerRaw, connectNotAllowed, isTimeout, type ParserError, parserError } from './parser-errors.ts'
 import { requestIdOf } from './request-identity.ts'
 import type { RequestLog } from './request-log.ts'
-import { createTraffic } from './traffic.ts'
+import { createTraffic, type Traffic } from './traffic.ts'
 
 const SWEEP_MS = 50
 const TIMEOUT_CHECK_MS = 500
@@ -47,8 +47,8 @@ export interface DataPort {
   /** Uses another certificate for new connections. The supervisor has validated it. */
   useKeyPair(keyPair: KeyPair): void
   report(): PortReport
-  /** Returns the totals since the port was created. */
-  traffic(): TrafficTotals
+  /** The responses since the port was created. */
+  readonly traffic: Pick<Traffic, 'totals' | 'routes'>
   /** Resolves when the port is closing and its last connection has ended. */
   readonly closed: Promise<void>
 }
@@ -115,7 +115,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
   server.maxHeadersCount = config.limits.headers + 1
   const traffic = createTraffic()
   const connections = createConnections(config.limits, (response, status, durationMs) => {
-    traffic.recordResponse(status, durationMs)
+    traffic.recordResponse(response.route, status, durationMs)
     options.requestLog?.logResponse(port.label, response, status, durationMs)
   })
   const acceptor = createAcceptor(
@@ -200,7 +200,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
       active: connections.activeCount(),
       inFlight: connections.inFlight(),
     }),
-    traffic: traffic.totals,
+    traffic,
     closed,
   }
 }

@@ -27,7 +27,8 @@ function bodyBytes(response: ServerResponse): number {
  */
 export function createRequestLog(log: Log, output: LineOutput) {
   const now = createTimestamp()
-  const role = `"role":"worker","pid":${process.pid},"msg":"request"`
+  // pino's bindings have no pid.
+  const fields = JSON.stringify({ ...log.bindings(), pid: process.pid, msg: 'request' }).slice(1, -1)
 
   return {
     /**
@@ -46,7 +47,7 @@ export function createRequestLog(log: Log, output: LineOutput) {
       const requestId = response.getHeader('request-id')
       const trace = traceOf(headers)
       output.write(
-        `{"level":30${now()},${role},"port":"${port}","method":"${method}"` +
+        `{"level":30${now()},${fields},"port":"${port}","method":"${method}"` +
           (route === undefined ? '' : `,"route":"${route}"`) +
           `,"status":${status ?? '"aborted"'},"durationMs":${Math.round(durationMs * 100) / 100}` +
           `,"bytes":${bodyBytes(response)}` +
@@ -60,7 +61,7 @@ export function createRequestLog(log: Log, output: LineOutput) {
     logRejection(port: string, { status, code }: ApiError, requestId: string): void {
       if (!log.isLevelEnabled('info')) return
       output.write(
-        `{"level":30${now()},${role},"port":"${port}","status":${status},"refused":"${code}","requestId":"${requestId}"}\n`,
+        `{"level":30${now()},${fields},"port":"${port}","status":${status},"refused":"${code}","requestId":"${requestId}"}\n`,
       )
     },
   }

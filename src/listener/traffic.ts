@@ -1,28 +1,65 @@
-// Counters of the responses of one data port. They only increase.
-import { latencyBoundsMs, type TrafficTotals } from '../core/messages.ts'
+// Counters of the responses of one data port, by route. They only increase.
+import { latencyBoundsMs, NO_ROUTE, type TrafficTotals } from '../core/messages.ts'
+
+interface Counters {
+  readonly responses: Record<string, number>
+  readonly latency: number[]
+  latencySumMs: number
+}
+
+const createCounters = (): Counters => ({
+  responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, aborted: 0 },
+  latency: new Array<number>(latencyBoundsMs.length + 1).fill(0),
+  latencySumMs: 0,
+})
+
+function count({ responses }: Counters, outcome: string): void {
+  responses[outcome] = (responses[outcome] ?? 0) + 1
+}
+
+/** Adds `counters` to `sum`. */
+function add(sum: Counters, { responses, latency, latencySumMs }: Counters): Counters {
+  for (const [outcome, number] of Object.entries(responses))
+    sum.responses[outcome] = (sum.responses[outcome] ?? 0) + number
+  for (const [bucket, number] of latency.entries()) sum.latency[bucket] = (sum.latency[bucket] ?? 0) + number
+  sum.latencySumMs += latencySumMs
+  return sum
+}
+
+export type Traffic = ReturnType<typeof createTraffic>
 
 export function createTraffic() {
-  const responses: Record<string, number> = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, aborted: 0 }
-  const latency = new Array<number>(latencyBoundsMs.length + 1).fill(0)
-  let latencySumMs = 0
+  const byRoute = new Map([[NO_ROUTE, createCounters()]])
 
-  function count(outcome: string): void {
-    responses[outcome] = (responses[outcome] ?? 0) + 1
+  function countersOf(route: string): Counters {
+    const known = byRoute.get(route)
+    if (known !== undefined) return known
+    const counters = createCounters()
+    byRoute.set(route, counters)
+    return counters
   }
 
   return {
-    /** @param status undefined if the connection ended before the response was complete */
-    recordResponse(status: number | undefined, durationMs: number): void {
-      count(status === undefined ? 'aborted' : `${Math.floor(status / 100)}xx`)
+    /**
+     * @param route the path pattern of the matched route; undefined if none matches
+     * @param status undefined if the connection ended before the response was complete
+     */
+    recordResponse(route: string | undefined, status: number | undefined, durationMs: number): void {
+      const counters = countersOf(route ?? NO_ROUTE)
+      count(counters, status === undefined ? 'aborted' : `${Math.floor(status / 100)}xx`)
       const fits = latencyBoundsMs.findIndex(boundMs => durationMs <= boundMs)
       const bucket = fits === -1 ? latencyBoundsMs.length : fits
-      latency[bucket] = (latency[bucket] ?? 0) + 1
-      latencySumMs += durationMs
+      counters.latency[bucket] = (counters.latency[bucket] ?? 0) + 1
+      counters.latencySumMs += durationMs
     },
     /** Counts rejected input. It has a status but no duration, because no request was processed. */
     recordRejection(status: number): void {
-      count(`${Math.floor(status / 100)}xx`)
+      count(countersOf(NO_ROUTE), `${Math.floor(status / 100)}xx`)
     },
-    totals: (): TrafficTotals => ({ responses: { ...responses }, latency: [...latency], latencySumMs }),
+    /** Returns the sums over all routes. */
+    totals: (): TrafficTotals => [...byRoute.values()].reduce(add, createCounters()),
+    /** Returns the totals of NO_ROUTE, and of each route that has had a response. */
+    routes: (): Record<string, TrafficTotals> =>
+      Object.fromEntries([...byRoute].map(([route, counters]) => [route, add(createCounters(), counters)])),
   }
 }

@@ -15,10 +15,12 @@ const service = await startService()
 const folder = await mkdtemp(join(tmpdir(), 'users-api-kit-'))
 
 interface Dashboard {
+  templating: { list: { query: string }[] }
   panels: { title: string; targets: { expr: string }[] }[]
 }
 const dashboard: Dashboard = JSON.parse(await readFile(configFile('monitoring/grafana.json'), 'utf8'))
 const queries = dashboard.panels.flatMap(panel => panel.targets.map(target => target.expr))
+const variables = dashboard.templating.list.map(({ query }) => query)
 const alerts = await readFile(configFile('monitoring/alerts.yml'), 'utf8')
 
 test.after.always(async () => {
@@ -128,7 +130,9 @@ test('metrics: every metric in the dashboard and the rules exists', async t => {
     ),
   )
   const named = new Set(
-    [...queries, alerts].flatMap(query => query.match(/\b(http|users_api|process|nodejs)_\w+/g) ?? []),
+    [...queries, ...variables, alerts].flatMap(
+      query => query.match(/\b(http|users_api|process|nodejs)_\w+/g) ?? [],
+    ),
   )
   t.true(named.size >= 10)
   for (const name of named) t.true(known.has(name), name)

@@ -1,8 +1,9 @@
 // The metrics and the history of a control port agree with the traffic.
+import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { startService } from '../support/service.ts'
 
-const service = await startService({ workers: 2 })
+const service = await startService({ workers: 2, env: { NODE_NAME: 'n-1' } })
 test.after.always(() => service.stop())
 
 const get = async (path: string) => {
@@ -35,12 +36,45 @@ test('metrics: count the responses of all workers', async t => {
   const workersOf = (all: Map<string, number>) =>
     [...all.keys()].filter(name => name.startsWith('users_api_worker_resident_memory_bytes'))
   const now = await untilSamples(
-    all => all.get('http_responses_total{port="http",code="4xx"}') === 7 && workersOf(all).length === 2,
+    all =>
+      all.get('http_request_duration_seconds_count{port="http",route="/v1/users"}') === 27 &&
+      workersOf(all).length === 2,
   )
-  t.is(now.get('http_responses_total{port="http",code="2xx"}'), 20)
-  t.is(now.get('http_request_duration_seconds_count{port="http"}'), 27)
-  t.is(now.get('http_request_duration_seconds_bucket{le="+Inf",port="http"}'), 27)
+  t.is(now.get('http_responses_total{port="http",route="/v1/users",code="2xx"}'), 20)
+  t.is(now.get('http_responses_total{port="http",route="/v1/users",code="4xx"}'), 7)
+  t.is(now.get('http_request_duration_seconds_bucket{le="+Inf",port="http",route="/v1/users"}'), 27)
   t.is(now.get('users_api_port_state{port="http",state="serving"}'), 1)
+})
+
+test('metrics: count the responses of each route, and those without one', async t => {
+  const id = '00000000-none'
+  for (const path of [
+    '/v1/users/1',
+    '/v1/users/2?include=groups',
+    `/v1/${id}`,
+    '/v1/users/x/y/z',
+    '/v1/docs',
+  ])
+    await fetch(`${service.url}${path}`)
+  await fetch(`${service.url}/v1/groups/1`, { method: 'POST' })
+  const count = (all: Map<string, number>, route: string, code: string) =>
+    all.get(`http_responses_total{port="http",route="${route}",code="${code}"}`)
+  const now = await untilSamples(
+    all =>
+      count(all, 'none', '4xx') === 3 &&
+      count(all, '/v1/users/:id', '4xx') === 2 &&
+      count(all, '/v1/docs', '2xx') === 1,
+  )
+  t.is(now.get('http_request_duration_seconds_count{port="http",route="none"}'), 3)
+  t.false([...now.keys()].some(name => name.includes(id)))
+})
+
+test('metrics and status: the name of the node and its version', async t => {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  t.is((await samples()).get(`users_api_build_info{node="n-1",version="${version}"}`), 1)
+  const status = JSON.parse((await get('/status')).text)
+  t.like(status, { node: 'n-1', version })
+  t.true(Math.abs(Date.now() - Date.parse(status.started)) < 300_000)
 })
 
 test('metrics: valid text format, each metric with a type', async t => {

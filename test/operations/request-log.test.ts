@@ -7,7 +7,11 @@ import { createOperator } from '../support/operator.ts'
 import { connect as connectRaw } from '../support/raw.ts'
 import { startService } from '../support/service.ts'
 
-const service = await startService({ workers: 2, config: { log: { level: 'info' } } })
+const service = await startService({
+  workers: 2,
+  config: { log: { level: 'info' } },
+  env: { NODE_NAME: 'node "1"' },
+})
 const operator = createOperator(service)
 const api = createClient(service.url)
 const tls = createClient(service.httpsUrl)
@@ -56,6 +60,7 @@ test.serial('request line: contains all documented fields and no personal data',
     level: 30,
     role: 'worker',
     msg: 'request',
+    node: 'node "1"',
     port: 'http',
     method: 'GET',
     route: '/v1/users/:id',
@@ -70,7 +75,7 @@ test.serial('request line: contains all documented fields and no personal data',
   await api.get('/v1/users?first_name=Secret', { 'request-id': 'list', traceparent: 'nonsense' })
   t.deepEqual(
     Object.keys(await lineOf('list')).sort(),
-    'bytes durationMs level method msg pid port requestId role route status time'.split(' '),
+    'bytes durationMs level method msg node pid port requestId role route status time'.split(' '),
   )
   await tls.send('HEAD', `/v1/users/${id}`, { 'request-id': 'head' })
   t.like(await lineOf('head'), { port: 'https', method: 'HEAD', status: 200, bytes: 0 })
@@ -78,6 +83,13 @@ test.serial('request line: contains all documented fields and no personal data',
   t.like(await lineOf('nowhere'), { status: 404, route: undefined })
   t.notRegex(service.log(), /Secret|Name/)
   t.false(service.log().includes(service.database))
+})
+
+test.serial('log: every line of supervisor and workers has the name of the node', async t => {
+  await line(({ msg, role }) => msg === 'worker listening' && role === 'worker')
+  await operator.run('status')
+  await line(({ msg, role }) => msg === 'command' && role === 'supervisor')
+  for (const { node } of lines()) t.is(node, 'node "1"')
 })
 
 test.serial('request line: also for a request that the client aborts', async t => {

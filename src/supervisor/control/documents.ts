@@ -22,12 +22,12 @@ export function createDocuments(labels: readonly string[], sources: DocumentSour
   const { status, totals, workers } = sources
   const page = createPage()
   const metrics = createMetrics(sources)
-  const history = createHistory(labels, () => ({
-    totals: totals(),
-    connections: Object.fromEntries(
-      Object.entries(status().ports).map(([label, { connections }]) => [label, connections]),
-    ),
-  }))
+  const history = createHistory(labels, () => {
+    // The samples are kept, so they contain only what the history shows.
+    const { ports, cache } = totals()
+    const connections = Object.entries(status().ports).map(([label, port]) => [label, port.connections])
+    return { totals: { ports, cache }, connections: Object.fromEntries(connections) }
+  })
 
   function historyDocument() {
     const pools = workers().flatMap(({ heartbeat }) => heartbeat?.pool ?? [])

@@ -8,7 +8,7 @@ const SAMPLES = 300
 const WINDOW = 3
 
 interface Sample {
-  readonly totals: ClusterTotals
+  readonly totals: Pick<ClusterTotals, 'ports' | 'cache'>
   readonly connections: Readonly<Record<string, number>>
 }
 

@@ -1,4 +1,4 @@
-// The metrics for Prometheus: counters and histograms summed over the cluster by port, gauges by worker. Names follow the
+// The metrics for Prometheus: counters and histograms summed over the cluster by port and route, gauges by worker. Names follow the
 // conventions of prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { latencyBoundsMs } from '../../core/messages.ts'
@@ -34,32 +34,38 @@ const metric = (
   aggregator: 'sum',
 })
 
+/** The totals of every route of every port, with the labels of their values. */
+const routesOf = ({ routes }: ClusterTotals) =>
+  Object.entries(routes).flatMap(([port, byRoute]) =>
+    Object.entries(byRoute).map(([route, traffic]) => ({ labels: { port, route }, traffic })),
+  )
+
 /** Prometheus histograms have cumulative buckets, in seconds. */
-function histogramValues(name: string, { ports }: ClusterTotals): Value[] {
-  return Object.entries(ports).flatMap(([port, { latency, latencySumMs }]) => {
+function histogramValues(name: string, totals: ClusterTotals): Value[] {
+  return routesOf(totals).flatMap(({ labels, traffic: { latency, latencySumMs } }) => {
     let count = 0
     const buckets = latency.map((bucketCount, at) => {
       count += bucketCount
       const boundMs = latencyBoundsMs[at]
       const le = boundMs === undefined ? '+Inf' : boundMs / 1000
-      return { metricName: `${name}_bucket`, labels: { le, port }, value: count }
+      return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count }
     })
     return [
       ...buckets,
-      { metricName: `${name}_sum`, labels: { port }, value: latencySumMs / 1000 },
-      { metricName: `${name}_count`, labels: { port }, value: count },
+      { metricName: `${name}_sum`, labels, value: latencySumMs / 1000 },
+      { metricName: `${name}_count`, labels, value: count },
     ]
   })
 }
 
 function trafficMetrics(totals: ClusterTotals) {
   const duration = 'http_request_duration_seconds'
-  const responses = Object.entries(totals.ports).flatMap(([port, traffic]) =>
-    Object.entries(traffic.responses).map(([code, value]) => ({ labels: { port, code }, value })),
+  const responses = routesOf(totals).flatMap(({ labels, traffic }) =>
+    Object.entries(traffic.responses).map(([code, value]) => ({ labels: { ...labels, code }, value })),
   )
   const cacheLookups = Object.entries(totals.cache).map(([result, value]) => ({ labels: { result }, value }))
   return [
-    metric('counter', 'http_responses_total', 'Responses by port and status class.', responses),
+    metric('counter', 'http_responses_total', 'Responses by port, route and status class.', responses),
     metric(
       'histogram',
       duration,
@@ -74,6 +80,12 @@ function trafficMetrics(totals: ClusterTotals) {
     ),
   ]
 }
+
+/** The labels of this metric identify the node. In queries they can be joined to the other metrics by `instance`. */
+const buildInfo = ({ node, version }: Status) =>
+  metric('gauge', 'users_api_build_info', 'Always 1; the labels tell the node and its version.', [
+    { labels: { node, version }, value: 1 },
+  ])
 
 function portMetrics({ ports }: Status) {
   const gauge = (name: string, help: string, value: (status: Status['ports'][string]) => number) =>
@@ -150,6 +162,7 @@ export function createMetrics(sources: MetricsSources) {
     async text(): Promise<string> {
       const status = sources.status()
       const cluster = [
+        buildInfo(status),
         ...trafficMetrics(sources.totals()),
         ...portMetrics(status),
         ...workerMetrics(sources.workers()),

@@ -1,5 +1,6 @@
 // The current status for operators, the status page and health checks, computed from state in memory.
 import type { Config, DataPortConfig } from '../../config/config.ts'
+import { version } from '../../config/root.ts'
 import { type CacheState, cacheStates } from '../../core/messages.ts'
 import type { Cluster } from '../cluster/processes.ts'
 import type { WorkerView } from '../cluster/worker-handle.ts'
@@ -9,7 +10,7 @@ import type { Checker, Checkers } from './checkers.ts'
 import { type Health, healthOf, isServing } from './health.ts'
 
 export interface StatusOptions {
-  readonly config: Pick<Config, 'ports' | 'control' | 'health'>
+  readonly config: Pick<Config, 'ports' | 'control' | 'health' | 'node'>
   readonly maintenance: Maintenance
   readonly cluster: Cluster
   readonly checkers: Checkers
@@ -37,6 +38,11 @@ interface WorkerStatus {
 }
 
 export interface Status {
+  readonly node: string
+  /** The version of the supervisor. After a reload the workers can have a later one. */
+  readonly version: string
+  /** Start of the supervisor, ISO 8601. */
+  readonly started: string
   readonly ports: Readonly<Record<string, PortStatus>>
   readonly workers: readonly WorkerStatus[]
   /** The worst state that a worker reports, in the order of `cacheStates`. */
@@ -58,6 +64,8 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
 }
 
 export function createStatus({ config, maintenance, cluster, checkers }: StatusOptions) {
+  const started = new Date().toISOString()
+
   function portStatus({ label, port }: DataPortConfig): PortStatus {
     const portMaintenance = maintenance.get(label)
     const { mode, since, by } = portMaintenance
@@ -82,6 +90,9 @@ export function createStatus({ config, maintenance, cluster, checkers }: StatusO
 
   return {
     current: (): Status => ({
+      node: config.node,
+      version,
+      started,
       ports: Object.fromEntries(config.ports.map(port => [port.label, portStatus(port)])),
       workers: cluster.workers().map(workerStatus),
       redis: redis(),

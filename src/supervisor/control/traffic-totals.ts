@@ -1,9 +1,13 @@
 // The traffic of the whole cluster: totals over all workers, including those that have exited.
-import { type Heartbeat, latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
+import { type Heartbeat, latencyBoundsMs, NO_ROUTE, type TrafficTotals } from '../../core/messages.ts'
+
+type TotalsByKey = Readonly<Record<string, TrafficTotals>>
 
 export interface ClusterTotals {
   /** By label. */
-  readonly ports: Readonly<Record<string, TrafficTotals>>
+  readonly ports: TotalsByKey
+  /** By label and route. */
+  readonly routes: Readonly<Record<string, TotalsByKey>>
   readonly cache: { readonly hits: number; readonly misses: number }
 }
 
@@ -25,21 +29,35 @@ function advance(sum: TrafficTotals, now: TrafficTotals, before: TrafficTotals =
   }
 }
 
+/** Returns `sum` with each of its entries advanced. */
+function advanceAll(sum: TotalsByKey, now: TotalsByKey, before: TotalsByKey | undefined): TotalsByKey {
+  const advanced = Object.entries(now).map(
+    ([key, traffic]) => [key, advance(sum[key] ?? noTraffic, traffic, before?.[key])] as const,
+  )
+  return { ...sum, ...Object.fromEntries(advanced) }
+}
+
+/** Returns the totals by route. A worker of an earlier version counts no routes. */
+const routesOf = (heartbeat: Heartbeat | undefined, label: string): TotalsByKey =>
+  heartbeat?.routes?.[label] ?? { [NO_ROUTE]: heartbeat?.traffic[label] ?? noTraffic }
+
 export function createClusterTraffic(labels: readonly string[]) {
   let totals: ClusterTotals = {
     ports: Object.fromEntries(labels.map(label => [label, noTraffic])),
+    routes: {},
     cache: { hits: 0, misses: 0 },
   }
 
   return {
     /** @param before the previous heartbeat of the same worker; its counts are already part of the totals */
     heartbeat(now: Heartbeat, before: Heartbeat | undefined): void {
-      const ports = { ...totals.ports }
-      for (const [label, traffic] of Object.entries(now.traffic))
-        ports[label] = advance(ports[label] ?? noTraffic, traffic, before?.traffic[label])
+      const routes = Object.keys(now.traffic).map(label => {
+        return [label, advanceAll(totals.routes[label] ?? {}, routesOf(now, label), routesOf(before, label))]
+      })
       const { hits, misses } = totals.cache
       totals = {
-        ports,
+        ports: advanceAll(totals.ports, now.traffic, before?.traffic),
+        routes: { ...totals.routes, ...Object.fromEntries(routes) },
         cache: {
           hits: hits + now.cache.hits - (before?.cache.hits ?? 0),
           misses: misses + now.cache.misses - (before?.cache.misses ?? 0),

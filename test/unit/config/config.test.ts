@@ -1,5 +1,6 @@
 // The configuration: defaults, error messages, and the exit code for invalid settings.
 import { spawnSync } from 'node:child_process'
+import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { ConfigError, loadConfig, parseConfig } from '../../../src/config/config.ts'
@@ -22,6 +23,7 @@ test('configuration: the defaults are complete, paths are absolute, the object i
   t.is(config.ports.length, 2)
   t.true(config.stateFile.startsWith('/'))
   t.true(Object.isFrozen(config.ports[0]))
+  t.is(config.node, hostname())
 })
 
 test('configuration: all errors are reported together', async t => {
@@ -43,6 +45,7 @@ test('configuration: all errors are reported together', async t => {
   for (const workers of ['many', '0', null])
     t.deepEqual(faultsOf({ workers }), ['workers (WORKERS): must be "auto" or a positive integer'])
   t.deepEqual(faultsOf({ ports: [] }), ['ports: must not be empty'])
+  t.deepEqual(faultsOf({ node: '' }), ['node (NODE_NAME): must not be empty'])
   t.deepEqual(faultsOf({ ports: [{ label: 'a/b', port: 70_000, protocol: 'ftp' }, 7] }), [
     'ports.0.label: must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',
     'ports.0.port: must be at most 65535',

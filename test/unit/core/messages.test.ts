@@ -22,13 +22,14 @@ const heartbeat: Heartbeat = {
   appliedRevision: 4,
   ports: { http: port },
   traffic: { http: traffic },
+  routes: { http: { '/v1/users/:id': traffic } },
   lagMs: 1,
   lagP99Ms: 1,
   cache: { hits: 1, misses: 2, state: 'connected' },
   pool: { used: 1, free: 2, waiting: 0, max: 10 },
   rssBytes: 1e6,
 }
-const { ports: _, traffic: __, ...fields } = heartbeat
+const { ports: _, traffic: __, routes, ...fields } = heartbeat
 const desired: DesiredState = {
   type: 'desired-state',
   revision: 4,
@@ -44,8 +45,14 @@ test('messages: a heartbeat with unknown fields is read', t => {
     ...Object(withUnknownFields(fields)),
     ports: { http: withUnknownFields(port) },
     traffic: { http: { ...traffic, ofTheNextVersion: 1 } },
+    routes,
   }
   t.deepEqual(parseWorkerMessage(next), heartbeat)
+})
+
+test('messages: a heartbeat of an earlier version, without totals by route, is read', t => {
+  const { routes: _, ...earlier } = heartbeat
+  t.deepEqual(parseWorkerMessage(earlier), earlier)
 })
 
 test('messages: other messages with unknown fields are read', t => {

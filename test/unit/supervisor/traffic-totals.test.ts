@@ -8,10 +8,11 @@ import { createClusterTraffic } from '../../../src/supervisor/control/traffic-to
 
 type Traffic = ReturnType<typeof createTraffic>
 
-const heartbeatOf = (traffic: Traffic, hits: number): Heartbeat => ({
+const heartbeatOf = (traffic: Traffic, hits: number, countsRoutes: boolean): Heartbeat => ({
   type: 'heartbeat',
   ports: { http: { state: 'serving', connections: 0, inFlight: 0 } },
   traffic: { http: traffic.totals() },
+  ...(countsRoutes && { routes: { http: traffic.routes() } }),
   lagMs: 0,
   lagP99Ms: 0,
   cache: { hits, misses: 0, state: 'none' },
@@ -20,10 +21,13 @@ const heartbeatOf = (traffic: Traffic, hits: number): Heartbeat => ({
   appliedRevision: 0,
 })
 
+const sum = (counts: readonly number[] = []) => counts.reduce((all, count) => all + count, 0)
+
 test('totals: any sequence of responses, heartbeats and exits counts each reported response once', t => {
   const event = fc.record({
     worker: fc.nat(2),
-    kind: fc.constantFrom('response', 'heartbeat', 'exit'),
+    kind: fc.constantFrom('response', 'rejection', 'heartbeat', 'exit'),
+    route: fc.constantFrom('/v1/users', '/v1/users/:id', undefined),
     status: fc.constantFrom(200, 201, 404, 503),
     durationMs: fc.double({ min: 0, max: 20_000, noNaN: true }),
   })
@@ -32,38 +36,50 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
     const fresh = () => ({
       traffic: createTraffic(),
       answered: 0,
-      reported: 0,
+      unreported: [] as { route: string; processed: boolean }[],
       last: undefined as Heartbeat | undefined,
     })
     const workers = [fresh(), fresh(), fresh()]
-    let expected = 0
-    for (const { worker: at, kind, status, durationMs } of events) {
+    const expected: (typeof workers)[number]['unreported'] = []
+    for (const { worker: at, kind, route, status, durationMs } of events) {
       const worker = workers[at] ?? fresh()
+      // The last worker is of a version that counts no routes.
+      const countsRoutes = at < 2
+      const routeOf = (matched = 'none') => (countsRoutes ? matched : 'none')
       if (kind === 'response') {
-        worker.traffic.recordResponse(status, durationMs)
+        worker.traffic.recordResponse(route, status, durationMs)
+        worker.unreported.push({ route: routeOf(route), processed: true })
         worker.answered++
+      } else if (kind === 'rejection') {
+        worker.traffic.recordRejection(status)
+        worker.unreported.push({ route: routeOf(), processed: false })
       } else if (kind === 'heartbeat') {
-        const heartbeat = heartbeatOf(worker.traffic, worker.answered)
+        const heartbeat = heartbeatOf(worker.traffic, worker.answered, countsRoutes)
         cluster.heartbeat(heartbeat, worker.last)
         worker.last = heartbeat
-        expected += worker.answered - worker.reported
-        worker.reported = worker.answered
+        expected.push(...worker.unreported.splice(0))
       } else workers[at] = fresh()
     }
-    const { ports, cache } = cluster.totals()
-    const sum = (counts: readonly number[] = []) => counts.reduce((all, count) => all + count, 0)
-    t.is(sum(Object.values(ports.http?.responses ?? {})), expected)
-    t.is(sum(ports.http?.latency), expected)
-    t.is(cache.hits, expected)
+    const { ports, routes, cache } = cluster.totals()
+    const processed = expected.filter(one => one.processed)
+    t.is(sum(Object.values(ports.http?.responses ?? {})), expected.length)
+    t.is(sum(ports.http?.latency), processed.length)
+    t.is(cache.hits, processed.length)
+    for (const name of ['/v1/users', '/v1/users/:id', 'none']) {
+      const totals = routes.http?.[name]
+      const ofRoute = ({ route }: { route: string }) => route === name
+      t.is(sum(Object.values(totals?.responses ?? {})), expected.filter(ofRoute).length)
+      t.is(sum(totals?.latency), processed.filter(ofRoute).length)
+    }
   })
   fc.assert(property)
 })
 
 test('percentile: interpolated within its bucket', t => {
   const traffic = createTraffic()
-  for (let at = 0; at < 98; at++) traffic.recordResponse(200, 4)
-  traffic.recordResponse(200, 80)
-  traffic.recordResponse(undefined, 60_000)
+  for (let at = 0; at < 98; at++) traffic.recordResponse('/v1/users', 200, 4)
+  traffic.recordResponse('/v1/users', 200, 80)
+  traffic.recordResponse('/v1/users', undefined, 60_000)
   const { latency, responses } = traffic.totals()
   t.like(responses, { '2xx': 99, aborted: 1 })
   const [half, most, all] = [0.5, 0.985, 1].map(share => percentileMs(latency, share))
