@@ -7,7 +7,7 @@ import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { bind } from './core/listen.ts'
 import { createLog } from './core/log.ts'
-import { loadCertificates } from './supervisor/certificates.ts'
+import { createCertificates } from './supervisor/certificates.ts'
 import type { Limits } from './supervisor/cluster/plan.ts'
 import { createCluster } from './supervisor/cluster/processes.ts'
 import { createCommands } from './supervisor/commands.ts'
@@ -51,7 +51,8 @@ async function supervise(): Promise<void> {
   const log = createLog(config.log.level, 'supervisor', config.node)
   if (config.cache.url === null) log.warn('REDIS_URL is not set: running without a cache')
   const desired = createDesiredState(config.log.level)
-  await loadCertificates(config, desired).catch((error: Error) => {
+  const certificates = createCertificates(config, log, desired)
+  await certificates.load().catch((error: Error) => {
     throw new ConfigError([error.message])
   })
   const maintenance = createMaintenance(config, log, desired)
@@ -73,7 +74,7 @@ async function supervise(): Promise<void> {
     },
   })
   const checkers = createCheckers()
-  const status = createStatus({ config, maintenance, cluster, checkers })
+  const status = createStatus({ config, maintenance, cluster, checkers, certificates })
   const documents = createDocuments(maintenance.labels, {
     status: status.current,
     health: status.health,
@@ -88,6 +89,7 @@ async function supervise(): Promise<void> {
     maintenance,
     cluster,
     control,
+    certificates,
     status: status.current,
   })
   const { stop, stopAsOrphan } = createShutdown({ log, maintenance, control, cluster })
@@ -104,6 +106,7 @@ async function supervise(): Promise<void> {
   for (const { label, port } of config.ports)
     sockets.set(label, await bind({ host: config.host, port }, `data port ${label}`))
   cluster.start()
+  void certificates.watch(cluster.publish)
   connectPm2(process, commands)
 }
 

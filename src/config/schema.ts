@@ -87,6 +87,8 @@ export const schema = z.strictObject({
     timeoutMs: atLeastOne,
   }),
   idempotency: z.strictObject({ keepSeconds: atLeastOne, removeEveryMs: milliseconds.min(1) }),
+  /** How often the files of the certificates are read again. */
+  certificates: z.strictObject({ readEveryMs: milliseconds.min(1) }),
   stateFile: path,
   /** The name of this node in the log, the status and the metrics. */
   node: z

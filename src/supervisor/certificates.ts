@@ -1,11 +1,15 @@
-// The certificates of the https ports: reads and checks them, and writes them to the desired state of the workers.
+// The certificates of the https ports: reads and checks them, also when their files change, and writes them to the desired
+// state of the workers.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setInterval } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'
 import { generate } from 'selfsigned'
 import type { Config, DataPortConfig } from '../config/config.ts'
+import { reasonOf } from '../core/error-reason.ts'
+import type { Log } from '../core/log.ts'
 import type { KeyPair } from '../core/messages.ts'
 import { writeAtomically } from '../core/write-file.ts'
 import type { DesiredStateStore } from './desired-state.ts'
@@ -53,47 +57,110 @@ async function selfSigned(file: string): Promise<KeyPair> {
   }
 }
 
-async function readKeyPair(port: DataPortConfig, folder: string): Promise<KeyPair> {
-  if (typeof port.certificate !== 'string' || typeof port.key !== 'string')
-    return selfSigned(join(folder, 'self-signed.pem'))
+interface CertificateFiles {
+  readonly label: string
+  readonly certificate: string
+  readonly key: string
+}
+
+/** Returns the files of the port, or none if its certificate is self-signed. */
+function filesOf({ label, certificate, key }: DataPortConfig): CertificateFiles[] {
+  return typeof certificate === 'string' && typeof key === 'string' ? [{ label, certificate, key }] : []
+}
+
+async function readFiles(files: CertificateFiles): Promise<KeyPair> {
   const [certificate, key] = await Promise.all([
-    readFile(port.certificate, 'utf8'),
-    readFile(port.key, 'utf8'),
+    readFile(files.certificate, 'utf8'),
+    readFile(files.key, 'utf8'),
   ])
-  checkKeyPair({ certificate, key })
   return { certificate, key }
 }
 
-async function readKeyPairs(config: Pick<Config, 'ports' | 'stateFile'>): Promise<Record<string, KeyPair>> {
-  const pairs: Record<string, KeyPair> = {}
-  for (const port of config.ports) {
-    if (port.protocol !== 'https') continue
-    try {
-      pairs[port.label] = await readKeyPair(port, dirname(config.stateFile))
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      throw new Error(`the certificate of ${port.label} cannot be used: ${reason}`)
-    }
-  }
-  return pairs
+async function readKeyPair(port: DataPortConfig, folder: string): Promise<KeyPair> {
+  const [files] = filesOf(port)
+  if (files === undefined) return selfSigned(join(folder, 'self-signed.pem'))
+  const pair = await readFiles(files)
+  checkKeyPair(pair)
+  return pair
 }
 
 /** The fields by which an operator identifies a certificate. */
-function describe({ certificate }: KeyPair): object {
+function describe({ certificate }: KeyPair) {
   const { subject, validTo, fingerprint256 } = new X509Certificate(certificate)
   return { subject, valid_to: new Date(validTo).toISOString(), fingerprint: fingerprint256 }
 }
 
-/**
- * Reads the certificates into the desired state.
- * @returns a description of each certificate, by label
- * @throws Error that names the port and the fault of its certificate; then none has changed
- */
-export async function loadCertificates(
-  config: Pick<Config, 'ports' | 'stateFile'>,
+type Description = ReturnType<typeof describe>
+
+const contentOf = ({ certificate, key }: KeyPair) => certificate + key
+
+export type Certificates = ReturnType<typeof createCertificates>
+
+export function createCertificates(
+  config: Pick<Config, 'ports' | 'stateFile' | 'certificates'>,
+  log: Log,
   desired: DesiredStateStore,
-): Promise<Record<string, object>> {
-  const keyPairs = await readKeyPairs(config)
-  desired.set({ keyPairs })
-  return Object.fromEntries(Object.entries(keyPairs).map(([label, pair]) => [label, describe(pair)]))
+) {
+  const httpsPorts = config.ports.filter(({ protocol }) => protocol === 'https')
+  let descriptions: Readonly<Record<string, Description>> = {}
+  /** By label: what the files contained when they were read last, or why they could not be read. */
+  const lastRead = new Map<string, string>()
+
+  /** Puts certificates, by label, into the desired state. The other ports keep theirs. */
+  function use(pairs: Readonly<Record<string, KeyPair>>): void {
+    desired.set({ keyPairs: { ...desired.current().keyPairs, ...pairs } })
+    const changed = Object.entries(pairs).map(([label, pair]) => [label, describe(pair)] as const)
+    descriptions = { ...descriptions, ...Object.fromEntries(changed) }
+  }
+
+  /**
+   * Uses the certificates whose files have changed since they were read last. Contents are compared, so a swapped
+   * symbolic link counts. A fault is logged once, and the old certificate stays.
+   */
+  async function refresh(): Promise<void> {
+    for (const files of httpsPorts.flatMap(filesOf)) {
+      const { label } = files
+      const found = await readFiles(files).catch((error: Error) => error)
+      const content = found instanceof Error ? found.message : contentOf(found)
+      if (content === lastRead.get(label)) continue
+      lastRead.set(label, content)
+      try {
+        if (found instanceof Error) throw found
+        checkKeyPair(found)
+        use({ [label]: found })
+        log.info({ label, ...descriptions[label] }, 'certificate changed')
+      } catch (error) {
+        log.error({ label, reason: reasonOf(error) }, 'changed certificate cannot be used, the old one stays')
+      }
+    }
+  }
+
+  return {
+    /**
+     * Reads the certificates of all ports into the desired state.
+     * @returns a description of each certificate, by label
+     * @throws Error that names the port and the fault of its certificate; then none has changed
+     */
+    async load(): Promise<Readonly<Record<string, Description>>> {
+      const pairs: Record<string, KeyPair> = {}
+      for (const port of httpsPorts) {
+        pairs[port.label] = await readKeyPair(port, dirname(config.stateFile)).catch((error: unknown) => {
+          throw new Error(`the certificate of ${port.label} cannot be used: ${reasonOf(error)}`)
+        })
+      }
+      use(pairs)
+      for (const [label, pair] of Object.entries(pairs)) lastRead.set(label, contentOf(pair))
+      return descriptions
+    },
+    /** Reads the files again at an interval. @param publish sends the desired state to the workers */
+    async watch(publish: () => Promise<void>): Promise<void> {
+      for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {
+        const before = descriptions
+        await refresh()
+        if (descriptions !== before) await publish()
+      }
+    },
+    /** Returns when the port's certificate expires, ISO 8601; null without a certificate. */
+    validTo: (label: string): string | null => descriptions[label]?.valid_to ?? null,
+  }
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { type LogLevel, logLevels } from '../config/schema.ts'
 import type { Log } from '../core/log.ts'
-import { loadCertificates } from './certificates.ts'
+import type { Certificates } from './certificates.ts'
 import type { Cluster } from './cluster/processes.ts'
 import type { Control } from './control/control-ports.ts'
 import type { PortStatus, Status } from './control/status.ts'
@@ -14,13 +14,14 @@ import type { DrainMode } from './port-states.ts'
 const POLL_MS = 100
 
 export interface CommandOptions {
-  readonly config: Pick<Config, 'drain' | 'ports' | 'stateFile'>
+  readonly config: Pick<Config, 'drain'>
   /** The command log-level sets its level. */
   readonly log: Log
   readonly desired: DesiredStateStore
   readonly maintenance: Maintenance
   readonly cluster: Cluster
   readonly control: Control
+  readonly certificates: Certificates
   status(): Status
 }
 
@@ -128,7 +129,7 @@ export function createCommands(options: CommandOptions) {
   }
 
   async function reloadCertificates(): Promise<object> {
-    const descriptions = await loadCertificates(config, desired)
+    const descriptions = await options.certificates.load()
     await cluster.publish()
     return descriptions
   }

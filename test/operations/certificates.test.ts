@@ -2,9 +2,10 @@
 import { spawn } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
 import { generate } from 'selfsigned'
@@ -12,7 +13,7 @@ import { startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
-import { createDatabase, startService } from '../support/service.ts'
+import { ask, createDatabase, type Service, type Settings, startService } from '../support/service.ts'
 
 const dayMs = 86_400_000
 const { first: httpPort } = await claimPorts()
@@ -46,8 +47,11 @@ async function fingerprint(port = httpsPort): Promise<string> {
   return seen
 }
 
+/** How often the files are read again in the tests of changed files. */
+const readEveryMs = 200
+
 /** Starts a service whose certificate and key are in two files, which `write` replaces. */
-async function start(t: ExecutionContext) {
+async function start(t: ExecutionContext, config: Settings = {}) {
   const path = folder(t)
   const [certificate, key] = [join(path, 'cert.pem'), join(path, 'key.pem')]
   const write = (cert: string, privateKey: string) => {
@@ -59,10 +63,13 @@ async function start(t: ExecutionContext) {
   const service = await startService({
     database,
     workers: 2,
-    config: { ports: ports.map(port => (port.protocol === 'https' ? { ...port, certificate, key } : port)) },
+    config: {
+      ports: ports.map(port => (port.protocol === 'https' ? { ...port, certificate, key } : port)),
+      ...config,
+    },
   })
   t.teardown(() => service.stop())
-  return { service, operator: createOperator(service), first, write, certificate }
+  return { service, operator: createOperator(service), first, write, certificate, key }
 }
 
 test.serial('rotation under load: no handshake fails and open connections stay', async t => {
@@ -84,6 +91,104 @@ test.serial('rotation under load: no handshake fails and open connections stay',
   const { failures, requests } = await load.stop()
   t.deepEqual(failures, {})
   t.log(`${requests} handshakes`)
+})
+
+/** Replaces a file atomically. */
+function replace(file: string, text: string): void {
+  writeFileSync(`${file}.new`, text)
+  renameSync(`${file}.new`, file)
+}
+
+/** Puts a pair into a new folder and makes the link point to it, as Kubernetes does with a secret. */
+function swap(link: string, { cert, key }: { cert: string; key: string }): void {
+  const target = mkdtempSync(`${link}-`)
+  writeFileSync(join(target, 'cert.pem'), cert)
+  writeFileSync(join(target, 'key.pem'), key)
+  symlinkSync(target, `${link}.new`)
+  renameSync(`${link}.new`, link)
+}
+
+const logLines = (service: Service, msg: string): { msg: string; reason?: string; valid_to?: string }[] =>
+  service
+    .log()
+    .split('\n')
+    .slice(0, -1)
+    .map(line => JSON.parse(line))
+    .filter(line => line.msg === msg)
+
+const changed = 'certificate changed'
+const unusable = 'changed certificate cannot be used, the old one stays'
+
+test.serial(
+  'changed files under load: no handshake fails, and every port serves the new certificate',
+  async t => {
+    const { service, operator, first, certificate, key } = await start(t, {
+      certificates: { readEveryMs },
+      log: { level: 'info', requests: false },
+    })
+    const link = join(folder(t), 'secret')
+    swap(link, await makePair('zero.test'))
+    const load = await startLoad({ url: service.httpsUrl, clients: 4, connection: 'one a request' })
+    t.teardown(load.stop)
+    t.is(await fingerprint(), first.fingerprint)
+    const untilServed = async (wanted: string) => {
+      while ((await fingerprint()) !== wanted) await load.requests(1)
+      // A new connection reaches either worker.
+      for (let connection = 0; connection < 8; connection++) t.is(await fingerprint(), wanted)
+    }
+
+    for (let round = 0; round < 3; round++) {
+      const next = await makePair(`renamed-${round}.test`)
+      replace(key, next.key)
+      replace(certificate, next.cert)
+      await untilServed(next.fingerprint)
+    }
+    symlinkSync(join(link, 'key.pem'), `${key}.new`)
+    symlinkSync(join(link, 'cert.pem'), `${certificate}.new`)
+    renameSync(`${key}.new`, key)
+    renameSync(`${certificate}.new`, certificate)
+    for (let round = 0; round < 3; round++) {
+      const expires = new Date(Date.now() + (round + 2) * dayMs)
+      const next = await makePair(`swapped-${round}.test`, expires)
+      swap(link, next)
+      await untilServed(next.fingerprint)
+      const { valid_to } = (await operator.status()).ports.https ?? {}
+      t.is(valid_to, new Date(Math.floor(expires.getTime() / 1000) * 1000).toISOString())
+      t.is(logLines(service, changed).at(-1)?.valid_to, valid_to ?? '')
+    }
+    t.is((await operator.status()).ports.http?.valid_to, null)
+    const metrics = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''
+    const seconds = Number(/^users_api_certificate_expiry_seconds\{port="https"\} (\d+)/m.exec(metrics)?.[1])
+    t.true(seconds > 3.9 * 86_400 && seconds <= 4 * 86_400, String(seconds))
+    const { failures, requests } = await load.stop()
+    t.deepEqual(failures, {})
+    t.log(`${requests} handshakes, ${logLines(service, changed).length} changes`)
+  },
+)
+
+test.serial('changed files that cannot be used: logged once for each change, the old pair stays', async t => {
+  const { service, first, write, certificate } = await start(t, { certificates: { readEveryMs } })
+  const load = await startLoad({ url: service.httpsUrl, clients: 2, connection: 'one a request' })
+  t.teardown(load.stop)
+  const faults = () => logLines(service, unusable)
+  const other = await makePair('other.test')
+  const changes: [() => void, RegExp][] = [
+    [() => replace(certificate, other.cert), /the key does not match the certificate/],
+    [() => replace(certificate, 'garbage'), /PEM/],
+    [() => rmSync(certificate), /ENOENT/],
+  ]
+  for (const [index, [change, reason]] of changes.entries()) {
+    change()
+    while (faults().length <= index) await load.requests(1)
+    t.regex(faults().at(-1)?.reason ?? '', reason)
+    // The files are read several times more.
+    await delay(5 * readEveryMs)
+    t.is(faults().length, index + 1)
+    t.is(await fingerprint(), first.fingerprint)
+  }
+  write(other.cert, other.key)
+  while ((await fingerprint()) !== other.fingerprint) await load.requests(1)
+  t.deepEqual((await load.stop()).failures, {})
 })
 
 test.serial(

@@ -99,6 +99,8 @@ test('alert rules: fire after their thresholds and not before', async t => {
         series('http_responses_total{instance="a:81", port="http", code="5xx"}', '0x10 0+99x10'),
         series('users_api_port_state{instance="a:81", port="http", state="drained"}', '1x90'),
         series('users_api_port_state{instance="a:81", port="http", state="serving"}', '0x90'),
+        series('users_api_certificate_expiry_seconds{instance="a:81", port="https"}', '604860-60x90'),
+        series('users_api_certificate_expiry_seconds{instance="b:81", port="https"}', '700000-60x90'),
       ],
       alert_rule_test: [
         alarm('UsersApiDown', '10m', null),
@@ -109,6 +111,8 @@ test('alert rules: fire after their thresholds and not before', async t => {
         alarm('UsersApiErrors', '20m', page),
         alarm('UsersApiForgottenMaintenance', '59m', null),
         alarm('UsersApiForgottenMaintenance', '61m', { severity: 'ticket', instance: 'a:81', port: 'http' }),
+        alarm('UsersApiCertificateExpires', '61m', null),
+        alarm('UsersApiCertificateExpires', '62m', { severity: 'ticket', instance: 'a:81', port: 'https' }),
       ],
     },
   ]

@@ -98,10 +98,19 @@ function portMetrics({ ports }: Status) {
   const stateValues = Object.entries(ports).flatMap(([port, { state }]) =>
     states.map(one => ({ labels: { port, state: one }, value: one === state ? 1 : 0 })),
   )
+  const expiries = Object.entries(ports).flatMap(([port, { valid_to }]) =>
+    valid_to === null ? [] : [{ labels: { port }, value: (Date.parse(valid_to) - Date.now()) / 1000 }],
+  )
   return [
     gauge('http_connections', 'Open connections.', status => status.connections),
     gauge('http_requests_in_flight', 'Requests in flight.', status => status.in_flight),
     metric('gauge', 'users_api_port_state', '1 for the current state of the port, else 0.', stateValues),
+    metric(
+      'gauge',
+      'users_api_certificate_expiry_seconds',
+      'Seconds until the certificate of an https port expires.',
+      expiries,
+    ),
   ]
 }
 

@@ -2,6 +2,7 @@
 import type { Config, DataPortConfig } from '../../config/config.ts'
 import { version } from '../../config/root.ts'
 import { type CacheState, cacheStates } from '../../core/messages.ts'
+import type { Certificates } from '../certificates.ts'
 import type { Cluster } from '../cluster/processes.ts'
 import type { WorkerView } from '../cluster/worker-handle.ts'
 import type { Maintenance } from '../maintenance.ts'
@@ -14,6 +15,7 @@ export interface StatusOptions {
   readonly maintenance: Maintenance
   readonly cluster: Cluster
   readonly checkers: Checkers
+  readonly certificates: Certificates
 }
 
 export interface PortStatus {
@@ -26,6 +28,8 @@ export interface PortStatus {
   readonly by: string
   readonly connections: number
   readonly in_flight: number
+  /** When the certificate expires, ISO 8601; null for http. */
+  readonly valid_to: string | null
   readonly checkers: readonly Checker[]
 }
 
@@ -63,7 +67,7 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
   }
 }
 
-export function createStatus({ config, maintenance, cluster, checkers }: StatusOptions) {
+export function createStatus({ config, maintenance, cluster, checkers, certificates }: StatusOptions) {
   const started = new Date().toISOString()
 
   function portStatus({ label, port }: DataPortConfig): PortStatus {
@@ -79,6 +83,7 @@ export function createStatus({ config, maintenance, cluster, checkers }: StatusO
       by,
       connections: sum(reports.map(report => report.connections)),
       in_flight: sum(reports.map(report => report.inFlight)),
+      valid_to: certificates.validTo(label),
       checkers: checkers.list(label, new Date()),
     }
   }
