@@ -1,5 +1,6 @@
 // The status page in a real browser: drain and resume, traffic, outages and the Content-Security-Policy.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { startBrowser } from '../support/browser.ts'
 import { startLoad } from '../support/load.ts'
@@ -77,6 +78,53 @@ test.serial('drain and resume: the page follows every state', async t => {
   t.is(loads(), 1)
   t.deepEqual(problems, [])
 })
+
+test.serial(
+  'header and states: the node and its version; no state wraps, and cards are compact on a phone',
+  async t => {
+    const service = await start(t, { env: { NODE_NAME: 'node-1' } })
+    const operator = createOperator(service)
+    const { page, heading, card } = await openPage(t, service)
+    const { version } = await operator.status()
+    await page.getByText(new RegExp(`^node-1 · users-api ${version.replaceAll('.', '\\.')} · \\d`)).waitFor()
+    for (let checks = 0; checks < 3; checks++) {
+      if (checks > 0) await delay(4000)
+      for (const node of ['lb1', 'lb2']) {
+        const headers = { 'X-Haproxy-Server-State': `UP; name=a/b; node=${node}` }
+        await check(operator.controlPort('http'), '/healthcheck/http', { headers })
+      }
+    }
+    await card('http', 'Checked by 2 proxies', /reports UP.*reports UP/s)
+    await card('http', /received 200 \d+ s ago.*received 200 \d+ s ago/s)
+    await operator.run('drain', 'http')
+    await operator.run('drain', 'https:refuse')
+    await heading('http is drained, https is drained')
+    await card('https', 'refused', 'other ports answer 404')
+    /** The top and the bottom edge of an element of a card. */
+    const edges = (label: string, selector: string) =>
+      page
+        .getByRole('region', { name: `Port ${label}`, exact: true })
+        .locator(selector)
+        .evaluate(element => {
+          const { top, bottom } = element.getBoundingClientRect()
+          return [Math.round(top), Math.round(bottom)] as const
+        })
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 800 })
+      for (const label of ['http', 'https']) {
+        const [[top, bottom], [stateTop, stateBottom], [answerTop]] = [
+          await edges(label, '[data-is=label]'),
+          await edges(label, '.state'),
+          await edges(label, '.answer'),
+        ]
+        t.true(stateTop < bottom && stateBottom > top, `${label} is beside its state at ${width} px`)
+        t.true(answerTop < bottom, `${label} is beside its answer at ${width} px`)
+      }
+    }
+    const height = await page.evaluate('document.documentElement.scrollHeight')
+    t.true(Number(height) < 1300, `${height} px`)
+  },
+)
 
 test.serial('traffic, workers, memory and pool are shown, also on a narrow screen', async t => {
   const service = await start(t)
