@@ -2,15 +2,32 @@
 import type { WriteStream } from 'node:tty'
 import type { Tallies } from './importer.ts'
 
-const WIDTH = 30
+const WIDTH = 20
 const CLEAR = '\r\u001b[K'
 
-export function createImportProgress(output: WriteStream) {
+/** The width of a terminal that does not report one. */
+const DEFAULT_COLUMNS = 80
+
+/** Formats a duration in one or two units, rounded up: `9 s`, `3 min`, `2 h 5 min`. */
+function describeDuration(ms: number): string {
+  const seconds = Math.ceil(ms / 1000)
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.ceil(seconds / 60)
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** @param now the time in milliseconds */
+export function createImportProgress(
+  output: Pick<WriteStream, 'columns' | 'isTTY' | 'write'>,
+  now = () => performance.now(),
+) {
+  const startedMs = now()
   let bar = ''
   let lastWait = ''
 
   function draw(): void {
-    if (output.isTTY) output.write(CLEAR + bar)
+    // A bar that is longer than a line could not be redrawn.
+    if (output.isTTY) output.write(CLEAR + bar.slice(0, (output.columns || DEFAULT_COLUMNS) - 1))
   }
 
   /** Prints a line above the bar. */
@@ -24,8 +41,11 @@ export function createImportProgress(output: WriteStream) {
       const full = Math.round(share * WIDTH)
       const done = people.created + people.unchanged + people.failed
       const failed = people.failed + memberships.failed
+      const elapsedMs = now() - startedMs
+      const perSecond = Math.round((1000 * done) / elapsedMs)
+      const left = share < 1 ? `, ${describeDuration((elapsedMs * (1 - share)) / share)} left` : ''
       lastWait = ''
-      bar = `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${Math.floor(share * 100)} %  ${done} people, ${failed} failures`
+      bar = `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${Math.floor(share * 100)} %  ${done} people, ${failed} failures, ${perSecond}/s${left}`
       draw()
     },
     failed: (what: string, reason: string): void => print(`${what}: ${reason}`),
