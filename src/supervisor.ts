@@ -1,9 +1,11 @@
-// Entry point of the supervisor, the process that pm2 starts. It owns the control ports, the maintenance state and the workers.
+// Entry point of the supervisor, the process that pm2, systemd or a container starts. It owns the control ports, the
+// maintenance state and the workers.
 import type { Server } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
+import { readSystemdRequest } from './config/systemd.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { bind } from './core/listen.ts'
 import { createLog } from './core/log.ts'
@@ -20,6 +22,7 @@ import { createDesiredState } from './supervisor/desired-state.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
 import { createShutdown } from './supervisor/shutdown.ts'
+import { createSystemd } from './supervisor/systemd.ts'
 
 /** Extra time after the drain deadline for a worker to exit by itself. */
 const EXIT_GRACE_MS = 2000
@@ -58,6 +61,7 @@ async function supervise(): Promise<void> {
   const maintenance = createMaintenance(config, log, desired)
   const traffic = createClusterTraffic(maintenance.labels)
   const sockets = new Map<string, Server>()
+  const systemd = createSystemd(readSystemdRequest(), log)
   const cluster = createCluster({
     limits: limitsOf(config),
     heartbeatMs: config.fleet.beatMs,
@@ -67,7 +71,10 @@ async function supervise(): Promise<void> {
     desired,
     sockets,
     heartbeat: traffic.heartbeat,
-    listening: () => process.send?.('ready'),
+    listening() {
+      process.send?.('ready')
+      systemd.ready()
+    },
     exit(exitCode, reason) {
       log.info({ reason }, 'supervisor exiting')
       exit(exitCode, reason)
@@ -92,7 +99,7 @@ async function supervise(): Promise<void> {
     certificates,
     status: status.current,
   })
-  const { stop, stopAsOrphan } = createShutdown({ log, maintenance, control, cluster })
+  const { stop, stopAsOrphan } = createShutdown({ log, maintenance, control, cluster, systemd })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
   process.on('SIGUSR2', () => commands.run('reload', null, 'SIGUSR2'))
   process.on('disconnect', () => stopAsOrphan('pm2 disconnected'))

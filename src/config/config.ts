@@ -1,4 +1,4 @@
-// Loads the configuration with node-config, validates and freezes it. Only this file reads the environment.
+// Loads the configuration with node-config, validates and freezes it. Outside this folder, no code reads the environment.
 import { basename, resolve } from 'node:path'
 import type { z } from 'zod'
 import { faultsOf, messageOf } from './faults.ts'

@@ -3,15 +3,17 @@ import type { Log } from '../core/log.ts'
 import type { Cluster } from './cluster/processes.ts'
 import type { Control } from './control/control-ports.ts'
 import type { Maintenance } from './maintenance.ts'
+import type { Systemd } from './systemd.ts'
 
 export interface ShutdownOptions {
   readonly log: Log
   readonly maintenance: Maintenance
   readonly control: Control
   readonly cluster: Cluster
+  readonly systemd: Systemd
 }
 
-export function createShutdown({ log, maintenance, control, cluster }: ShutdownOptions) {
+export function createShutdown({ log, maintenance, control, cluster, systemd }: ShutdownOptions) {
   /** The first call stops the service. Each further call skips the current wait. @param by the signal or the event */
   function stop(by: string): void {
     if (cluster.isStopping()) {
@@ -22,6 +24,7 @@ export function createShutdown({ log, maintenance, control, cluster }: ShutdownO
     cluster.stop(maintenance.drainAll(by))
     void cluster.publish()
     for (const label of maintenance.labels) void control.sync(label)
+    systemd.stopping()
     log.info({ by }, 'service stopping')
   }
 

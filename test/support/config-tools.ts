@@ -9,6 +9,7 @@ export const configTools: readonly Program[] = [
   { title: 'nginx', names: ['nginx'], debianPackage: 'nginx-light', brewFormula: 'nginx' },
   { title: 'promtool', names: ['promtool'], debianPackage: 'prometheus', brewFormula: 'prometheus' },
   { title: 'systemd-analyze', names: ['systemd-analyze'], debianPackage: 'systemd', brewFormula: 'systemd' },
+  { title: 'socat', names: ['socat'], debianPackage: 'socat', brewFormula: 'socat' },
 ]
 
 /** Returns the path of a file in config/. */

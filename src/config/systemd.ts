@@ -1,0 +1,15 @@
+// What systemd asks of this process. See sd_notify(3) and sd_watchdog_enabled(3).
+
+export interface SystemdRequest {
+  /** If systemd hears nothing for this long, it kills the process; undefined without `WatchdogSec`. */
+  readonly watchdogMs: number | undefined
+}
+
+/** Returns undefined if this process is not a systemd service of the type `notify`. */
+export function readSystemdRequest(env = process.env): SystemdRequest | undefined {
+  if (env.NOTIFY_SOCKET === undefined) return undefined
+  const watchdogMs = Number(env.WATCHDOG_USEC) / 1000
+  // A child process inherits the variables of its parent, but not the duty.
+  const isWatched = env.WATCHDOG_PID === undefined || Number(env.WATCHDOG_PID) === process.pid
+  return { watchdogMs: isWatched && watchdogMs > 0 ? watchdogMs : undefined }
+}

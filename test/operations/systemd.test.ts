@@ -1,0 +1,56 @@
+// The messages of the supervisor to systemd, received on a socket that stands in for systemd's.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import test from 'ava'
+import { findProgram } from '../../src/cli/private-servers/programs.ts'
+import { startService } from '../support/service.ts'
+
+const WATCHDOG_MS = 400
+
+test('systemd: READY when a worker listens, WATCHDOG while the event loop runs, STOPPING at a stop', async t => {
+  for (const name of ['socat', 'systemd-notify'])
+    if ((await findProgram([name])) === undefined) {
+      t.log(`NOT CHECKED: ${name} is not installed and npm test could not install it`)
+      t.pass()
+      return
+    }
+  const folder = await mkdtemp(join(tmpdir(), 'users-api-systemd-'))
+  const socket = join(folder, 'notify')
+  const receiver = spawn('socat', ['-u', `UNIX-RECV:${socket}`, 'STDOUT'])
+  t.teardown(async () => {
+    receiver.kill()
+    await rm(folder, { recursive: true })
+  })
+  let received = ''
+  receiver.stdout.setEncoding('utf8').on('data', text => (received += text))
+  const until = async (pattern: RegExp) => {
+    while (!pattern.test(received)) await once(receiver.stdout, 'data')
+  }
+  const count = (state: string) => received.split(`${state}=1`).length - 1
+  while (!existsSync(socket)) await delay(10)
+
+  const service = await startService({
+    env: { NOTIFY_SOCKET: socket, WATCHDOG_USEC: `${1000 * WATCHDOG_MS}` },
+    workers: 2,
+  })
+  await until(/READY=1.*(WATCHDOG=1.*){3}/s)
+  t.is(count('READY'), 1)
+
+  service.supervisor.kill('SIGSTOP')
+  const before = count('WATCHDOG')
+  await delay(5 * WATCHDOG_MS)
+  // A message can be on its way when the process stops.
+  t.true(count('WATCHDOG') - before <= 1)
+  service.supervisor.kill('SIGCONT')
+  await until(new RegExp(`(WATCHDOG=1.*){${before + 3}}`, 's'))
+
+  t.is(await service.stop(), 0)
+  await until(/STOPPING=1/)
+  t.is(count('READY'), 1)
+  t.is(count('STOPPING'), 1)
+})
