@@ -15,6 +15,9 @@ export type Installation = Awaited<ReturnType<typeof createInstallation>>
 /** Arguments of setpriv (util-linux) that remove the capability, even from root. */
 const unprivileged = ['--inh-caps=-net_bind_service', '--bounding-set=-net_bind_service']
 
+/** Without them, pm2 contacts its vendor. */
+const quietPm2 = { PM2_DISABLE_VERSION_CHECK: 'true', PM2_DISCRETE_MODE: 'true' }
+
 /** The environment of a user without any settings. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const names = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TMPDIR', 'TERM']
@@ -48,6 +51,10 @@ export async function createInstallation() {
     more: NodeJS.ProcessEnv = {},
   ): Promise<Outcome> => runNode(script, args, { ...env, ...more }, folder)
 
+  /** Runs the pm2 command. */
+  const pm2 = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+    run('node_modules/pm2/bin/pm2', args, { ...quietPm2, ...more })
+
   return {
     folder,
     config,
@@ -61,7 +68,7 @@ export async function createInstallation() {
       runToEnd('setpriv', [...unprivileged, process.execPath, 'dist/start.js'], { ...env, ...more }, folder),
     stop: () => run('dist/stop.js'),
     ops: (...args: string[]) => run('dist/ops.js', args),
-    pm2: (args: readonly string[], more?: NodeJS.ProcessEnv) => run('node_modules/pm2/bin/pm2', args, more),
+    pm2,
 
     /** The processes of this installation as lines of `ps`. Each has the folder in its environment. */
     async processes(): Promise<string[]> {
@@ -77,7 +84,7 @@ export async function createInstallation() {
     /** Stops the service and pm2's daemon and removes the folder. */
     async remove(): Promise<void> {
       await run('dist/stop.js')
-      await run('node_modules/pm2/bin/pm2', ['kill'])
+      await pm2(['kill'])
       await claim.release()
       await rm(folder, { recursive: true, force: true })
     },

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import '../../config/pm2-environment.ts'
 import pm2, { type StartOptions } from 'pm2'
 import { z } from 'zod'
 
