@@ -221,12 +221,21 @@ test.serial('security: requests to a control port change nothing', async t => {
   t.is((await ask(`${service.controlUrl}/healthcheck/https`))?.status, 200)
 })
 
+/** The file of a descriptor, or '' if the process has closed it since it was listed. */
+function fileOf(pid: number | undefined, fd: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`)
+  } catch {
+    return ''
+  }
+}
+
 const onLinux = process.platform === 'linux' ? test.serial : test.serial.skip
 onLinux('security: the service listens only on its data and control ports', async t => {
   const inodes = new Set<string>()
   for (const pid of [service.supervisor.pid, ...(await service.workers())])
     for (const fd of readdirSync(`/proc/${pid}/fd`)) {
-      const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1]
+      const inode = /^socket:\[(\d+)\]$/.exec(fileOf(pid, fd))?.[1]
       if (inode !== undefined) inodes.add(inode)
     }
   const listening = ['tcp', 'tcp6', 'udp', 'udp6'].flatMap(kind =>
