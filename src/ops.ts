@@ -1,10 +1,11 @@
-// Entry point of `npm run ops`: runs one operator's command, prints its reply as JSON, and maps the reply to an exit code
-// for scripts.
+// Entry point of `npm run ops`: sends one operator's command to the control socket, prints the reply as JSON, and maps it to
+// an exit code for scripts.
 import { userInfo } from 'node:os'
+import { parseArgs } from 'node:util'
 import { runCommand, serviceName } from './cli/command-line.ts'
-import { withProcessManager } from './cli/pm2/process-manager.ts'
-import { type Outcome, trigger } from './cli/pm2/trigger.ts'
-import { commandNames } from './supervisor/commands.ts'
+import { type Outcome, sendCommand } from './cli/operator/client.ts'
+import { loadControlSocket } from './config/config.ts'
+import { type CommandName, isCommandName } from './supervisor/command-names.ts'
 
 const exitCodes = { done: 0, refused: 1, usage: 2, notRunning: 3, timeout: 4 } as const
 
@@ -26,37 +27,67 @@ const TIMEOUT_MS = 10_000
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
 const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, reload: 30 * 60_000 }
 
-/** Adds the user's name to commands that change something, for the service's log. pm2 does not pass the name on. */
-function withUser(command: string, argument: string | undefined): string | null {
-  if (command === 'status' || command === 'wait') return argument ?? null
-  const by = `by=${userInfo().username}`
-  return argument === undefined ? by : `${argument} ${by}`
+interface CommandLine {
+  readonly command: CommandName
+  readonly argument: string | undefined
 }
 
-function report(outcome: Outcome): number {
+/** @returns undefined if the command line is invalid */
+function readCommandLine(): CommandLine | 'help' | undefined {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: { help: { type: 'boolean', short: 'h' } },
+    })
+    const [command = '', argument, ...rest] = positionals
+    if (values.help) return 'help'
+    return isCommandName(command) && rest.length === 0 ? { command, argument } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the name of this user, or its number if it has no name, as in some containers. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
+  }
+}
+
+function report(socketPath: string, outcome: Outcome): number {
   switch (outcome.is) {
     case 'reply':
       console.log(JSON.stringify(outcome.reply, null, 2))
       return 'error' in outcome.reply ? exitCodes.refused : exitCodes.done
     case 'not running':
-      console.error(`${serviceName} is not running, or is starting or stopping: npm start`)
+      console.error(
+        `${serviceName} is not running, or is starting or stopping: no process answers on ${socketPath}`,
+      )
       return exitCodes.notRunning
     case 'timeout':
-      console.error(`${serviceName} did not reply in time: npx pm2 logs ${serviceName}`)
+      console.error(`${serviceName} did not reply in time: its log may show the reason`)
       return exitCodes.timeout
   }
 }
 
 async function main(): Promise<number> {
-  const [command = '', argument, ...rest] = process.argv.slice(2)
-  if (!commandNames.some(name => name === command) || rest.length > 0) {
+  const commandLine = readCommandLine()
+  if (commandLine === 'help') {
+    console.log(usage)
+    return exitCodes.done
+  }
+  if (commandLine === undefined) {
     console.error(usage)
     return exitCodes.usage
   }
-  const timeoutMs = longTimeoutsMs[command] ?? TIMEOUT_MS
-  return withProcessManager(async () =>
-    report(await trigger(serviceName, command, withUser(command, argument), timeoutMs)),
-  )
+  const { command, argument } = commandLine
+  const socketPath = await loadControlSocket()
+  const by = userName()
+  const body = { argument: argument ?? null, by }
+  const outcome = await sendCommand(socketPath, command, body, longTimeoutsMs[command] ?? TIMEOUT_MS)
+  return report(socketPath, outcome)
 }
 
 process.exit(await runCommand(main))

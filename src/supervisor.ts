@@ -18,6 +18,7 @@ import { createControl } from './supervisor/control/control-ports.ts'
 import { createDocuments } from './supervisor/control/documents.ts'
 import { createStatus } from './supervisor/control/status.ts'
 import { createClusterTraffic } from './supervisor/control/traffic-totals.ts'
+import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
@@ -99,9 +100,11 @@ async function supervise(): Promise<void> {
     certificates,
     status: status.current,
   })
+  const controlSocket = createControlSocket(config.control.socket, commands)
   const { stop, stopAsOrphan } = createShutdown({ log, maintenance, control, cluster, systemd })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
   process.on('SIGUSR2', () => commands.run('reload', null, 'SIGUSR2'))
+  process.on('exit', () => controlSocket.close())
   process.on('disconnect', () => stopAsOrphan('pm2 disconnected'))
   process.stdout.on('error', error => {
     // Other errors, such as a full disk, do not stop the service.
@@ -110,6 +113,7 @@ async function supervise(): Promise<void> {
   })
 
   await control.open()
+  await controlSocket.open()
   for (const { label, port } of config.ports)
     sockets.set(label, await bind({ host: config.host, port }, `data port ${label}`))
   cluster.start()

@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path'
 import type { z } from 'zod'
 import { faultsOf, messageOf } from './faults.ts'
 import { root } from './root.ts'
-import { portFaults, portsSchema, type Settings, schema, servingSchema } from './schema.ts'
+import { portFaults, portsSchema, type Settings, schema, servingSchema, socketSchema } from './schema.ts'
 
 /** All settings, validated, with absolute paths. `config/default.json` contains the defaults. */
 export type Config = Settings & { readonly production: boolean }
@@ -74,11 +74,11 @@ function checkEnvironment(files: readonly string[]): void {
 }
 
 /**
- * Loads config/*.json, NODE_CONFIG and the environment variables in node-config's order of precedence
+ * Reads config/*.json, NODE_CONFIG and the environment variables in node-config's order of precedence
  * (https://github.com/node-config/node-config/wiki).
  * @throws ConfigError that lists every error
  */
-async function load<T extends Settings>(settingsSchema: z.ZodType<T>, needsCertificates?: boolean) {
+async function read(): Promise<unknown> {
   checkOverride(process.env.NODE_CONFIG)
   process.env.NODE_CONFIG_DIR ??= resolve(root, 'config')
   // node-config would only print a warning. checkEnvironment reports an error instead.
@@ -87,8 +87,12 @@ async function load<T extends Settings>(settingsSchema: z.ZodType<T>, needsCerti
     throw new ConfigError([error.message])
   })
   checkEnvironment(settings.util.getConfigSources().map(({ name }) => basename(name)))
-  const production = process.env.NODE_ENV === 'production'
-  return check(settingsSchema, settings.util.toObject(), production, needsCertificates)
+  return settings.util.toObject()
+}
+
+async function load<T extends Settings>(settingsSchema: z.ZodType<T>, needsCertificates?: boolean) {
+  const raw = await read()
+  return check(settingsSchema, raw, process.env.NODE_ENV === 'production', needsCertificates)
 }
 
 /** Loads the configuration; the database URL is optional. @throws ConfigError that lists every error */
@@ -99,3 +103,13 @@ export const loadDatabaseConfig = (): Promise<Config> => load(schema, false)
 
 /** Loads the configuration of a serving process. @throws ConfigError, also if the database URL is missing */
 export const loadServingConfig = () => load(servingSchema)
+
+/**
+ * Loads the path of the control socket for a command of an operator, which must not fail because another setting has become
+ * invalid. @throws ConfigError
+ */
+export async function loadControlSocket(): Promise<string> {
+  const { data, error } = socketSchema.safeParse(await read(), { error: messageOf })
+  if (data === undefined) throw new ConfigError(error.issues.flatMap(faultsOf))
+  return data.control.socket
+}

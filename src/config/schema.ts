@@ -14,6 +14,12 @@ const path = z
   .string()
   .min(1)
   .transform(file => resolve(root, file))
+/** The maximum length of a Unix socket's path in bytes on all supported systems: macOS has 104 with the final NUL. */
+export const MAX_SOCKET_PATH = 103
+const socketPath = path.refine(file => Buffer.byteLength(file) <= MAX_SOCKET_PATH, {
+  error: ({ input }) =>
+    `is ${Buffer.byteLength(String(input))} bytes long as an absolute path; the maximum for a Unix socket is ${MAX_SOCKET_PATH}`,
+})
 const label = z
   .string()
   .regex(
@@ -55,7 +61,12 @@ export type LogLevel = (typeof logLevels)[number]
 export const schema = z.strictObject({
   host: z.string().min(1),
   ports: z.array(dataPort).min(1),
-  control: z.strictObject({ host: z.string().min(1), offset: z.literal([1, 8000]) }),
+  control: z.strictObject({
+    host: z.string().min(1),
+    offset: z.literal([1, 8000]),
+    /** The Unix socket for operators' commands. Only the user of the service can reach it. */
+    socket: socketPath,
+  }),
   workers: z.union(
     [
       z.literal('auto'),
@@ -160,6 +171,9 @@ export type Settings = Readonly<z.output<typeof schema>>
 
 /** The settings of a serving process, which needs a database. */
 export const servingSchema = schema.extend({ database: schema.shape.database.extend({ url: databaseUrl }) })
+
+/** The setting that an operator's command needs. */
+export const socketSchema = z.object({ control: z.object({ socket: socketPath }) })
 
 /** The settings that `portFaults` checks, even if other settings are invalid. */
 export const portsSchema = z.object({ ports: schema.shape.ports, control: schema.shape.control })

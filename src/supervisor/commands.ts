@@ -5,11 +5,12 @@ import { type LogLevel, logLevels } from '../config/schema.ts'
 import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
 import type { Cluster } from './cluster/processes.ts'
+import { type CommandName, takesArgument } from './command-names.ts'
 import type { Control } from './control/control-ports.ts'
 import type { PortStatus, Status } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 import type { Maintenance } from './maintenance.ts'
-import type { DrainMode } from './port-states.ts'
+import { type DrainMode, hasSeen } from './port-states.ts'
 
 const POLL_MS = 100
 
@@ -30,34 +31,17 @@ export type Reply = { readonly command: string; readonly argument: string | null
   Record<string, unknown>
 >
 
+export interface CommandResult {
+  /** `refused`: nothing has changed. `failed`: the reply's `error` says how far the command came. */
+  readonly outcome: 'done' | 'refused' | 'failed'
+  readonly reply: Reply
+}
+
 /** The command is rejected and nothing has changed. The message says what is allowed. */
 class CommandError extends Error {}
 
-export const commandNames = [
-  'drain',
-  'wait',
-  'resume',
-  'status',
-  'reload',
-  'reload-certificates',
-  'log-level',
-] as const
-type CommandName = (typeof commandNames)[number]
-
-/** Whether the command requires an argument: a port or a log level. */
-export function takesArgument(name: CommandName): boolean {
-  return name === 'drain' || name === 'wait' || name === 'resume' || name === 'log-level'
-}
-
-const isCommandName = (name: string): name is CommandName => commandNames.some(one => one === name)
 const isLogLevel = (level: string): level is LogLevel => logLevels.some(one => one === level)
 const isDrainMode = (mode: string): mode is DrainMode => mode === '404' || mode === 'refuse'
-
-/** Splits `http:refuse by=ada` into target and operator. pm2 passes a single string and does not name its user. */
-function parseArgument(argument: string): { target: string; by: string | undefined } {
-  const [, target = '', by] = /^(.*?)(?:(?:^|\s+)by=(\S+))?$/s.exec(argument.trim()) ?? []
-  return { target, by }
-}
 
 export type Commands = ReturnType<typeof createCommands>
 
@@ -104,7 +88,7 @@ export function createCommands(options: CommandOptions) {
   function pendingCheckers(label: string, { mode, since, checkers }: PortStatus): string[] {
     // Checks that only open a TCP connection are not recorded. They have the drain delay to see that the port is closed.
     if (mode === 'refuse') return maintenance.remainingDelayMs(label) > 0 ? ['TCP checks'] : []
-    return checkers.filter(({ status, seen }) => status === 200 || seen < since).map(({ address }) => address)
+    return checkers.filter(checker => !hasSeen(checker, since)).map(({ address }) => address)
   }
 
   async function wait(label: string): Promise<object> {
@@ -173,21 +157,20 @@ export function createCommands(options: CommandOptions) {
   return {
     /**
      * Runs a command. Never rejects: a failure is reported in the reply's `error`.
-     * @param via origin of the command, logged as the operator unless the argument contains `by=`
+     * @param by the operator or the origin of the command
      */
-    async run(command: string, argument: string | null, via: string): Promise<Reply> {
-      const { target, by = via } = parseArgument(argument ?? '')
+    async run(command: CommandName, argument: string | null, by: string): Promise<CommandResult> {
+      const target = argument ?? ''
       try {
-        if (!isCommandName(command))
-          throw new CommandError(`unknown command ${command}; the commands are ${commandNames.join(', ')}`)
         if (!takesArgument(command) && target !== '') throw new CommandError(`${command} takes no argument`)
         const result = await runNamed(command, target, by)
         log.info({ command, argument, by, outcome: 'done' }, 'command')
-        return { command, argument, ...result }
+        return { outcome: 'done', reply: { command, argument, ...result } }
       } catch (failure) {
         const error = failure instanceof Error ? failure.message : String(failure)
         log.warn({ command, argument, by, outcome: error }, 'command')
-        return { command, argument, error }
+        const outcome = failure instanceof CommandError ? 'refused' : 'failed'
+        return { outcome, reply: { command, argument, error } }
       }
     },
   }

@@ -2,10 +2,8 @@
 // module swallows errors.
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { type Commands, commandNames, type Reply, takesArgument } from './commands.ts'
-
-/** How long the reply to a command with an id is cached, for clients that repeat the command after a lost reply. */
-const REPLY_CACHE_MS = 60_000
+import { commandNames, isCommandName, takesArgument } from './command-names.ts'
+import type { Commands } from './commands.ts'
 
 /** `pm2 trigger` waits forever for a reply that arrives before pm2's own confirmation that the command was sent. */
 const MIN_REPLY_DELAY_MS = 50
@@ -16,13 +14,10 @@ const trigger = z.union([
   z.object({ msg: z.string(), opts: z.string().nullish() }),
 ])
 
-/**
- * Splits `http id=…` into the argument `http` and the id. pm2 broadcasts every reply; `npm run ops` recognizes its own
- * by this id. The id is not passed to the command.
- */
-function takeId(opts: string | null | undefined): { argument: string | null; id: string | undefined } {
-  const [all, argument = null, id] = /^(?:(.*) )?id=([0-9a-f-]{36})$/s.exec(opts ?? '') ?? []
-  return { argument: all === undefined ? (opts ?? null) : argument, id }
+/** Splits `http:refuse by=ada` into argument and operator. pm2 passes a single string and does not name its user. */
+function splitParameter(parameter: string): { argument: string | null; by: string } {
+  const [, argument = '', by = 'pm2'] = /^(.*?)(?:(?:^|\s+)by=(\S+))?$/s.exec(parameter.trim()) ?? []
+  return { argument: argument === '' ? null : argument, by }
 }
 
 /** Registers the commands with pm2 and replies to those that arrive. Has no effect without pm2. */
@@ -35,23 +30,13 @@ export function connectPm2(channel: NodeJS.Process, commands: Commands): void {
     send({ type: 'axm:action', data: { action_name: name, action_type: 'custom', arity, opts: null } })
   }
 
-  const replies = new Map<string, Promise<Reply>>()
-  /** Runs each id once: a repeated command receives the reply of the first run. */
-  function runOnce(id: string, command: string, argument: string | null): Promise<Reply> {
-    const known = replies.get(id)
-    if (known !== undefined) return known
-    const reply = commands.run(command, argument, 'pm2')
-    replies.set(id, reply)
-    reply.then(() => setTimeout(() => replies.delete(id), REPLY_CACHE_MS).unref())
-    return reply
-  }
-
   channel.on('message', async message => {
     const { data } = trigger.safeParse(message)
-    if (data === undefined || !commandNames.some(name => name === data.msg)) return
-    const { argument, id } = takeId(data.opts)
-    const reply = id === undefined ? commands.run(data.msg, argument, 'pm2') : runOnce(id, data.msg, argument)
-    const [result] = await Promise.all([reply, delay(MIN_REPLY_DELAY_MS)])
-    send({ type: 'axm:reply', data: { action_name: data.msg, id, return: result } })
+    if (data === undefined || !isCommandName(data.msg)) return
+    const parameter = data.opts ?? null
+    const { argument, by } = splitParameter(parameter ?? '')
+    const [{ reply }] = await Promise.all([commands.run(data.msg, argument, by), delay(MIN_REPLY_DELAY_MS)])
+    // pm2 can hand one operator the reply to another, so a reply repeats the parameter as it was given.
+    send({ type: 'axm:reply', data: { action_name: data.msg, return: { ...reply, argument: parameter } } })
   })
 }

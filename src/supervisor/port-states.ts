@@ -74,6 +74,11 @@ export function stateOf({ mode }: PortMaintenance, reports: readonly PortReport[
   return isDrained ? 'drained' : 'draining'
 }
 
+/** Whether a checker has seen the maintenance that began at `since`. */
+export function hasSeen({ status, seen }: { status: number; seen: string }, since: string): boolean {
+  return status !== 200 && seen >= since
+}
+
 /** Returns the rest of the drain delay in ms. The port whose mode changed last decides. */
 export function remainingDelayMs(ports: readonly PortMaintenance[], delayMs: number, now: Date): number {
   const remaining = ports.map(({ modeSince }) => Date.parse(modeSince) + delayMs - now.getTime())

@@ -40,7 +40,7 @@ export interface ServerSettings {
 }
 
 /**
- * Returns the environment of a server. The service runs with the production settings, except for its ports, state file
+ * Returns the environment of a server. The service runs with the production settings, except for its ports, files
  * and drain delay; the other servers use only some of the variables.
  */
 function environment(
@@ -51,7 +51,7 @@ function environment(
   const config = {
     host: '127.0.0.1',
     ports: [{ label: 'http', port, protocol: 'http' }],
-    control: { host: '127.0.0.1', offset: 1 },
+    control: { host: '127.0.0.1', offset: 1, socket: join(folder, `control-${port}.sock`) },
     stateFile: join(folder, `state-${port}.json`),
     drain: { delayMs: 0 },
   }

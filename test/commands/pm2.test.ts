@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import anyTest, { type TestFn } from 'ava'
 import { createClient } from '../support/http.ts'
 import { createInstallation, type Installation } from '../support/installation.ts'
@@ -176,7 +175,7 @@ test.serial('start: an interruption is reported, and leaves no process behind', 
 test.serial('start: skips the health checks of ports in maintenance mode `refuse`', async t => {
   const { here } = t.context
   const refused = { mode: 'refuse', since: new Date().toISOString(), by: 'test' }
-  await mkdir(join(here.folder, 'var'))
+  await mkdir(join(here.folder, 'var'), { mode: 0o700 })
   const state = JSON.stringify({ maintenance: { http: refused, https: refused } })
   await writeFile(join(here.folder, 'var/state.json'), state)
   const { code, stdout, stderr } = await here.start()
@@ -223,11 +222,10 @@ test.serial('ops: each command prints its own reply and exits with the code of t
       t.true(usage.stderr.includes(`\n  ${command} `))
   }
 
-  // Several operators at once: pm2 delivers each reply to all of them.
+  // Several operators at once.
   const labels = ['a', 'b', 'c', 'd', 'e', 'f']
   const replies = await Promise.all(labels.map(label => here.ops('resume', label)))
-  for (const [index, outcome] of replies.entries())
-    t.regex(replyOf(outcome).argument, new RegExp(`^${labels[index]} by=\\S+$`))
+  for (const [index, outcome] of replies.entries()) t.is(replyOf(outcome).argument, labels[index])
 
   // Several reloads at once: the others are refused while one is in progress.
   const reloads = await Promise.all(['', '', ''].map(() => here.ops('reload')))
@@ -235,7 +233,7 @@ test.serial('ops: each command prints its own reply and exits with the code of t
   for (const outcome of reloads) {
     const reply = replyOf(outcome)
     t.is(outcome.code, 'error' in reply ? 1 : 0, JSON.stringify(reply))
-    t.regex(reply.argument, /^by=\S+$/)
+    t.is(reply.argument, null)
   }
 
   const supervisor = await processOf(here, 'supervisor.js')
@@ -244,17 +242,6 @@ test.serial('ops: each command prints its own reply and exits with the code of t
   process.kill(supervisor, 'SIGCONT')
   t.is(silent.code, 4)
   t.regex(silent.stderr, /did not reply in time/)
-})
-
-test.serial('ops: a lost reply is sent again, and the command runs once', async t => {
-  const { here } = t.context
-  t.is((await here.start()).code, 0)
-  const { stdout } = await here.run(fileURLToPath(new URL('../support/lose-reply.ts', import.meta.url)), [
-    'drain',
-    'http',
-  ])
-  t.like(JSON.parse(stdout), { is: 'reply', reply: { command: 'drain', argument: 'http', changed: true } })
-  t.is((await here.ops('resume', 'http')).code, 0)
 })
 
 test.serial('pm2: starts, triggers and stops the service with ecosystem.config.js', async t => {

@@ -3,12 +3,12 @@ import { spawn } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
 import { generate } from 'selfsigned'
+import { folder } from '../support/folder.ts'
 import { startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
@@ -32,12 +32,6 @@ async function makePair(name: string, expires = new Date(Date.now() + dayMs)) {
     notAfterDate: expires,
   })
   return { cert, key, fingerprint: new X509Certificate(cert).fingerprint256 }
-}
-
-function folder(t: ExecutionContext): string {
-  const path = mkdtempSync(join(tmpdir(), 'users-api-certificates-'))
-  t.teardown(() => rmSync(path, { recursive: true }))
-  return path
 }
 
 async function fingerprint(port = httpsPort): Promise<string> {

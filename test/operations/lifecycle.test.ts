@@ -3,8 +3,10 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
+import { folder } from '../support/folder.ts'
 import { check, createOperator, isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
@@ -396,7 +398,11 @@ async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJ
       ...process.env,
       NODE_ENV: 'test',
       DATABASE_URL: database,
-      NODE_CONFIG: JSON.stringify({ workers: 2, ports: [{ label: 'http', port, protocol: 'http' }] }),
+      NODE_CONFIG: JSON.stringify({
+        workers: 2,
+        ports: [{ label: 'http', port, protocol: 'http' }],
+        control: { socket: join(folder(t), 'control.sock') },
+      }),
       ...env,
     },
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -529,8 +535,9 @@ test.serial('start failures: one line on stderr with the reason, and the documen
     const [code] = await once(child, 'close')
     return { code, text }
   }
-  const http = (port: number) =>
-    JSON.stringify({ workers: 1, ports: [{ label: 'http', port, protocol: 'http' }] })
+  const path = folder(t)
+  const http = (port: number, socket = join(path, 'control.sock')) =>
+    JSON.stringify({ workers: 1, ports: [{ label: 'http', port, protocol: 'http' }], control: { socket } })
 
   const control = await run({ NODE_CONFIG: http(service.port('http') - 1) })
   t.deepEqual(control, {

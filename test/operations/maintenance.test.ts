@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
+import { folder } from '../support/folder.ts'
 import { check, createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
@@ -19,12 +19,6 @@ const post = `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/j
 const database = await createDatabase()
 /** For services with fixed ports. */
 const { first: ownPort } = await claimPorts()
-
-function folder(t: ExecutionContext): string {
-  const path = mkdtempSync(join(tmpdir(), 'users-api-maintenance-'))
-  t.teardown(() => rmSync(path, { recursive: true }))
-  return path
-}
 
 async function start(t: ExecutionContext, options: ServiceOptions = {}) {
   const service = await startService({ database, workers: 2, ...options })
@@ -386,7 +380,7 @@ test.serial('log: every command with argument, operator and outcome', async t =>
   t.like(
     lines.filter(({ msg }) => msg === 'command'),
     [
-      { command: 'drain', argument: 'http by=ada@desk', by: 'ada@desk', outcome: 'done' },
+      { command: 'drain', argument: 'http', by: 'ada@desk', outcome: 'done' },
       {
         command: 'resume',
         argument: 'https',
@@ -446,6 +440,7 @@ test.serial('state file: a damaged one is logged as an error, and every port ser
 })
 
 test.serial('pm2: receives the available commands and the ready message', async t => {
+  const path = folder(t)
   const child = spawn(process.execPath, ['dist/supervisor.js'], {
     env: {
       ...process.env,
@@ -453,7 +448,8 @@ test.serial('pm2: receives the available commands and the ready message', async 
       DATABASE_URL: database,
       NODE_CONFIG: JSON.stringify({
         workers: 2,
-        stateFile: join(folder(t), 's.json'),
+        stateFile: join(path, 's.json'),
+        control: { socket: join(path, 'c.sock') },
         ports: [{ label: 'a', port: ownPort, protocol: 'http' }],
       }),
     },

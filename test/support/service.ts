@@ -19,6 +19,7 @@ const stopMs = 40_000
 
 export interface Settings {
   ports?: { label: string; port: number; protocol: 'http' | 'https'; certificate?: string; key?: string }[]
+  control?: { socket: string }
   [key: string]: unknown
 }
 
@@ -108,6 +109,7 @@ export async function startService(options: ServiceOptions = {}) {
   const database = options.database ?? (await createDatabase())
   const claim = await claimPorts()
   const folder = await mkdtemp(join(tmpdir(), 'users-api-test-'))
+  const socket = options.config?.control?.socket ?? join(folder, 'control.sock')
   const config: Settings = {
     ports: [
       { label: 'http', port: claim.first, protocol: 'http' },
@@ -116,6 +118,7 @@ export async function startService(options: ServiceOptions = {}) {
     stateFile: join(folder, 'state.json'),
     workers: options.workers ?? 1,
     ...options.config,
+    control: { socket },
   }
   const env = environment(database, { NODE_CONFIG: JSON.stringify(config), ...options.env })
   // With an IPC channel, as pm2 starts it.
@@ -146,6 +149,8 @@ export async function startService(options: ServiceOptions = {}) {
     port,
     database,
     supervisor,
+    /** The path of the control socket. */
+    socket,
     /** Resolves with the exit code or the signal name when the supervisor has exited. */
     exited,
     /** Returns the output of the supervisor and its workers so far. */

@@ -1,11 +1,11 @@
 // The folders of the private servers' sockets. Only their owner can enter them.
 import { createHash } from 'node:crypto'
-import { lstat, mkdir, mkdtemp, rmdir } from 'node:fs/promises'
+import { mkdir, mkdtemp, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { MAX_SOCKET_PATH } from '../../config/schema.ts'
+import { assertPrivate } from '../../core/private-folder.ts'
 
-/** The maximum length of a socket's path in bytes on all supported systems (macOS has 104 with the final NUL). */
-const MAX_SOCKET_PATH = 103
 const MAX_SOCKET_NAME = '/mysql.sock.lock'.length
 
 function cannotWrite(folder: string, { code, message }: NodeJS.ErrnoException): never {
@@ -34,9 +34,7 @@ export async function assertWritable(folder: string): Promise<void> {
  */
 async function privateFolder(path: string): Promise<string> {
   await mkdir(path, { recursive: true, mode: 0o700 }).catch(error => cannotWrite(dirname(path), error))
-  const found = await lstat(path)
-  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
-    throw new Error(`${path} must be a folder that belongs to this user and has mode 700`)
+  await assertPrivate(path)
   return path
 }
 

@@ -1,6 +1,5 @@
 // Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results in the state
-// of fleet.ts. Supervisor and workers exchange only the messages of core/messages.ts. When to fork, retire or kill is not
-// decided here.
+// of fleet.ts. Supervisor and workers exchange only the messages of core/messages.ts.
 import cluster from 'node:cluster'
 import { once } from 'node:events'
 import type { Server } from 'node:net'
@@ -48,7 +47,8 @@ export function createCluster(options: ClusterOptions) {
   const handles = new Map<number, Handle>()
   let fleet: Fleet = emptyFleet
   let timer: NodeJS.Timeout | undefined
-  let isRunScheduled = false
+  /** Also true before the start, when there are no sockets for workers: commands take effect with the first run. */
+  let isRunScheduled = true
   let lastRunMs = performance.now()
   let resolveReload = (_outcome: Reload): void => {}
 
@@ -185,7 +185,7 @@ export function createCluster(options: ClusterOptions) {
     start(): void {
       setInterval(balancer.update, heartbeatMs).unref()
       cluster.setupPrimary({ exec: options.exec, args: [] })
-      scheduleRun()
+      run()
     },
     /**
      * Sends every worker the desired state in a new revision. Resolves when every worker that has booted acknowledged it

@@ -39,6 +39,7 @@ interface WorkerStatus {
   readonly started: string
   readonly in_flight: number
   readonly lag_ms: number
+  readonly memory_bytes: number
 }
 
 export interface Status {
@@ -64,6 +65,7 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
     started: new Date(startedMs).toISOString(),
     in_flight: sum(Object.values(heartbeat?.ports ?? {}).map(report => report.inFlight)),
     lag_ms: heartbeat?.lagMs ?? 0,
+    memory_bytes: heartbeat?.rssBytes ?? 0,
   }
 }
 

@@ -30,7 +30,7 @@ test('assertPortsFree: checks data ports and control ports and releases them', a
   t.teardown(claim.release)
   const settings = {
     host: '127.0.0.1',
-    control: { host: '127.0.0.1', offset: 1 as const },
+    control: { host: '127.0.0.1', offset: 1 as const, socket: '' },
     ports: [{ label: 'one', port: claim.first, protocol: 'http' as const }],
   }
   await assertPortsFree(settings)
@@ -38,7 +38,7 @@ test('assertPortsFree: checks data ports and control ports and releases them', a
   await t.throwsAsync(assertPortsFree({ ...settings, host: '192.0.2.1' }), {
     message: /192\.0\.2\.1:.*\(data port one\): this machine has no such address; correct the host/,
   })
-  await t.throwsAsync(assertPortsFree({ ...settings, control: { host: '192.0.2.1', offset: 1 } }), {
+  await t.throwsAsync(assertPortsFree({ ...settings, control: { ...settings.control, host: '192.0.2.1' } }), {
     message: /\(control port of one\): this machine has no such address/,
   })
 })

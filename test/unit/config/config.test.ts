@@ -77,7 +77,11 @@ test('configuration: all errors are reported together', async t => {
     'ports: a must not have a certificate, because its protocol is http',
   ])
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
-  t.deepEqual(faultsOf({ control: { host: '127.0.0.1', offset: 2 } }), ['control.offset: must be 1 or 8000'])
+  const socket = `/${'a'.repeat(103)}`
+  t.deepEqual(faultsOf({ control: { ...raw.control, socket } }), [
+    'control.socket: is 104 bytes long as an absolute path; the maximum for a Unix socket is 103',
+  ])
+  t.deepEqual(faultsOf({ control: { ...raw.control, offset: 2 } }), ['control.offset: must be 1 or 8000'])
 })
 
 test('configuration: an error ends the supervisor with exit code 78; the message contains no password', t => {

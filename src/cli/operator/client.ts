@@ -1,0 +1,50 @@
+// Sends an operator's command to the control socket and waits for the reply.
+import http from 'node:http'
+import { text } from 'node:stream/consumers'
+import { z } from 'zod'
+import { hasCode } from '../../core/error-reason.ts'
+
+const replySchema = z.looseObject({})
+export type Reply = z.output<typeof replySchema>
+
+export type Outcome =
+  | { readonly is: 'reply'; readonly reply: Reply }
+  /** No supervisor listens on the socket, or it exited before it replied. */
+  | { readonly is: 'not running' }
+  | { readonly is: 'timeout' }
+
+/** The codes of errors that mean that no process listens, or that it exited. */
+const notRunning = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE']
+
+async function post(socketPath: string, path: string, body: object, signal: AbortSignal): Promise<string> {
+  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+    const request = http.request({ socketPath, path, method: 'POST', agent: false, signal }, resolve)
+    request.on('error', reject)
+    request.end(JSON.stringify(body))
+  })
+  return text(response)
+}
+
+/**
+ * Runs a command.
+ * @param timeoutMs milliseconds to wait for the reply
+ * @throws Error if this user may not use the socket, or if the reply is not JSON
+ */
+export async function sendCommand(
+  socketPath: string,
+  command: string,
+  body: { readonly argument: string | null; readonly by: string },
+  timeoutMs: number,
+): Promise<Outcome> {
+  const signal = AbortSignal.timeout(timeoutMs)
+  try {
+    const reply = await post(socketPath, `/commands/${command}`, body, signal)
+    return { is: 'reply', reply: replySchema.parse(JSON.parse(reply)) }
+  } catch (error) {
+    if (signal.aborted) return { is: 'timeout' }
+    if (hasCode(error) && notRunning.includes(error.code)) return { is: 'not running' }
+    if (hasCode(error) && (error.code === 'EACCES' || error.code === 'EPERM'))
+      throw new Error(`no permission to use ${socketPath}: run this as the user that runs the service`)
+    throw error
+  }
+}
