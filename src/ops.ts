@@ -1,15 +1,17 @@
-// Entry point of `npm run ops`: sends one operator's command to the control socket, prints the reply as JSON, and maps it to
-// an exit code for scripts.
+// Entry point of `npm run ops`: sends one operator's command to the control socket, prints the reply and maps it to an exit
+// code for scripts. A terminal gets tables; a pipe, or `--json`, gets the reply as JSON.
 import { userInfo } from 'node:os'
 import { parseArgs } from 'node:util'
 import { runCommand, serviceName } from './cli/command-line.ts'
-import { type Outcome, sendCommand } from './cli/operator/client.ts'
+import { type Outcome, type Reply, sendCommand } from './cli/operator/client.ts'
+import { describeReply } from './cli/operator/reply-text.ts'
+import { reportProgress } from './cli/operator/wait-progress.ts'
 import { loadControlSocket } from './config/config.ts'
 import { type CommandName, isCommandName } from './supervisor/command-names.ts'
 
 const exitCodes = { done: 0, refused: 1, usage: 2, notRunning: 3, timeout: 4 } as const
 
-const usage = `usage: npm run ops -- <command> [argument]
+const usage = `usage: npm run ops -- <command> [argument] [--json]
 
   drain <label>[:404|:refuse]   put a port into maintenance: its health check fails, requests are still served
   wait <label>                  wait until the draining port has no connections and every checker has seen the
@@ -21,8 +23,11 @@ const usage = `usage: npm run ops -- <command> [argument]
   log-level <level>             set the log level of the supervisor and all workers until the next start:
                                 trace, debug, info, warn, …
 
+  --json                        print the reply as JSON, as without a terminal
+
 exit codes: 0 done, 1 refused, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time`
 
+const DEFAULT_COLUMNS = 80
 const TIMEOUT_MS = 10_000
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
 const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, reload: 30 * 60_000 }
@@ -30,6 +35,7 @@ const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, re
 interface CommandLine {
   readonly command: CommandName
   readonly argument: string | undefined
+  readonly json: boolean
 }
 
 /** @returns undefined if the command line is invalid */
@@ -37,11 +43,11 @@ function readCommandLine(): CommandLine | 'help' | undefined {
   try {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
-      options: { help: { type: 'boolean', short: 'h' } },
+      options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h' } },
     })
     const [command = '', argument, ...rest] = positionals
     if (values.help) return 'help'
-    return isCommandName(command) && rest.length === 0 ? { command, argument } : undefined
+    return isCommandName(command) && rest.length === 0 ? { command, argument, json: values.json } : undefined
   } catch {
     return undefined
   }
@@ -56,10 +62,28 @@ function userName(): string {
   }
 }
 
-function report(socketPath: string, outcome: Outcome): number {
+/** Returns the reply as text for a terminal, or as JSON if it is that of another version. */
+function replyText({ command, argument }: CommandLine, reply: Reply): string {
+  const { stdout } = process
+  // Some terminals report a width of 0.
+  const screen = { columns: stdout.columns || DEFAULT_COLUMNS, hasColors: stdout.hasColors() }
+  try {
+    return describeReply(command, argument, reply, screen).join('\n')
+  } catch {
+    return JSON.stringify(reply, null, 2)
+  }
+}
+
+function printReply(commandLine: CommandLine, reply: Reply): void {
+  if (commandLine.json || !process.stdout.isTTY) console.log(JSON.stringify(reply, null, 2))
+  else if ('error' in reply) console.error(`${serviceName}: ${reply.error}`)
+  else console.log(replyText(commandLine, reply))
+}
+
+function report(commandLine: CommandLine, socketPath: string, outcome: Outcome): number {
   switch (outcome.is) {
     case 'reply':
-      console.log(JSON.stringify(outcome.reply, null, 2))
+      printReply(commandLine, outcome.reply)
       return 'error' in outcome.reply ? exitCodes.refused : exitCodes.done
     case 'not running':
       console.error(
@@ -85,9 +109,15 @@ async function main(): Promise<number> {
   const { command, argument } = commandLine
   const socketPath = await loadControlSocket()
   const by = userName()
+  const isDone = new AbortController()
+  if (command === 'wait' && argument !== undefined)
+    void reportProgress(socketPath, argument, by, isDone.signal, line =>
+      console.error(`${serviceName}: ${line}`),
+    )
   const body = { argument: argument ?? null, by }
   const outcome = await sendCommand(socketPath, command, body, longTimeoutsMs[command] ?? TIMEOUT_MS)
-  return report(socketPath, outcome)
+  isDone.abort()
+  return report(commandLine, socketPath, outcome)
 }
 
 process.exit(await runCommand(main))

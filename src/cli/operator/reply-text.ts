@@ -1,0 +1,118 @@
+// The reply to an operator's command as text for a terminal.
+import type { z } from 'zod'
+import type { CommandName } from '../../supervisor/command-names.ts'
+import { hasSeen } from '../../supervisor/port-states.ts'
+import type { Reply } from './client.ts'
+import {
+  certificatesReply,
+  changeReply,
+  levelReply,
+  type Port,
+  reloadReply,
+  statusReply,
+  waitReply,
+} from './replies.ts'
+import { checkerTable, formatAge, portTable, stateCell, workerTable } from './status-tables.ts'
+import { cellText, formatTable, type Screen } from './table.ts'
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+
+/** Returns what keeps `wait` from ending, such as `2 connections (1 request in flight)`. */
+export function describePending({ connections, in_flight, state, mode, since, checkers }: Port): string {
+  const pending = checkers.filter(checker => !hasSeen(checker, since)).map(({ address }) => address)
+  const reasons = [
+    connections === 0
+      ? []
+      : `${plural(connections, 'connection')} (${plural(in_flight, 'request')} in flight)`,
+    mode === 'refuse' || pending.length === 0 ? [] : `checkers that have not noticed: ${pending.join(', ')}`,
+  ].flat()
+  if (reasons.length > 0) return reasons.join('; ')
+  return mode === 'refuse' && state === 'drained'
+    ? 'the end of the drain delay for TCP checks'
+    : 'the workers'
+}
+
+function statusText(reply: Reply, screen: Screen, nowMs: number): string[] {
+  const { node, version, started, ports, workers, redis } = statusReply.parse(reply)
+  const facts = [
+    `users-api${version === undefined ? '' : ` ${version}`}${node === undefined ? '' : ` on ${node}`}`,
+    ...(started === undefined ? [] : [`up ${formatAge(started, nowMs)}`]),
+    `Redis ${cellText(stateCell(redis), screen)}`,
+  ]
+  return [
+    facts.join(', '),
+    '',
+    ...portTable(ports, screen, nowMs),
+    '',
+    ...checkerTable(ports, screen, nowMs),
+    '',
+    ...workerTable(workers, screen, nowMs),
+  ]
+}
+
+/** The sentence and the table of one port. */
+function portText(label: string, port: Port, sentence: string, screen: Screen, nowMs: number): string[] {
+  const ports = { [label]: port }
+  return [
+    `${label} ${sentence}`,
+    '',
+    ...portTable(ports, screen, nowMs),
+    '',
+    ...checkerTable(ports, screen, nowMs),
+  ]
+}
+
+function waitSentence({ ended, ...port }: z.output<typeof waitReply>): string {
+  if (ended === 'deadline')
+    return `has reached the drain deadline and still waits for ${describePending(port)}`
+  const checks =
+    port.mode === 'refuse' ? 'the drain delay for TCP checks is over' : 'every checker has noticed'
+  return `is drained: it has no connection left, and ${checks}`
+}
+
+function certificatesText({ command: _, argument: __, ...reply }: Reply, screen: Screen): string[] {
+  const certificates = Object.entries(certificatesReply.parse(reply))
+  const rows = certificates.map(([label, one]) => [label, one.valid_to, one.subject, one.fingerprint])
+  const columns = [
+    { title: 'PORT' },
+    { title: 'VALID TO' },
+    { title: 'SUBJECT' },
+    { title: 'FINGERPRINT', optional: true },
+  ] as const
+  return rows.length === 0 ? ['no port has a certificate'] : formatTable(columns, rows, screen)
+}
+
+/** Returns the lines for a reply without an error. @throws Error if it lacks fields, as another version's may */
+export function describeReply(
+  command: CommandName,
+  argument: string | undefined,
+  reply: Reply,
+  screen: Screen,
+): string[] {
+  const nowMs = Date.now()
+  const [label = ''] = (argument ?? '').split(':')
+  switch (command) {
+    case 'status':
+      return statusText(reply, screen, nowMs)
+    case 'drain':
+    case 'resume': {
+      const { changed, ...port } = changeReply.parse(reply)
+      const sentence = changed ? `is ${port.state} now` : `was ${port.state} already`
+      return portText(label, port, sentence, screen, nowMs)
+    }
+    case 'wait': {
+      const port = waitReply.parse(reply)
+      return portText(label, port, waitSentence(port), screen, nowMs)
+    }
+    case 'reload':
+      return [
+        'every worker has the current code and settings',
+        '',
+        ...workerTable(reloadReply.parse(reply).workers, screen, nowMs),
+      ]
+    case 'reload-certificates':
+      return certificatesText(reply, screen)
+    case 'log-level':
+      return [`the log level is ${levelReply.parse(reply).level} until the next start`]
+  }
+}

@@ -1,0 +1,161 @@
+// npm run ops: JSON for scripts, tables for people, the progress of `wait`, and the exit codes.
+import { createServer } from 'node:net'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import test from 'ava'
+import { folder } from '../support/folder.ts'
+import { check, createOperator } from '../support/operator.ts'
+import { connect } from '../support/raw.ts'
+import { runNode } from '../support/run-to-end.ts'
+import { startService } from '../support/service.ts'
+import { runInTerminal } from '../support/terminal.ts'
+
+const service = await startService({ workers: 2, config: { drain: { deadlineMs: 8000 } } })
+const operator = createOperator(service)
+test.after.always(() => service.stop())
+
+/** The environment of an operator. A fault in another setting must not keep an operator from a drain. */
+const envOf = (socket: string): NodeJS.ProcessEnv => {
+  const { NO_COLOR: _, FORCE_COLOR: __, ...env } = process.env
+  return { ...env, NODE_CONFIG: JSON.stringify({ workers: 'many', control: { socket } }) }
+}
+const env = envOf(service.socket)
+const ops = (...args: string[]) => runNode('dist/ops.js', args, env)
+const opsOnTerminal = (columns: number, args: string, more: NodeJS.ProcessEnv = {}) =>
+  runInTerminal(columns, `node dist/ops.js ${args}`, { ...env, ...more })
+
+test.serial('piped: prints the reply as JSON, with the name of the user', async t => {
+  const status = await ops('status')
+  t.is(status.code, 0)
+  t.like(JSON.parse(status.stdout), {
+    command: 'status',
+    ports: { http: { state: 'serving' } },
+    workers: { length: 2 },
+  })
+  t.is(status.stderr, '')
+  const { username } = userInfo()
+  t.like(JSON.parse((await ops('drain', 'https')).stdout), { argument: 'https', changed: true, by: username })
+  t.like(JSON.parse((await ops('resume', 'https')).stdout), { changed: true, by: username })
+  const refused = await ops('resume', 'nope')
+  t.is(refused.code, 1)
+  t.regex(JSON.parse(refused.stdout).error, /^unknown port "nope"; the ports are http, https$/)
+  const onTerminal = await opsOnTerminal(80, 'status --json')
+  t.like(JSON.parse(onTerminal.stdout), { command: 'status' })
+})
+
+test.serial('terminal: tables of ports, checkers and workers that fit the width', async t => {
+  const state = 'UP; name=http/A; node=\u009b31mproxy; weight=1/1; scur=0/0; qcur=0'
+  const headers = { 'X-Haproxy-Server-State': state }
+  const checker = setInterval(
+    () => check(operator.controlPort('http'), '/healthcheck/http', { headers }),
+    200,
+  )
+  t.teardown(() => clearInterval(checker))
+  await operator.until(({ ports }) => ports.http?.checkers[0]?.server_state === state)
+  const [narrow, wide] = [await opsOnTerminal(80, 'status'), await opsOnTerminal(140, 'status')]
+  for (const [columns, { code, stdout }] of [
+    [80, narrow],
+    [140, wide],
+  ] as const) {
+    t.is(code, 0, stdout)
+    const text = stripVTControlCharacters(stdout)
+    t.log(`\n${text}`)
+    for (const line of text.split('\n')) t.true([...line].length <= columns, line)
+    const { port } = service
+    t.regex(text, new RegExp(`^http +${port('http')} .*serving .* start +\\d+ +\\d+ +1$`, 'm'))
+    t.regex(text, new RegExp(`^https +${port('https')} .*serving `, 'm'))
+    t.is(text.match(/^ *\d+ +ready +\d+ s .* MiB +\d+ +\d+ ms$/gm)?.length, 2)
+    t.regex(text, /^127\.0\.0\.1 +http +\d+ s ago +200 +UP; name=http\/A/m)
+    t.notRegex(text, /\u009b/)
+    t.is(/^PORT .*CONTROL .*SINCE/m.test(text), columns === 140)
+  }
+  t.true(narrow.stdout.includes('\u001b[32mserving'))
+  const plain = await opsOnTerminal(80, 'status', { NO_COLOR: '1' })
+  t.true(plain.stdout.includes('serving'))
+  t.false(plain.stdout.includes('\u001b'))
+})
+
+test.serial('terminal: every command says what it did, and errors are one line', async t => {
+  const say = async (args: string, code: number, ...patterns: RegExp[]) => {
+    const outcome = await opsOnTerminal(80, args)
+    t.is(outcome.code, code, outcome.stdout)
+    for (const pattern of patterns) t.regex(stripVTControlCharacters(outcome.stdout), pattern)
+  }
+  await say('drain https', 0, /^https is (draining|drained) now\n\nPORT /, /\nhttps .* dr/)
+  await say('drain https:404', 0, /^https was drained already\n/)
+  await say('wait https', 0, /^https is drained: it has no connection left, and every checker has noticed\n/)
+  await say('drain https:refuse', 0, /^https is drained now\n/)
+  await say(
+    'wait https',
+    0,
+    /^https is drained: it has no connection left, and the drain delay for TCP checks is over\n/,
+  )
+  await say('resume https', 0, /^https is serving now\n/)
+  await say('reload', 0, /^every worker has the current code and settings\n\nWORKER /)
+  await say('reload-certificates', 0, /^PORT +VALID TO +SUBJECT\nhttps +20\d\d-.*Z +CN=/)
+  await say('log-level warn', 0, /^the log level is warn until the next start\n$/)
+  await say('log-level loud', 1, /^users-api: unknown log level "loud"; the levels are [^\n]*\n$/)
+  await say('wait http', 1, /^users-api: http is serving; run drain http first\n$/)
+})
+
+test.serial('wait: says every few seconds what it waits for, and at the deadline what is left', async t => {
+  const client = await connect(service.port('http'))
+  client.write(
+    'POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n',
+  )
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  await operator.run('drain', 'http')
+  while ((await operator.health('http')) !== 404);
+  const waited = await ops('wait', 'http')
+  t.is(waited.code, 0)
+  t.like(JSON.parse(waited.stdout), { ended: 'deadline', connections: 1 })
+  const lines = waited.stderr.trim().split('\n')
+  t.true(lines.length >= 2, waited.stderr)
+  for (const line of lines) t.is(line, 'users-api: http waits for 1 connection (1 request in flight)')
+  const again = await opsOnTerminal(80, 'wait http')
+  t.regex(
+    again.stdout,
+    /^http has reached the drain deadline and still waits for 1 connection \(1 request in flight\)\n/,
+  )
+  client.socket.destroy()
+  await operator.run('resume', 'http')
+})
+
+test.serial('usage: --help explains on standard output; a mistake explains on standard error', async t => {
+  for (const option of ['--help', '-h']) t.like(await ops(option), { code: 0, stderr: '' })
+  const help = (await ops('status', '--help')).stdout
+  for (const command of ['drain', 'wait', 'resume', 'status', 'reload', 'reload-certificates', 'log-level'])
+    t.true(help.includes(`\n  ${command} `))
+  for (const args of [[], ['halt'], ['drain', 'http', 'https'], ['status', '--colour']])
+    t.like(await ops(...args), { code: 2, stdout: '', stderr: help })
+})
+
+test.serial(
+  'not running: exit code 3 without a socket, and with that of a process that has died',
+  async t => {
+    const path = folder(t)
+    for (const socket of [join(path, 'none.sock'), join(path, 'missing', 'none.sock')]) {
+      const outcome = await runNode('dist/ops.js', ['status'], envOf(socket))
+      t.is(outcome.code, 3)
+      t.is(
+        outcome.stderr,
+        `users-api is not running, or is starting or stopping: no process answers on ${socket}\n`,
+      )
+    }
+    const socket = join(path, 'cut.sock')
+    const server = createServer(client => client.destroy()).listen(socket)
+    t.teardown(() => server.close())
+    t.is(
+      (await runNode('dist/ops.js', ['status'], envOf(socket))).code,
+      3,
+      'the supervisor exits before it replies',
+    )
+    const long = await runNode('dist/ops.js', ['status'], envOf(`/${'a'.repeat(200)}`))
+    t.is(long.code, 78)
+    t.regex(
+      long.stderr,
+      /^users-api: invalid configuration: control\.socket: is 201 bytes long as an absolute path; /,
+    )
+  },
+)
