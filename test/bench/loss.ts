@@ -70,7 +70,7 @@ async function deploy(database: string, redisUrl: string): Promise<void> {
     'keep-alive over TLS, TCP check': await startLoad({ url: httpsUrl, clients: 8, pauseMs }),
   }
   for (let round = 0; round < rounds; round++)
-    for (const name of ['A', 'B'] as const) await pair.restart(name)
+    for (const name of ['A', 'B'] as const) await pair.restart(name, 'socket')
   for (const [name, load] of Object.entries(loads))
     report(`${rounds} deploys of two instances behind HAProxy, ${name}`, 2 * rounds, await load.stop())
   await pair.stop()

@@ -41,7 +41,7 @@ test.serial(
 )
 
 test.serial(
-  'rolling restart: no request is lost, with the http port drained by 404 and the https port by refuse',
+  'rolling restart through pm2 and the control socket: no request is lost, with the http port drained by 404 and the https port by refuse',
   async t => {
     const pair = await startPair(settings)
     t.teardown(() => pair.stop())
@@ -51,7 +51,8 @@ test.serial(
       startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 2 }),
     ])
     for (const load of loads) t.teardown(load.stop)
-    for (let round = 0; round < 2; round++) for (const name of ['A', 'B'] as const) await pair.restart(name)
+    for (const through of ['pm2', 'socket'] as const)
+      for (const name of ['A', 'B'] as const) await pair.restart(name, through)
     for (const load of loads) {
       const { requests, failures } = await load.stop()
       t.deepEqual(failures, {})

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createSocketOperator } from './control-socket.ts'
 import { type ServerName, startHaproxy } from './haproxy.ts'
 import { createOperator } from './operator.ts'
 import { claimPorts } from './ports.ts'
@@ -57,9 +58,12 @@ export async function startPair({ checkEvery, delayMs, env = {}, ...given }: Pai
     /**
      * Runs drain, wait, stop, start and resume on one service. The http port is drained by its failing check, the https
      * port by refusing connections.
+     * @param through the way of the commands
      */
-    async restart(name: ServerName): Promise<void> {
-      const before = createOperator(services[name])
+    async restart(name: ServerName, through: 'pm2' | 'socket'): Promise<void> {
+      const operator = () =>
+        through === 'pm2' ? createOperator(services[name]) : createSocketOperator(services[name].socket)
+      const before = operator()
       await before.run('drain', 'http:404')
       await before.run('drain', 'https:refuse')
       for (const label of ['http', 'https']) {
@@ -68,7 +72,7 @@ export async function startPair({ checkEvery, delayMs, env = {}, ...given }: Pai
       }
       await services[name].stop()
       services[name] = await start(name)
-      const after = createOperator(services[name])
+      const after = operator()
       for (const label of ['http', 'https']) await after.run('resume', label)
       await untilUp(name)
     },
