@@ -250,6 +250,22 @@ test.serial(
   },
 )
 
+test.serial('drain: a request of 40 s outlives a drain whose deadline is 5 s', async t => {
+  const { operator, open } = await start(t, { config: { drain: { deadlineMs: 5000 } } })
+  const slow = await open()
+  slow.write(post)
+  const startMs = performance.now()
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  await operator.run('drain', 'http')
+  t.like(await operator.run('wait', 'http'), { ended: 'deadline', state: 'draining', in_flight: 1 })
+  await delay(40_000 - (performance.now() - startMs))
+  slow.write(body())
+  t.regex(await slow.answer(), /200 OK(.|\r\n)*Connection: close/)
+  t.like(await operator.until(({ ports }) => ports.http?.state === 'drained'), {
+    ports: { http: { connections: 0 } },
+  })
+})
+
 test.serial('wait: ends when no connection is left and every checker has seen the maintenance', async t => {
   const { operator, open } = await start(t)
   await operator.becomeChecker('http', 'https')
