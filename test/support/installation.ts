@@ -1,6 +1,7 @@
-// A copy of the built project in a temporary folder with a separate pm2, so that its commands do not affect others.
+// A copy of the built project in a temporary folder with a separate pm2, or without pm2, so that its commands do not affect
+// others.
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -24,11 +25,20 @@ function plainEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(names.map(name => [name, process.env[name]]))
 }
 
-export async function createInstallation() {
+/** Links each package but pm2, as if pm2's folder had been removed. */
+async function linkPackagesWithoutPm2(from: string, to: string): Promise<void> {
+  await mkdir(to)
+  const packages = (await readdir(from)).filter(name => !/^(@?pm2|\..*)$/.test(name))
+  await Promise.all(packages.map(name => symlink(join(from, name), join(to, name))))
+}
+
+/** @param withPm2 whether the copy has pm2 */
+export async function createInstallation({ withPm2 = true } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'users-api-installed-'))
   for (const part of ['dist', 'config', 'ecosystem.config.js', 'package.json'])
     await cp(join(root, part), join(folder, part), { recursive: true })
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  const packages = [join(root, 'node_modules'), join(folder, 'node_modules')] as const
+  await (withPm2 ? symlink(...packages) : linkPackagesWithoutPm2(...packages))
   const claim = await claimPorts()
   const port = claim.first
   const config = {
@@ -83,8 +93,10 @@ export async function createInstallation() {
 
     /** Stops the service and pm2's daemon and removes the folder. */
     async remove(): Promise<void> {
-      await run('dist/stop.js')
-      await pm2(['kill'])
+      if (withPm2) {
+        await run('dist/stop.js')
+        await pm2(['kill'])
+      }
       await claim.release()
       await rm(folder, { recursive: true, force: true })
     },

@@ -56,19 +56,32 @@ test('files: no import cycle', t => {
   for (const file of files) t.is(cycleFrom(file, visited)?.join(' → '), undefined)
 })
 
-test('supervisor: loads no web framework, no database driver and no Redis client', t => {
+/** The files that are loaded when `entry` runs, itself included. Imports without names and dynamic ones count, too. */
+function loadedBy(entry: string): Set<string> {
   const reached = new Set<string>()
   const visit = (file: string): void => {
     if (reached.has(file)) return
     reached.add(file)
     runtimeImportsOf(file).forEach(visit)
+    importsOf(file, /\bimport ?\(?'(\.[^']+)'/g).forEach(visit)
   }
-  visit('supervisor.ts')
+  visit(entry)
+  return reached
+}
+
+test('supervisor: loads no web framework, no database driver and no Redis client', t => {
+  const reached = loadedBy('supervisor.ts')
   t.true(reached.size > 5)
   for (const file of reached) {
     t.notRegex(textOf(file), /from '(koa|@koa\/router|knex|ioredis|mysql2)'/, file)
     t.false(['model', 'cache', 'database', 'api'].includes(roomOf(file)), file)
   }
+})
+
+test('pm2: only `npm start` and `npm stop` load it', t => {
+  const loadsPm2 = (entry: string) =>
+    [...loadedBy(entry)].some(file => /\b(?:from|import) ?\(?'pm2\b/.test(textOf(file)))
+  t.deepEqual(files.filter(isEntry).filter(loadsPm2).sort(), ['start.ts', 'stop.ts'])
 })
 
 test('routes: one file creates routers, from the table that the OpenAPI document is generated from', t => {
