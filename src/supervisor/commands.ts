@@ -27,7 +27,7 @@ export interface CommandOptions {
 }
 
 /** The fields of the result, or `error`. */
-export type Reply = { readonly command: string; readonly argument: string | null } & Readonly<
+type Reply = { readonly command: string; readonly argument: string | null } & Readonly<
   Record<string, unknown>
 >
 

@@ -65,8 +65,6 @@ function send(response: ServerResponse, { status, body, headers }: SocketRespons
   response.end(text)
 }
 
-export type ControlSocket = ReturnType<typeof createControlSocket>
-
 export function createControlSocket(path: string, commands: Commands) {
   async function respond(request: IncomingMessage): Promise<SocketResponse> {
     const { method, url = '' } = request

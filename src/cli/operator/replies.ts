@@ -1,7 +1,7 @@
 // The parts of the replies that are shown on a terminal. A field that a supervisor of another version lacks is optional.
 import { z } from 'zod'
 
-export const portReply = z.object({
+const portReply = z.object({
   port: z.number(),
   control_port: z.number(),
   state: z.string(),

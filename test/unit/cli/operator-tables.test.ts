@@ -1,0 +1,52 @@
+// Tables for a terminal, and time spans.
+import test from 'ava'
+import fc from 'fast-check'
+import { formatSpan } from '../../../src/cli/operator/status-tables.ts'
+import { formatTable } from '../../../src/cli/operator/table.ts'
+
+test('table: no line is wider than the terminal, and no text controls the terminal', t => {
+  const cell = fc.string({ unit: 'binary', maxLength: 200 })
+  const table = fc.integer({ min: 1, max: 10 }).chain(count =>
+    fc.record({
+      columns: fc.array(fc.record({ title: fc.string({ maxLength: 20 }) }), {
+        minLength: count,
+        maxLength: count,
+      }),
+      rows: fc.array(fc.array(cell, { minLength: count, maxLength: count })),
+      width: fc.integer({ min: 6 * count, max: 250 }),
+    }),
+  )
+  fc.assert(
+    fc.property(table, ({ columns, rows, width }) => {
+      const lines = formatTable(columns, rows, { columns: width, hasColors: false })
+      return (
+        lines.length === rows.length + 1 &&
+        lines.every(line => [...line].length <= width && !/\p{Cc}/u.test(line))
+      )
+    }),
+  )
+  t.pass()
+})
+
+test('table: shows optional columns if all columns fit, and cuts the widest one if they do not', t => {
+  const columns = [{ title: 'A' }, { title: 'MORE', optional: true }, { title: 'N', align: 'right' }] as const
+  const format = (width: number) =>
+    formatTable(columns, [['a long text', 'shown', 7]], { columns: width, hasColors: false })
+  t.deepEqual(format(21), ['A            MORE   N', 'a long text  shown  7'])
+  t.deepEqual(format(20), ['A            N', 'a long text  7'])
+  t.deepEqual(format(10), ['A        N', 'a long…  7'])
+})
+
+test('time spans: the two largest units', t => {
+  const cases: [number, string][] = [
+    [-5, '0 s'],
+    [999, '0 s'],
+    [59_999, '59 s'],
+    [60_000, '1 min'],
+    [3_600_000 + 5000, '1 h'],
+    [7_510_000, '2 h 5 min'],
+    [90_000_000, '1 d 1 h'],
+    [864_000_000 + 3_599_999, '10 d'],
+  ]
+  for (const [ms, text] of cases) t.is(formatSpan(ms), text)
+})
