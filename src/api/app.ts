@@ -53,7 +53,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))
   app.use(requestId)
   app.use(securityHeaders)
-  app.use(errorHandler(log))
+  app.use(errorHandler(log, () => database.downSinceMs() !== undefined))
   app.use(requestLimits(limits))
   app.use(framing)
   app.use(normalizePath)

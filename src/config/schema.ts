@@ -2,6 +2,7 @@
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { hostOf, hostUrls } from './database-url.ts'
 import { root } from './root.ts'
 
 const milliseconds = z
@@ -34,10 +35,21 @@ const url = (...schemes: string[]) =>
     abort: true,
   })
 
-const databaseUrl = url('mysql').refine(
-  value => new URL(value).pathname.length > 1,
-  'must include the database name: mysql://user:password@host:port/database',
-)
+/** A host of a list must not be empty. A URL with a Unix socket has no host. */
+const isHostUrl = (value: string, _: number, all: readonly string[]) =>
+  URL.canParse(value) && (all.length === 1 || hostOf(value) !== '')
+
+const databaseUrl = z
+  .string()
+  .refine(value => /^mysql:/i.test(value) && hostUrls(value).every(isHostUrl), {
+    error:
+      'must be a URL that starts with mysql://; several hosts are separated by commas: mysql://user:password@host:port,host:port/database',
+    abort: true,
+  })
+  .refine(
+    value => hostUrls(value).every(one => new URL(one).pathname.length > 1),
+    'must include the database name: mysql://user:password@host:port/database',
+  )
 
 const invalidWorkers = 'must be "auto" or a positive integer'
 

@@ -1,7 +1,6 @@
 // Access to the database: Knex with its pool, transactions with retries on contention, and outage detection.
 import type { Knex } from 'knex'
 import type { Config } from '../config/config.ts'
-import { ApiError } from '../core/api-error.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
@@ -15,6 +14,7 @@ import {
 } from './driver-errors.ts'
 import { contentionPauseMs, createLockQueue, LockedError, type LockQueue } from './lock-queue.ts'
 import { assertMigrated } from './migrator.ts'
+import { createOutage, type Outage } from './outage.ts'
 import { openPool } from './pool.ts'
 import { createKeyedQueues, createSemaphore } from './semaphore.ts'
 import { transact } from './transaction.ts'
@@ -52,10 +52,10 @@ export interface Database {
   readonly lockedKeys: LockQueue['keys']
   /** Runs reads in one consistent snapshot. */
   snapshot<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
-  /** The start of the current outage, as `Date.now()`; undefined while the database is reachable. */
-  downSinceMs(): number | undefined
-  /** Sends a query to the database, so that `downSinceMs` is also correct without traffic. */
-  probe(): Promise<void>
+  /** The start of the current outage, as `Date.now()`; undefined while the database can serve. */
+  readonly downSinceMs: Outage['sinceMs']
+  /** Updates `downSinceMs`. */
+  readonly probe: Outage['probe']
   /**
    * Waits, with backoff, until the database is reachable.
    * @throws SchemaError if the code cannot use its schema, RefusedError if it rejects the connection
@@ -67,38 +67,28 @@ export interface Database {
 }
 
 export function createDatabase(settings: Config['database'] & { url: string }, log: Log): Database {
+  const demotions = { count: 0 }
   const knex = openPool(
     settings.url,
     {
       max: settings.poolMax,
       acquireTimeoutMs: settings.acquireTimeoutMs,
       silenceTimeoutMs: settings.queryTimeoutMs,
+      demotions,
     },
     log,
   )
   // Knex removes its reference to the pool on close, but the worker still reports the pool in heartbeats.
   const { pool } = knex.client
-  let downSinceMs: number | undefined
+  const outage = createOutage(settings, demotions, log)
 
-  function markReachable(): void {
-    if (downSinceMs === undefined) return
-    log.info({ afterMs: Date.now() - downSinceMs }, 'database reachable again')
-    downSinceMs = undefined
-  }
-
-  async function trackOutage<T>(attempt: () => PromiseLike<T>): Promise<T> {
+  /** Runs an operation for a request. */
+  async function serve<T>(operation: () => PromiseLike<T>): Promise<T> {
     try {
-      const result = await attempt()
-      markReachable()
-      return result
+      return await operation()
     } catch (error) {
-      // An ApiError can also be a timeout before anything was sent to the database.
-      if (!isUnreachable(error)) {
-        if (!(error instanceof ApiError)) markReachable()
-      } else if (downSinceMs === undefined) {
-        downSinceMs = Date.now()
-        log.warn({ reason: reasonOf(error) }, 'database unreachable')
-      }
+      // The outage is known before the request fails, so that its failure needs no log line of its own.
+      if (isUnreachable(error)) await outage.suspect()
       throw translate(error)
     }
   }
@@ -150,18 +140,18 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
 
   return {
     knex,
-    run: statement => trackOutage(() => statement(knex)),
+    run: statement => serve(() => statement(knex)),
     query: (sql, values, on) =>
-      on === undefined ? trackOutage(() => send(knex, sql, values)) : send(on, sql, values),
+      on === undefined ? serve(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
     transaction: (act, key) =>
-      trackOutage(() => attempt(act, key).catch((error: unknown) => waitForLock(error, act))),
-    tryTransaction: act => trackOutage(() => attempt(act).catch(lockedOutcome)),
-    transactionInQueue: (key, act) => trackOutage(() => lockQueue.run(key, act)),
+      serve(() => attempt(act, key).catch((error: unknown) => waitForLock(error, act))),
+    tryTransaction: act => serve(() => attempt(act).catch(lockedOutcome)),
+    transactionInQueue: (key, act) => serve(() => lockQueue.run(key, act)),
     lockedKeys: lockQueue.keys,
-    snapshot: act => trackOutage(() => transact(knex, act, { isolationLevel: 'repeatable read' })),
-    downSinceMs: () => downSinceMs,
-    probe: () => trackOutage(() => knex.raw('SELECT 1')).then(markReachable, () => {}),
+    snapshot: act => serve(() => transact(knex, act, { isolationLevel: 'repeatable read' })),
+    downSinceMs: outage.sinceMs,
+    probe: outage.probe,
     ready: () =>
       retry(() => assertMigrated(knex), {
         timeoutMs: Infinity,
@@ -177,6 +167,8 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
       waiting: pool.numPendingAcquires(),
       max: pool.max,
     }),
-    close: () => knex.destroy(),
+    close: async () => {
+      await Promise.all([outage.close(), knex.destroy()])
+    },
   }
 }

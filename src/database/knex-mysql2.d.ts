@@ -12,8 +12,13 @@ declare module 'knex/lib/dialects/mysql2/index.js' {
     response?: [unknown, unknown]
   }
 
+  type PoolConnection = Connection & { stream: Socket }
+
   export default class extends Knex.Client {
-    _query(connection: Connection & { stream: Socket }, statement: Statement): Promise<Statement>
+    connectionSettings: object
+    acquireRawConnection(): Promise<PoolConnection>
+    validateConnection(connection: PoolConnection): Promise<boolean>
+    _query(connection: PoolConnection, statement: Statement): Promise<Statement>
   }
-  export type { Statement }
+  export type { PoolConnection, Statement }
 }

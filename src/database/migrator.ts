@@ -1,5 +1,6 @@
 // Applies the pending migrations to a database.
 import type { Knex } from 'knex'
+import { databaseNameOf, withDatabase } from '../config/database-url.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { codeVersion, migrationSource, migrations } from './migrations/index.ts'
@@ -24,7 +25,7 @@ async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
 }
 
 /** @throws SchemaError if this code is older than the schema permits */
-async function assertNotOutdated(knex: Knex): Promise<void> {
+export async function assertNotOutdated(knex: Knex): Promise<void> {
   const [info] = await rowsOf<{ version: number }>(knex('schema_info').select('min_code_version as version'))
   if (info !== undefined && info.version > codeVersion)
     throw new SchemaError(
@@ -55,11 +56,8 @@ export function demandsOf(applied: readonly string[]): string[] {
 }
 
 async function createDatabase(url: string, log: Log): Promise<void> {
-  const name = decodeURIComponent(new URL(url).pathname.slice(1))
-  const server = new URL(url)
-  server.pathname = '/'
-  const knex = openPool(server.href, pool, log)
-  await knex.raw('CREATE DATABASE IF NOT EXISTS ??', [name]).finally(() => knex.destroy())
+  const knex = openPool(withDatabase(url, ''), pool, log)
+  await knex.raw('CREATE DATABASE IF NOT EXISTS ??', [databaseNameOf(url)]).finally(() => knex.destroy())
 }
 
 /**

@@ -15,7 +15,7 @@ behindProxy.searchParams.delete('socketPath')
 behindProxy.host = `127.0.0.1:${proxy.port}`
 const { service, api, close } = await openApi({
   database: behindProxy.href,
-  config: { database: { acquireTimeoutMs: 1000 } },
+  config: { database: { acquireTimeoutMs: 1000 }, log: { level: 'info', requests: false } },
 })
 const direct = await mysql.createConnection(database)
 test.after.always(async t => {
@@ -77,27 +77,45 @@ test.serial(
   },
 )
 
-for (const [cause, interrupt] of [
-  ['a lost connection', () => proxy.refuse()],
-  ['KILL QUERY', (id: number) => direct.query(`KILL QUERY ${id}`)],
-] as const)
-  test.serial(
-    `unavailable: a statement interrupted by ${cause} is logged with the reason and without names`,
-    async t => {
-      await direct.query('LOCK TABLES users WRITE')
-      const page = api.get('/v1/users?first_name=Secret', { 'request-id': cause.replaceAll(' ', '-') })
-      await interrupt(await connectionInState('Waiting for table%'))
-      expectError(t, await page, 503, 'unavailable')
-      await direct.query('UNLOCK TABLES')
-      proxy.open()
-      const line = service
-        .log()
-        .split('\n')
-        .find(one => one.includes(`"requestId":"${cause.replaceAll(' ', '-')}"`))
-      t.regex(line ?? '', /"reason":".*(Connection lost|interrupted)/)
-      t.notRegex(service.log(), /Secret/)
-    },
+/** Resolves once the health of the database is known again. */
+async function untilReachable(): Promise<void> {
+  const down = () => service.log().split('database unreachable').length
+  while (service.log().split('database reachable again').length < down()) await sleep(50)
+}
+
+test.serial('unavailable: an interrupted statement is logged with the reason and without names', async t => {
+  await untilReachable()
+  await direct.query('LOCK TABLES users WRITE')
+  const page = api.get('/v1/users?first_name=Secret', { 'request-id': 'interrupted' })
+  await direct.query(`KILL QUERY ${await connectionInState('Waiting for table%')}`)
+  expectError(t, await page, 503, 'unavailable')
+  await direct.query('UNLOCK TABLES')
+  const lines = service.log().split('\n')
+  const line = lines.find(one => one.includes('"requestId":"interrupted"'))
+  t.regex(line ?? '', /"reason":".*interrupted/)
+  t.notRegex(service.log(), /Secret/)
+})
+
+test.serial('unavailable: an outage is logged once, with the reason and without names', async t => {
+  await untilReachable()
+  const before = service.log().length
+  await direct.query('LOCK TABLES users WRITE')
+  const pages = Array.from({ length: 5 }, () => api.get('/v1/users?first_name=Secret'))
+  await connectionInState('Waiting for table%')
+  proxy.refuse()
+  for (const page of await Promise.all(pages)) expectError(t, page, 503, 'unavailable')
+  for (let n = 0; n < 20; n++) expectError(t, await api.get('/v1/users'), 503, 'unavailable')
+  await direct.query('UNLOCK TABLES')
+  proxy.open()
+  await untilReachable()
+  const lines = service.log().slice(before).trim().split('\n')
+  t.deepEqual(
+    lines.map(line => JSON.parse(line).msg),
+    ['database unreachable', 'database reachable again'],
   )
+  t.regex(lines[0] ?? '', /"reason":".*(Connection lost|ECONN|closed)/)
+  t.notRegex(service.log(), /Secret/)
+})
 
 /** Resolves with the id of the connection whose state matches `pattern`, a LIKE pattern. */
 async function connectionInState(pattern: string): Promise<number> {

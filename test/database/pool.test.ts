@@ -1,5 +1,6 @@
 // The session settings of database connections.
 import test from 'ava'
+import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
@@ -78,6 +79,97 @@ test.serial('pool: an interrupted UPDATE of several tables is unavailable', asyn
   arm(/SELECT 1/, { errno: 1105, sqlState: 'HY000' })
   await t.throwsAsync(through.query('SELECT 1', []), { any: true, code: 'unavailable' })
   await close()
+})
+
+const readOnly = { errno: 1290, sqlState: 'HY000' }
+const beginsToWrite = /START TRANSACTION READ WRITE/
+
+/** Opens a database through two proxies, as two hosts of one URL. */
+async function openTwoHosts() {
+  const [first, second] = [await openMysqlProxy(url), await openMysqlProxy(url)]
+  const hosts = `127.0.0.1:${first.proxy.port},127.0.0.1:${second.proxy.port}`
+  const lines: string[] = []
+  const log = pino({ base: null }, { write: line => lines.push(JSON.parse(line).msg) })
+  const both = createDatabase(
+    { ...config.database, url: first.url.replace(`127.0.0.1:${first.proxy.port}`, hosts) },
+    log,
+  )
+  const close = async () => {
+    await both.close()
+    for (const { proxy } of [first, second]) proxy.close()
+  }
+  /** Resolves with the host that a new statement reaches. */
+  const current = async () => {
+    for (const { arm } of [first, second]) arm(/SELECT 7/, 'no rows')
+    await both.query('SELECT 7', [])
+    const reached = [first, second].map(({ struck }) => struck())
+    for (const { disarm } of [first, second]) disarm()
+    return ['first', 'second'][reached.indexOf(1)]
+  }
+  return { first, second, both, lines, current, close }
+}
+
+test.serial('hosts: a connection goes to the first host that answers and accepts writes', async t => {
+  const { first, both, current, close } = await openTwoHosts()
+  t.is(await current(), 'first')
+  first.proxy.refuse()
+  await t.throwsAsync(both.query('SELECT 1', []), { any: true, code: 'unavailable' })
+  t.is(await current(), 'second')
+  await close()
+  const other = await openTwoHosts()
+  other.first.arm(beginsToWrite, readOnly, Number.POSITIVE_INFINITY)
+  await other.both.query('SELECT 1', [])
+  t.true(other.first.struck() > 0)
+  other.first.disarm()
+  t.is(await other.current(), 'second')
+  await other.close()
+})
+
+test.serial('hosts: all connections leave a server that accepts no writes any more', async t => {
+  const { first, both, current, close } = await openTwoHosts()
+  const three = Array.from({ length: 3 }, () => both.query('SELECT SLEEP(0.2)', []))
+  await Promise.all(three)
+  await both.probe()
+  first.arm(beginsToWrite, readOnly, Number.POSITIVE_INFINITY)
+  await both.probe()
+  first.disarm()
+  // These connections have not met the error themselves.
+  t.is(both.pool().free, 3)
+  first.arm(beginsToWrite, readOnly, Number.POSITIVE_INFINITY)
+  await both.query('SELECT 1', [])
+  first.disarm()
+  t.is(await current(), 'second')
+  await close()
+})
+
+test.serial('probe: a server that accepts no writes, or has left its cluster, cannot serve', async t => {
+  for (const errno of [1290, 1047]) {
+    const { first, second, both, lines, close } = await openTwoHosts()
+    await both.probe()
+    t.is(both.downSinceMs(), undefined)
+    for (const { arm } of [first, second])
+      arm(beginsToWrite, { ...readOnly, errno }, Number.POSITIVE_INFINITY)
+    for (let n = 0; n < 3; n++) {
+      await both.probe()
+      t.is(typeof both.downSinceMs(), 'number')
+    }
+    for (let n = 0; n < 3; n++)
+      await t.throwsAsync(both.query('SELECT 1', []), { any: true, code: 'unavailable' })
+    for (const { disarm } of [first, second]) disarm()
+    await both.probe()
+    t.is(both.downSinceMs(), undefined)
+    t.deepEqual(lines, ['database unreachable', 'database reachable again'])
+    await close()
+  }
+})
+
+test.serial('probe: a schema that demands newer code cannot be served', async t => {
+  await database.run(knex => knex('schema_info').update({ min_code_version: 999 }))
+  await database.probe()
+  t.is(typeof database.downSinceMs(), 'number')
+  await database.run(knex => knex('schema_info').update({ min_code_version: 2 }))
+  await database.probe()
+  t.is(database.downSinceMs(), undefined)
 })
 
 test.serial('pool: the server releases the locks of a node that vanished during a transaction', async t => {

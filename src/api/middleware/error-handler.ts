@@ -16,7 +16,7 @@ function toApiError(thrown: unknown): ApiError {
 }
 
 function logServerError(ctx: Context, error: ApiError, requestId: string, log: Log): void {
-  // An outage causes many of these at once, all for one known reason: a stack trace adds nothing.
+  // These have a known reason: a stack trace adds nothing.
   const reason = error.code === 'unavailable' ? reasonOf(error.cause ?? error.message) : error.cause
   log.error(
     { requestId, ...traceOf(ctx.req.headers), reason, method: ctx.method, path: ctx.path },
@@ -24,15 +24,19 @@ function logServerError(ctx: Context, error: ApiError, requestId: string, log: L
   )
 }
 
-/** Requires `requestId` earlier in the chain. */
-export function errorHandler(log: Log): Middleware {
+/**
+ * Requires `requestId` earlier in the chain.
+ * @param isOutage whether an outage of the database is known and logged; the requests that fail then are not logged
+ */
+export function errorHandler(log: Log, isOutage: () => boolean): Middleware {
   return async (ctx, next) => {
     try {
       await next()
     } catch (thrown) {
       const error = toApiError(thrown)
       const requestId = ctx.response.get('Request-Id')
-      if (error.status >= 500) logServerError(ctx, error, requestId, log)
+      if (error.status >= 500 && !(error.code === 'unavailable' && isOutage()))
+        logServerError(ctx, error, requestId, log)
       ctx.set(error.headers)
       // The client may withhold the body that it announced. The next bytes on the connection could then be that body or
       // another request.

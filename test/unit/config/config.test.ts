@@ -82,6 +82,20 @@ test('configuration: all errors are reported together', async t => {
     'control.socket: is 104 bytes long as an absolute path; the maximum for a Unix socket is 103',
   ])
   t.deepEqual(faultsOf({ control: { ...raw.control, offset: 2 } }), ['control.offset: must be 1 or 8000'])
+  for (const hosts of ['a,', 'a,,b', 'a:x,b', 'a b,c', 'u@,a'])
+    t.regex(
+      faultsOf({ database: { ...raw.database, url: `mysql://${hosts}/users` } }).join(),
+      /^database\.url \(DATABASE_URL\): must be a URL that starts with mysql:\/\/; several hosts/,
+    )
+  const { production: _, ...settings } = raw
+  for (const rest of [
+    'a:3306,b:3307/users',
+    'u:p,w@a,[::1]:3306/users',
+    'me@localhost/users?socketPath=/a',
+  ]) {
+    const database = { ...raw.database, url: `mysql://${rest}` }
+    t.is(parseConfig({ ...settings, database }, false).database.url, database.url)
+  }
 })
 
 test('configuration: an error ends the supervisor with exit code 78; the message contains no password', t => {

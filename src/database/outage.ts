@@ -1,0 +1,70 @@
+// Decides whether the database can serve requests: a probe asks it at intervals, and also when a request has failed.
+import type { Config } from '../config/config.ts'
+import { reasonOf } from '../core/error-reason.ts'
+import type { Log } from '../core/log.ts'
+import { assertNotOutdated } from './migrator.ts'
+import { type Demotions, openPool } from './pool.ts'
+import { BEGIN_WRITE } from './session.ts'
+
+/** A healthy server answers in milliseconds. A cluster that agrees on the loss of a server can take seconds. */
+const TIMEOUT_MS = 2000
+
+export interface Outage {
+  /** The start of the current outage, as `Date.now()`; undefined while the database can serve. */
+  sinceMs(): number | undefined
+  /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
+  probe(): Promise<void>
+  /** Probes the database unless an outage is known. To be called when the database seems to be unreachable. */
+  suspect(): Promise<void>
+  close(): Promise<void>
+}
+
+/** @param demotions shared with the pool for requests, so that a probe that finds a read-only server renews its connections */
+export function createOutage(
+  { url, queryTimeoutMs }: Config['database'] & { url: string },
+  demotions: Demotions,
+  log: Log,
+): Outage {
+  const timeoutMs = Math.min(TIMEOUT_MS, queryTimeoutMs)
+  // A connection of its own: a probe waits neither for requests nor as long as requests may wait.
+  const knex = openPool(
+    url,
+    { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, asksCluster: true, demotions },
+    log,
+  )
+  let sinceMs: number | undefined
+  let running: Promise<void> | undefined
+  let closed = false
+
+  async function ask(): Promise<void> {
+    const startedMs = Date.now()
+    try {
+      await knex.raw(BEGIN_WRITE)
+      await assertNotOutdated(knex)
+      await knex.raw('COMMIT')
+      if (sinceMs !== undefined) log.info({ afterMs: Date.now() - sinceMs }, 'database reachable again')
+      sinceMs = undefined
+    } catch (error) {
+      if (closed) return
+      if (sinceMs === undefined) log.warn({ reason: reasonOf(error) }, 'database unreachable')
+      sinceMs ??= startedMs
+    }
+  }
+
+  function probe(): Promise<void> {
+    running ??= ask().finally(() => (running = undefined))
+    return running
+  }
+
+  return {
+    sinceMs: () => sinceMs,
+    probe,
+    suspect: async () => {
+      if (sinceMs === undefined) await probe()
+    },
+    close: () => {
+      closed = true
+      return knex.destroy()
+    },
+  }
+}

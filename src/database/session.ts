@@ -1,0 +1,68 @@
+// Configures the session of a new connection, and checks whether its server accepts writes.
+import { promisify } from 'node:util'
+import type { Connection } from 'mysql2'
+
+/** The shortest time that both servers accept. Longer waits are repeated, see `lock-queue.ts`. */
+const LOCK_WAIT_S = 1
+
+/**
+ * Returns SQL for the statement time limit of the server, which would otherwise continue a statement after
+ * the client has given up. MariaDB and MySQL each execute one of the two comments. 0 is no limit.
+ */
+const statementTimeout = (ms: number) =>
+  `/*M! , max_statement_time = ${ms / 1000} */ /*!50708 , max_execution_time = ${ms} */`
+
+/**
+ * Returns SQL that makes the server end a silent connection, and so release the locks of a node that vanished during a
+ * transaction. Connections that are only idle are closed earlier, by the client.
+ */
+const waitTimeout = (ms: number) => (ms === 0 ? '' : `, wait_timeout = ${Math.ceil((2 * ms) / 1000)}`)
+
+export interface SessionSettings {
+  /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
+  readonly silenceTimeoutMs: number
+  /** Whether each transaction waits for its cluster, also where results do not require it. */
+  readonly asksCluster?: boolean
+}
+
+/**
+ * Returns SQL that makes a transaction wait until its server has applied all writes that the servers of its cluster have
+ * committed before. On Galera, the other servers apply a write after its COMMIT has returned
+ * (https://mariadb.com/kb/en/galera-cluster-system-variables/#wsrep_sync_wait). In Group Replication, this is so only with
+ * several primaries (https://dev.mysql.com/doc/refman/8.4/en/group-replication-consistency-guarantees.html).
+ */
+function clusterReads(variables: ReadonlyMap<string, string>, asksCluster: boolean): string {
+  if (variables.has('wsrep_sync_wait')) return ', wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1'
+  const hasOnePrimary = variables.get('group_replication_single_primary_mode') !== 'OFF'
+  const level = variables.get('group_replication_consistency')
+  if (level === undefined || (hasOnePrimary && !asksCluster)) return ''
+  return level === 'BEFORE_AND_AFTER' ? '' : ", group_replication_consistency = 'BEFORE'"
+}
+
+/**
+ * Sets the session variables that results depend on, independent of the server's defaults: strict mode, one
+ * escaping rule, short lock waits, READ COMMITTED, which has fewer gap locks and deadlocks, and reads of the latest write
+ * in a cluster. Then it begins a transaction that can write.
+ * @throws the error of a server that accepts no writes, or that is not part of its cluster
+ */
+export async function prepareSession(raw: Connection, settings: SessionSettings): Promise<void> {
+  const query = promisify<string, unknown>(raw.query.bind(raw))
+  const { silenceTimeoutMs, asksCluster = false } = settings
+  const rows = await query(
+    `SHOW VARIABLES WHERE Variable_name IN
+      ('wsrep_sync_wait', 'group_replication_consistency', 'group_replication_single_primary_mode')`,
+  )
+  const variables = new Map(
+    Array.isArray(rows) ? rows.map(row => [String(row.Variable_name), String(row.Value)] as const) : [],
+  )
+  await query(
+    `SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = ${LOCK_WAIT_S}
+      ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${clusterReads(variables, asksCluster)}`,
+  )
+  await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
+  await query(BEGIN_WRITE)
+  await query('COMMIT')
+}
+
+/** Fails on a server that accepts no writes, and on a Galera server outside the primary component. It reads no table. */
+export const BEGIN_WRITE = 'START TRANSACTION READ WRITE'

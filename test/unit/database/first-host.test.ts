@@ -1,0 +1,56 @@
+// The choice of the host for a connection.
+import { setTimeout as delay } from 'node:timers/promises'
+import test from 'ava'
+import { connectToFirst } from '../../../src/database/first-host.ts'
+
+const urls = ['a', 'b', 'c'].map(host => `mysql://me:secret@${host}:3306/users`)
+
+/** Connects to hosts with the given outcomes. `connected` is the host in the URL. */
+async function connect(outcomes: Record<string, () => Promise<unknown>>) {
+  const closed: string[] = []
+  const attempts: string[] = []
+  const connected = connectToFirst(
+    urls,
+    async url => {
+      const { hostname } = new URL(url)
+      attempts.push(hostname)
+      await outcomes[hostname]?.()
+      return hostname
+    },
+    late => closed.push(late),
+  )
+  return { connected: await connected, attempts, closed }
+}
+
+const refuse = (code: string) => () =>
+  Promise.reject(Object.assign(new Error(`refused with ${code}`), { code }))
+const forever = () => new Promise(() => {})
+
+test('hosts: the first one that accepts gets the connection', async t => {
+  t.like(await connect({}), { connected: 'a', attempts: ['a'] })
+  t.like(await connect({ a: refuse('ECONNREFUSED') }), { connected: 'b', attempts: ['a', 'b'] })
+  t.like(await connect({ a: refuse('x'), b: refuse('y') }), { connected: 'c', attempts: ['a', 'b', 'c'] })
+})
+
+test('hosts: a host that does not answer is not waited for', async t => {
+  t.like(await connect({ a: forever, b: refuse('ECONNREFUSED') }), { connected: 'c' })
+})
+
+test('hosts: a connection that comes too late is closed', async t => {
+  const slow = () => delay(400)
+  const { connected, closed } = await connect({ a: slow })
+  t.is(connected, 'b')
+  await delay(400)
+  t.deepEqual(closed, ['a'])
+})
+
+test('hosts: the error names all hosts, without the password', async t => {
+  const error = await t.throwsAsync(connect({ a: refuse('E1'), b: refuse('E2'), c: refuse('E3') }))
+  t.deepEqual(
+    { ...error, message: error?.message },
+    {
+      code: 'E1',
+      message: 'a:3306: refused with E1; b:3306: refused with E2; c:3306: refused with E3',
+    },
+  )
+})
