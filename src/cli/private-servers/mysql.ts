@@ -12,7 +12,7 @@ import type { PrivateServer, ServerOptions } from './server.ts'
 
 const PING_TIMEOUT_MS = 2000
 
-interface Installation {
+export interface Installation {
   readonly program: string
   readonly isMariadb: boolean
   readonly title: string
@@ -27,16 +27,21 @@ async function installation(name: string): Promise<Installation | undefined> {
   return { program, isMariadb, title: `${isMariadb ? 'MariaDB' : 'MySQL'} ${version}` }
 }
 
+/** @returns the first server that is installed, or the first MariaDB (true) or MySQL (false) */
+export async function findInstallation(isMariadb?: boolean): Promise<Installation | undefined> {
+  const installations = await Promise.all(mysqlProgram.names.map(installation))
+  return installations.find(
+    one => one !== undefined && (isMariadb === undefined || one.isMariadb === isMariadb),
+  )
+}
+
 /**
  * Chooses the installation that created the existing data folder. MySQL and MariaDB cannot read each other's files,
  * so each has its own folder. Without a data folder, it chooses the first one that is installed.
  */
 async function chooseInstallation(base: string): Promise<Installation> {
   const existing = ['mariadb', 'mysql'].find(folder => existsSync(join(base, folder)))
-  const installations = await Promise.all(mysqlProgram.names.map(installation))
-  const chosen = installations.find(
-    one => one !== undefined && (existing === undefined || one.isMariadb === (existing === 'mariadb')),
-  )
+  const chosen = await findInstallation(existing === undefined ? undefined : existing === 'mariadb')
   if (chosen !== undefined) return chosen
   throw new Error(
     existing === undefined
@@ -47,7 +52,7 @@ async function chooseInstallation(base: string): Promise<Installation> {
 }
 
 /** MySQL refuses to run as root unless this option is given. */
-const userArgs = process.getuid?.() === 0 ? ['--user=root'] : []
+export const userArgs = process.getuid?.() === 0 ? ['--user=root'] : []
 
 /**
  * @param folder for temporary files; not a shared one, because MariaDB deletes other servers' files there at its
@@ -70,7 +75,7 @@ function settings({ isMariadb }: Installation, folder: string, durable: boolean)
 }
 
 /** Creates the data folder under another name and renames it at the end, so that an incomplete one is never used. */
-async function initialise(server: Installation, data: string, args: readonly string[]): Promise<void> {
+export async function initialise(server: Installation, data: string, args: readonly string[]): Promise<void> {
   const temporary = `${data}.making`
   await rm(temporary, { recursive: true, force: true })
   await mkdir(temporary, { recursive: true, mode: 0o700 })

@@ -4,10 +4,10 @@ import { runProgram } from './run-program.ts'
 export interface Program {
   /** The name for messages. */
   readonly title: string
-  /** The possible names of the executable, in order of preference. */
+  /** The possible names of the executable, or absolute paths of files, in order of preference. */
   readonly names: readonly string[]
   readonly debianPackage: string
-  readonly brewFormula: string
+  readonly brewFormula?: string
   /** The environment variable with the URL of a server to use instead, if there can be one. */
   readonly variable?: string
 }
@@ -18,6 +18,20 @@ export const mysqlProgram: Program = {
   debianPackage: 'mariadb-server-core',
   brewFormula: 'mariadb',
   variable: 'DATABASE_URL',
+}
+
+export const mariadbProgram: Program = {
+  title: 'MariaDB',
+  names: ['mariadbd'],
+  debianPackage: 'mariadb-server-core',
+  brewFormula: 'mariadb',
+}
+
+/** The library with which MariaDB servers form a cluster. */
+export const galeraProgram: Program = {
+  title: 'Galera',
+  names: ['/usr/lib/galera/libgalera_smm.so', '/usr/lib64/galera-4/libgalera_smm.so'],
+  debianPackage: 'galera-4',
 }
 
 export const redisProgram: Program = {
@@ -31,9 +45,16 @@ export const redisProgram: Program = {
 // Servers are often installed in folders outside an ordinary user's PATH.
 const moreFolders = '/usr/sbin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin'
 
-/** @returns the absolute path of the first of `names` that is installed */
+/** @returns the absolute path of the first of `names` that exists */
 export async function findProgram(names: readonly string[]): Promise<string | undefined> {
-  const script = `PATH="$PATH:${moreFolders}"; for name; do command -v "$name" && exit; done; exit 1`
+  const script = `PATH="$PATH:${moreFolders}"
+    for name; do
+      case $name in
+        /*) [ ! -e "$name" ] || { echo "$name"; exit; } ;;
+        *) command -v "$name" && exit ;;
+      esac
+    done
+    exit 1`
   try {
     return (await runProgram('/bin/sh', ['-c', script, 'sh', ...names])).trim()
   } catch {
@@ -56,10 +77,11 @@ export async function installMissing(
   const packages = missing.map(program => program.debianPackage)
   const isRoot = process.getuid?.() === 0
   const variables = missing.flatMap(({ variable }) => variable ?? [])
+  const formulas = missing.flatMap(({ brewFormula }) => brewFormula ?? [])
   const title = missing.map(program => program.title).join(' and ')
   const remedy =
     `run sudo apt-get install --no-install-recommends ${packages.join(' ')}` +
-    ` (or brew install ${missing.map(program => program.brewFormula).join(' ')})` +
+    (formulas.length === missing.length ? ` (or brew install ${formulas.join(' ')})` : '') +
     (variables.length > 0 ? `, or set ${variables.join(' and ')}` : '')
   if (!isRoot || (await findProgram(['apt-get'])) === undefined)
     throw new Error(`${title} cannot be found: ${remedy}`)

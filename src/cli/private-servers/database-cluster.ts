@@ -1,0 +1,132 @@
+// A cluster of database servers on this machine, for trials and tests: what Galera and Group Replication have in common.
+import { randomBytes } from 'node:crypto'
+import { cp, mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import mysql from 'mysql2/promise'
+import { socketFolder } from './folders.ts'
+import type { PrivateServer } from './server.ts'
+
+export interface ClusterOptions {
+  /** The folder for the data of all servers. A previous cluster in it is deleted. */
+  readonly base: string
+  /** Number of servers. A cluster of fewer than three does not survive the loss of one. */
+  readonly count: number
+  /** The first of `3 * count` consecutive ports on 127.0.0.1. */
+  readonly firstPort: number
+  /** Called with a line before each step that can take several seconds. */
+  readonly print: (line: string) => void
+}
+
+/** A server of a cluster that runs as a child process. */
+export interface ClusterServer {
+  /** The URL for a user with all privileges, with an empty database name. */
+  readonly url: string
+  /** Starts the server after `stop` and waits until it has joined the cluster. */
+  start(): Promise<void>
+  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+export interface DatabaseCluster {
+  /** The name for messages, such as "MariaDB 10.11.6 with Galera". */
+  readonly title: string
+  readonly servers: readonly ClusterServer[]
+  /** Stops the servers that run. */
+  stop(): Promise<void>
+}
+
+/** Where a server of a cluster has its files and its ports. */
+export interface Place {
+  /** 1 for the first server. */
+  readonly number: number
+  readonly data: string
+  /** Only its owner can enter it. */
+  readonly folder: string
+  readonly socketPath: string
+  readonly port: number
+  /** Two ports for the traffic between the servers. */
+  readonly clusterPort: number
+  readonly transferPort: number
+  readonly url: string
+}
+
+const USER = 'cluster'
+const PING_TIMEOUT_MS = 2000
+
+/** Deletes a previous cluster and creates the folders. @returns the places, and SQL that creates the user of their URLs */
+export async function createPlaces({ base, count, firstPort }: ClusterOptions) {
+  await rm(base, { recursive: true, force: true })
+  // The ports of 127.0.0.1 are open to all users of the machine.
+  const password = randomBytes(16).toString('hex')
+  const places: Place[] = []
+  for (let index = 0; index < count; index++) {
+    const own = join(base, `server${index + 1}`)
+    await mkdir(own, { recursive: true, mode: 0o700 })
+    const folder = await socketFolder(own)
+    const port = firstPort + 3 * index
+    places.push({
+      number: index + 1,
+      data: join(own, 'data'),
+      folder,
+      socketPath: join(folder, 'mysql.sock'),
+      port,
+      clusterPort: port + 1,
+      transferPort: port + 2,
+      url: `mysql://${USER}:${password}@127.0.0.1:${port}/`,
+    })
+  }
+  const createUser = [
+    `CREATE USER ${USER}@'%' IDENTIFIED BY '${password}'`,
+    `GRANT ALL ON *.* TO ${USER}@'%' WITH GRANT OPTION`,
+  ]
+  return { places, password, createUser }
+}
+
+/** Copies the data folder of the first place to the others, so that they need no complete transfer from it. */
+export async function copyData([first, ...others]: readonly Place[]): Promise<void> {
+  if (first !== undefined) for (const { data } of others) await cp(first.data, data, { recursive: true })
+}
+
+/** The arguments that both kinds of servers have. */
+export const commonArgs = ({ data, folder, socketPath, port }: Place): string[] => [
+  '--no-defaults',
+  `--datadir=${data}`,
+  `--tmpdir=${folder}`,
+  `--socket=${socketPath}`,
+  `--pid-file=${join(folder, 'mysql.pid')}`,
+  '--bind-address=127.0.0.1',
+  `--port=${port}`,
+  '--skip-name-resolve',
+  '--character-set-server=utf8mb4',
+  '--max-connections=500',
+  '--innodb-buffer-pool-size=64M',
+  '--innodb-flush-log-at-trx-commit=0',
+]
+
+/** Executes statements as `root` of a server on its socket. */
+export async function execute({ socketPath }: Place, statements: readonly string[]): Promise<void> {
+  const connection = await mysql.createConnection({
+    socketPath,
+    user: 'root',
+    connectTimeout: PING_TIMEOUT_MS,
+  })
+  try {
+    for (const statement of statements) await connection.query(statement)
+  } finally {
+    connection.destroy()
+  }
+}
+
+/** Describes a server that responds when it can execute `ping`. */
+export const describeServer = (
+  title: string,
+  program: string,
+  args: readonly string[],
+  place: Place,
+  ping: string,
+): PrivateServer => ({
+  title: `${title}, server ${place.number}`,
+  program,
+  args,
+  url: place.url,
+  ping: () => execute(place, [ping]),
+})

@@ -1,0 +1,159 @@
+// Runs a Galera cluster of MariaDB servers on this machine. A server that comes back receives the writes that it has missed,
+// but never a complete copy of the data, which would need further programs (galera-4, mariadb-server, rsync).
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import {
+  type ClusterOptions,
+  type ClusterServer,
+  commonArgs,
+  copyData,
+  createPlaces,
+  type DatabaseCluster,
+  describeServer,
+  execute,
+  type Place,
+} from './database-cluster.ts'
+import { findInstallation, initialise, userArgs } from './mysql.ts'
+import { findProgram, galeraProgram } from './programs.ts'
+import { runProgram } from './run-program.ts'
+import { runServer } from './server.ts'
+
+// For a server that joins, MariaDB runs this program at both ends (`wsrep_sst_method=local`). It only hands the joiner's own
+// position back to it, in a file: the writes since then follow on another way.
+const transferScript = (folder: string) => `#!/bin/sh
+set -eu
+bypass=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --role) role=$2 ;;
+    --address) address=$2 ;;
+    --gtid) position=$2 ;;
+    --bypass) bypass=yes ;;
+  esac
+  shift
+done
+file='${folder}'/transfer-\${address##*:}
+if [ "$role" = joiner ]; then
+  rm -f "$file"
+  echo "ready $address"
+  until [ -s "$file" ]; do sleep 0.1; done
+  cat "$file"
+else
+  [ -n "$bypass" ] || { echo 'a complete copy is not supported' >&2; exit 22; }
+  echo continue
+  echo "$position" >"$file.new"
+  mv "$file.new" "$file"
+  echo "done $position"
+fi
+`
+
+const saved = 'grastate.dat'
+
+function galeraArgs(place: Place, places: readonly Place[], library: string): string[] {
+  const { number, clusterPort, transferPort } = place
+  const provider = {
+    base_host: '127.0.0.1',
+    base_port: clusterPort,
+    'gmcast.listen_addr': `tcp://127.0.0.1:${clusterPort}`,
+    'ist.recv_addr': `127.0.0.1:${transferPort}`,
+    'gcache.size': '128M',
+    // A server that is gone is noticed after 2 s. The keepalive period must be shorter than the default for this.
+    'evs.keepalive_period': 'PT0.5S',
+    'evs.suspect_timeout': 'PT2S',
+    'evs.inactive_timeout': 'PT8S',
+  }
+  return [
+    ...commonArgs(place),
+    ...userArgs,
+    '--innodb-log-file-size=32M',
+    '--binlog-format=ROW',
+    '--innodb-autoinc-lock-mode=2',
+    '--wsrep-on=ON',
+    `--wsrep-provider=${library}`,
+    '--wsrep-cluster-name=users-api',
+    `--wsrep-node-name=server${number}`,
+    '--wsrep-node-address=127.0.0.1',
+    `--wsrep-cluster-address=gcomm://${places.map(one => `127.0.0.1:${one.clusterPort}`).join()}`,
+    '--wsrep-sst-method=local',
+    `--wsrep-sst-receive-address=127.0.0.1:${transferPort}`,
+    `--wsrep-provider-options=${Object.entries(provider)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(';')}`,
+  ]
+}
+
+/** Returns the arguments that tell a crashed server its position. A server that was stopped has saved it. */
+async function positionArgs(program: string, args: readonly string[], { data }: Place): Promise<string[]> {
+  if (!/^seqno: +-1$/m.test(await readFile(join(data, saved), 'utf8'))) return []
+  const log = join(data, 'recovery.log')
+  await rm(log, { force: true })
+  await runProgram(program, [...args, '--wsrep-recover', `--log-error=${log}`])
+  const position = /Recovered position: *(\S+)/.exec(await readFile(log, 'utf8'))?.[1]
+  return position === undefined ? [] : [`--wsrep-start-position=${position}`]
+}
+
+/**
+ * Creates a cluster and starts its servers.
+ * @throws Error that says what is missing, or with the end of the log of a server that does not start
+ */
+export async function startGalera(options: ClusterOptions): Promise<DatabaseCluster> {
+  const { base, count, print } = options
+  const installation = await findInstallation(true)
+  const library = await findProgram(galeraProgram.names)
+  if (installation === undefined || library === undefined)
+    throw new Error('a Galera cluster needs MariaDB and Galera: install mariadb-server-core and galera-4')
+  const { program } = installation
+  const title = `${installation.title} with Galera`
+  const { places, createUser } = await createPlaces(options)
+  const [first] = places
+  if (first === undefined) throw new Error('a cluster needs at least one server')
+  const bin = join(base, 'bin')
+  await mkdir(bin)
+  await writeFile(join(bin, 'wsrep_sst_local'), transferScript(base))
+  await chmod(join(bin, 'wsrep_sst_local'), 0o700)
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}:${dirname(program)}` }
+
+  const argsOf = (place: Place) => galeraArgs(place, places, library)
+  const run = (place: Place, more: readonly string[]) =>
+    runServer(describeServer(title, program, [...argsOf(place), ...more], place, 'START TRANSACTION'), env)
+
+  print(`creating ${count} servers of ${title} in ${base}`)
+  await initialise(installation, first.data, ['--innodb-log-file-size=32M', ...userArgs])
+  // The copies of a server that has run once belong to its cluster.
+  const once = await run(first, ['--wsrep-new-cluster'])
+  await execute(first, createUser)
+  await once.stop()
+  await rm(join(first.data, 'galera.cache'))
+  await copyData(places)
+
+  function serverOf(place: Place): ClusterServer & { begin(more?: readonly string[]): Promise<void> } {
+    let running: Awaited<ReturnType<typeof runServer>> | undefined
+    return {
+      url: place.url,
+      async begin(more = []) {
+        running = await run(place, more)
+      },
+      async start() {
+        await this.begin(await positionArgs(program, argsOf(place), place))
+      },
+      async stop(signal) {
+        await running?.stop(signal)
+        running = undefined
+      },
+    }
+  }
+  const servers = places.map(serverOf)
+  const stop = async () => {
+    await Promise.all(servers.map(server => server.stop()))
+  }
+  try {
+    for (const [index, server] of servers.entries()) {
+      print(`starting server ${index + 1} of ${count}`)
+      await server.begin(index === 0 ? ['--wsrep-new-cluster'] : [])
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { title, servers, stop }
+}

@@ -1,0 +1,117 @@
+// Runs a Group Replication group of MySQL servers on this machine.
+import { randomUUID } from 'node:crypto'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  type ClusterOptions,
+  type ClusterServer,
+  commonArgs,
+  copyData,
+  createPlaces,
+  type DatabaseCluster,
+  describeServer,
+  execute,
+  type Place,
+} from './database-cluster.ts'
+import { findInstallation, initialise, userArgs } from './mysql.ts'
+import { runServer } from './server.ts'
+
+export interface GroupOptions extends ClusterOptions {
+  /** Whether all servers accept writes, or only one of them. */
+  readonly multiPrimary: boolean
+}
+
+function groupArgs(place: Place, places: readonly Place[], group: string, multiPrimary: boolean): string[] {
+  const address = (one: Place) => `127.0.0.1:${one.clusterPort}`
+  const settings = {
+    'group-name': group,
+    'local-address': address(place),
+    'group-seeds': places.map(address).join(),
+    'start-on-boot': 'OFF',
+    'recovery-get-public-key': 'ON',
+    // A server that is gone leaves the group at once, and a server without most of its peers refuses writes after 5 s.
+    'member-expel-timeout': 0,
+    'unreachable-majority-timeout': 5,
+    'message-cache-size': 2 ** 27,
+    'single-primary-mode': multiPrimary ? 'OFF' : 'ON',
+    'enforce-update-everywhere-checks': multiPrimary ? 'ON' : 'OFF',
+  }
+  return [
+    ...commonArgs(place),
+    ...userArgs,
+    '--mysqlx=OFF',
+    '--secure-file-priv=NULL',
+    '--innodb-redo-log-capacity=32M',
+    `--server-id=${place.number}`,
+    '--gtid-mode=ON',
+    '--enforce-gtid-consistency=ON',
+    '--report-host=127.0.0.1',
+    '--plugin-load-add=group_replication.so',
+    ...Object.entries(settings).map(([name, value]) => `--loose-group-replication-${name}=${value}`),
+  ]
+}
+
+/**
+ * Creates a group and starts its servers. With one primary, it is the first server.
+ * @throws Error that says what is missing, or with the end of the log of a server that does not start
+ */
+export async function startGroupReplication(options: GroupOptions): Promise<DatabaseCluster> {
+  const { base, count, multiPrimary, print } = options
+  const installation = await findInstallation(false)
+  if (installation === undefined)
+    throw new Error('Group Replication needs MySQL, which cannot be found: install it')
+  const { program } = installation
+  const title = `${installation.title} with Group Replication`
+  const { places, password, createUser } = await createPlaces(options)
+  const [first] = places
+  if (first === undefined) throw new Error('a cluster needs at least one server')
+
+  print(`creating ${count} servers of ${title} in ${base}`)
+  const setup = join(base, 'setup.sql')
+  const createReplicationUser = [
+    `CREATE USER replication@'%' IDENTIFIED BY '${password}'`,
+    "GRANT REPLICATION SLAVE, BACKUP_ADMIN, GROUP_REPLICATION_STREAM, CONNECTION_ADMIN ON *.* TO replication@'%'",
+  ]
+  await writeFile(setup, [...createUser, ...createReplicationUser, ''].join(';\n'), { mode: 0o600 })
+  await initialise(installation, first.data, [`--init-file=${setup}`, '--skip-log-bin', ...userArgs])
+  // Each server creates its own identity.
+  await rm(join(first.data, 'auto.cnf'), { force: true })
+  await copyData(places)
+
+  const group = randomUUID()
+  const join_ = `START GROUP_REPLICATION USER = 'replication', PASSWORD = '${password}'`
+
+  function serverOf(place: Place): ClusterServer & { begin(statements: readonly string[]): Promise<void> } {
+    let running: Awaited<ReturnType<typeof runServer>> | undefined
+    const args = groupArgs(place, places, group, multiPrimary)
+    return {
+      url: place.url,
+      async begin(statements) {
+        running = await runServer(describeServer(title, program, args, place, 'SELECT 1'))
+        await execute(place, statements)
+      },
+      start() {
+        return this.begin([join_])
+      },
+      async stop(signal) {
+        await running?.stop(signal)
+        running = undefined
+      },
+    }
+  }
+  const servers = places.map(serverOf)
+  const stop = async () => {
+    await Promise.all(servers.map(server => server.stop()))
+  }
+  const bootstrap = (value: 'ON' | 'OFF') => `SET GLOBAL group_replication_bootstrap_group = ${value}`
+  try {
+    for (const [index, server] of servers.entries()) {
+      print(`starting server ${index + 1} of ${count}`)
+      await server.begin(index === 0 ? [bootstrap('ON'), join_, bootstrap('OFF')] : [join_])
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { title, servers, stop }
+}
