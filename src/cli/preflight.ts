@@ -4,7 +4,7 @@ import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { untilFree } from '../core/listen.ts'
 import { createLog } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
-import { isNotUpYet } from '../database/driver-errors.ts'
+import { isDemoted, isNotUpYet } from '../database/driver-errors.ts'
 import { migrate } from '../database/migrator.ts'
 
 const PAUSE_MS = 500
@@ -19,9 +19,13 @@ export async function assertPortsFree({ ports, host, control }: Pick<Config, 'po
       await untilFree({ host: address, port: number }, use)
 }
 
-/** Returns the error for a database that does not respond. */
+/** Returns the error for a database that does not respond, or accepts no writes. */
 export const unreachable = (error: unknown) =>
-  new Error(`the database cannot be reached (${reasonOf(error)}): start it, or correct DATABASE_URL`)
+  new Error(
+    isDemoted(error)
+      ? `the database accepts no writes (${reasonOf(error)}): name a server that does in DATABASE_URL, or end its read-only mode`
+      : `the database cannot be reached (${reasonOf(error)}): start it, or correct DATABASE_URL`,
+  )
 
 /**
  * Migrates the database. Retries while the database is starting.

@@ -12,6 +12,10 @@ const demoted = [
   'ER_ERROR_DURING_COMMIT',
   'ER_BEFORE_DML_VALIDATION_ERROR',
   'ER_RUN_HOOK_ERROR',
+  'ER_GRP_TRX_CONSISTENCY_NOT_ALLOWED',
+  'ER_GRP_TRX_CONSISTENCY_BEFORE',
+  'ER_GRP_TRX_CONSISTENCY_AFTER_ON_TRX_BEGIN',
+  'ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED',
 ]
 
 // The connection is lost or cannot be established, or the server accepts no writes or no more clients.
@@ -65,8 +69,8 @@ export const contentionError = (message: string): CodedError =>
   Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
 
 /**
- * Checks how many rows a statement has changed. MariaDB may change none, without an error, if the statement is interrupted;
- * MySQL 9.7 may delete none while other transactions change cascading rows.
+ * Checks how many rows a statement has changed. MariaDB may change none, without an error, if the statement is interrupted.
+ * A server that ignores SKIP LOCKED may have changed the rows in another transaction meanwhile.
  * @throws CodedError after which the transaction is repeated
  */
 export function assertRowCount(table: string, changed: number, expected: number): void {

@@ -3,10 +3,14 @@ import type { Knex } from 'knex'
 import { databaseNameOf, withDatabase } from '../config/database-url.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
+import { retry } from '../core/retry.ts'
+import { isContention } from './driver-errors.ts'
+import { contentionPauseMs } from './lock-queue.ts'
+import { underMigrationLock } from './migration-lock.ts'
 import { codeVersion, migrationSource, migrations } from './migrations/index.ts'
 import { openPool } from './pool.ts'
 
-const LOCK_SECONDS = 120
+const CONTENTION_TIMEOUT_MS = 60_000
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
 /** The code cannot serve with the schema of the database. */
@@ -24,6 +28,10 @@ async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
   }
 }
 
+async function appliedMigrations(knex: Knex): Promise<string[]> {
+  return (await rowsOf<{ name: string }>(knex('knex_migrations').select('name'))).map(({ name }) => name)
+}
+
 /** @throws SchemaError if this code is older than the schema permits */
 export async function assertNotOutdated(knex: Knex): Promise<void> {
   const [info] = await rowsOf<{ version: number }>(knex('schema_info').select('min_code_version as version'))
@@ -38,8 +46,8 @@ export async function assertNotOutdated(knex: Knex): Promise<void> {
  * @throws SchemaError if the schema lacks a migration of this code, or demands newer code
  */
 export async function assertMigrated(knex: Knex): Promise<void> {
-  const rows = await rowsOf<{ name: string }>(knex('knex_migrations').select('name'))
-  const missing = migrations.map(({ name }) => name).filter(name => !rows.some(row => row.name === name))
+  const applied = await appliedMigrations(knex)
+  const missing = migrations.map(({ name }) => name).filter(name => !applied.includes(name))
   if (missing.length > 0)
     throw new SchemaError(
       `the database lacks the migrations ${missing.join(', ')}: run \`npm run migrate\` with its DATABASE_URL`,
@@ -60,6 +68,15 @@ async function createDatabase(url: string, log: Log): Promise<void> {
   await knex.raw('CREATE DATABASE IF NOT EXISTS ??', [databaseNameOf(url)]).finally(() => knex.destroy())
 }
 
+/** @param assertHeld checks that this process still holds the lock of the migrations */
+async function applyPending(knex: Knex, assertHeld: () => Promise<void>): Promise<void> {
+  const source = migrationSource(assertHeld)
+  await assertNotOutdated(knex)
+  // A remaining lock of Knex belongs to a process that is gone.
+  await knex.migrate.forceFreeMigrationsLock({ migrationSource: source })
+  await knex.migrate.latest({ migrationSource: source, disableMigrationsListValidation: true })
+}
+
 /**
  * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
  * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
@@ -73,38 +90,19 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
       if (!hasCode(error) || error.code !== 'ER_BAD_DB_ERROR') throw error
       await createDatabase(url, log)
     })
-    return await underLock(knex, async () => {
-      // This process holds the server's lock, so a remaining Knex lock belongs to a crashed process.
-      await knex.migrate.forceFreeMigrationsLock({ migrationSource })
-      await assertNotOutdated(knex)
-      const [, applied] = await knex.migrate.latest({
-        migrationSource,
-        disableMigrationsListValidation: true,
+    const applied = await underMigrationLock(knex, async assertHeld => {
+      const before = await appliedMigrations(knex)
+      // Each migration can be repeated. On a cluster, a write of the service can interrupt one.
+      await retry(() => applyPending(knex, assertHeld), {
+        timeoutMs: CONTENTION_TIMEOUT_MS,
+        pauseMs: contentionPauseMs,
+        isTransient: isContention,
       })
-      log.info({ applied }, 'schema up to date')
-      return applied
+      return migrations.map(({ name }) => name).filter(name => !before.includes(name))
     })
+    log.info({ applied }, 'schema up to date')
+    return applied
   } finally {
     await knex.destroy()
-  }
-}
-
-/**
- * Runs `act` while a connection holds a named lock of the server. The server releases it with the connection.
- */
-async function underLock<T>(knex: Knex, act: () => Promise<T>): Promise<T> {
-  const holder = await knex.client.acquireConnection()
-  try {
-    const [rows] = await knex
-      .raw("SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 40), '.migrations'), ?) AS held", [LOCK_SECONDS])
-      .connection(holder)
-    if (rows[0].held !== 1)
-      throw new Error(
-        `another migration is still running after ${LOCK_SECONDS} s: try again when it has finished`,
-      )
-    return await act()
-  } finally {
-    // The lock is released when the caller destroys the pool and so closes the connection.
-    await knex.client.releaseConnection(holder)
   }
 }

@@ -1,9 +1,13 @@
 // Migrations of a database that contains records, also after a crash, and the output of `npm run migrate`.
+import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import { createLog } from '../../src/core/log.ts'
+import { underMigrationLock } from '../../src/database/migration-lock.ts'
 import { up } from '../../src/database/migrations/002-counts.ts'
+import { migrations } from '../../src/database/migrations/index.ts'
 import { assertMigrated, migrate } from '../../src/database/migrator.ts'
 import { openPool } from '../../src/database/pool.ts'
+import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase, startService } from '../support/service.ts'
 
@@ -68,6 +72,90 @@ test('schema: code that is older than the schema demands is refused', async t =>
     worker?.message ?? '',
     /^the supervisor exited with 78:.*the database needs version 999 of the code/s,
   )
+})
+
+test('migration 006: foreign keys of older databases lose ON DELETE CASCADE, also after a crash', async t => {
+  const url = await createDatabase()
+  const knex = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  await knex.raw(`ALTER TABLE memberships
+    DROP FOREIGN KEY memberships_user_id, DROP FOREIGN KEY memberships_group_id`)
+  await knex.raw(`ALTER TABLE memberships
+    ADD CONSTRAINT memberships_user FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    ADD CONSTRAINT memberships_group FOREIGN KEY (group_id) REFERENCES \`groups\` (id) ON DELETE CASCADE`)
+  await knex('users').insert({ id: 1, version: 1 })
+  await knex('groups').insert({ id: 1, name: 'one', version: 1 })
+  await knex('memberships').insert({ user_id: 1, group_id: 1 })
+  for (let run = 0; run < 2; run++) {
+    await knex('knex_migrations').where({ name: '006-no-cascades' }).delete()
+    t.deepEqual(await migrate(url, log), ['006-no-cascades'])
+    const [keys] = await knex.raw(`
+      SELECT constraint_name AS name, delete_rule AS rule FROM information_schema.referential_constraints
+      WHERE constraint_schema = DATABASE() ORDER BY name`)
+    t.deepEqual(
+      keys.map(({ name, rule }: { name: string; rule: string }) => [
+        name,
+        rule.replace('NO ACTION', 'RESTRICT'),
+      ]),
+      [
+        ['memberships_group_id', 'RESTRICT'],
+        ['memberships_user_id', 'RESTRICT'],
+      ],
+    )
+  }
+  await t.throwsAsync(knex('users').delete(), { any: true, code: 'ER_ROW_IS_REFERENCED_2' })
+  await t.throwsAsync(knex('memberships').insert({ user_id: 1, group_id: 2 }), {
+    any: true,
+    code: 'ER_NO_REFERENCED_ROW_2',
+  })
+})
+
+test('migrations: several processes at once apply each migration once', async t => {
+  const url = new URL(await createDatabase())
+  url.pathname = '/for_several_nodes'
+  const results = await Promise.all([1, 2, 3].map(() => migrate(url.href, log)))
+  t.deepEqual(
+    results.filter(applied => applied.length > 0),
+    [migrations.map(({ name }) => name)],
+  )
+})
+
+test('migrations: the lock of a process that is gone is taken over', async t => {
+  const url = await createDatabase()
+  const knex = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  await knex('migration_lock').update({ holder: 'gone' })
+  await knex('knex_migrations').where({ name: '006-no-cascades' }).delete()
+  const startedMs = performance.now()
+  t.deepEqual(await migrate(url, log), ['006-no-cascades'])
+  t.true(performance.now() - startedMs > 5000)
+  t.like(await knex('migration_lock').first(), { holder: '' })
+})
+
+test('migrations: a process that keeps its lock is waited for, one that has lost it stops', async t => {
+  const url = await createDatabase()
+  const knex = openPool(url, { max: 3, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  let second: Promise<string[]> | undefined
+  await underMigrationLock(knex, async assertHeld => {
+    second = migrate(url, log)
+    const first = await Promise.race([second, delay(13_000, 'still waiting')])
+    t.is(first, 'still waiting')
+    await assertHeld()
+    await knex('migration_lock').update({ holder: 'another' })
+    await t.throwsAsync(assertHeld(), { message: /another process has taken over/ })
+    await knex('migration_lock').update({ holder: '' })
+  })
+  t.deepEqual(await second, [])
+})
+
+test('npm run migrate: says that the database is read-only', async t => {
+  const { url, arm, proxy } = await openMysqlProxy(await createDatabase())
+  t.teardown(() => proxy.close())
+  arm(/START TRANSACTION READ WRITE/, { errno: 1290, sqlState: 'HY000' })
+  const { code, stderr } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
+  t.is(code, 1)
+  t.regex(stderr, /^users-api: the database accepts no writes \(.*\): name a server that does .*\n$/)
 })
 
 test('npm run migrate: says what a migration demands of a database in use', async t => {

@@ -23,14 +23,15 @@ export async function up(knex: Knex): Promise<void> {
       version BIGINT UNSIGNED NOT NULL,
       UNIQUE KEY groups_name (name)
     ) ${options}`)
+  // Older databases have foreign keys with other names and ON DELETE CASCADE, see migration 006.
   await knex.raw(`
     CREATE TABLE IF NOT EXISTS memberships (
       user_id BIGINT UNSIGNED NOT NULL,
       group_id BIGINT UNSIGNED NOT NULL,
       PRIMARY KEY (user_id, group_id),
       KEY memberships_group_id_user_id (group_id, user_id),
-      CONSTRAINT memberships_user FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
-      CONSTRAINT memberships_group FOREIGN KEY (group_id) REFERENCES \`groups\` (id) ON DELETE CASCADE
+      CONSTRAINT memberships_user_id FOREIGN KEY (user_id) REFERENCES users (id),
+      CONSTRAINT memberships_group_id FOREIGN KEY (group_id) REFERENCES \`groups\` (id)
     ) ${options}`)
   // A table of one row. Its token changes when a group is renamed or deleted.
   await knex.raw(`

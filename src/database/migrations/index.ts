@@ -5,6 +5,7 @@ import * as counts from './002-counts.ts'
 import * as idempotencyKeys from './003-idempotency-keys.ts'
 import * as packedResponses from './004-packed-responses.ts'
 import * as schemaInfo from './005-schema-info.ts'
+import * as noCascades from './006-no-cascades.ts'
 
 interface Migration {
   readonly name: string
@@ -24,6 +25,7 @@ export const migrations: readonly Migration[] = [
   { name: '003-idempotency-keys', up: idempotencyKeys.up },
   { name: '004-packed-responses', up: packedResponses.up },
   { name: '005-schema-info', up: schemaInfo.up },
+  { name: '006-no-cascades', up: noCascades.up },
 ]
 
 /**
@@ -32,12 +34,18 @@ export const migrations: readonly Migration[] = [
  */
 export const codeVersion = migrations.length
 
-/** Provides the migrations to Knex from this module, not from a folder whose path depends on the build. */
-export const migrationSource: Knex.MigrationSource<Migration> = {
+/**
+ * Provides the migrations to Knex from this module, not from a folder whose path depends on the build.
+ * @param before called before each migration; an error that it throws ends the migrations
+ */
+export const migrationSource = (before: () => Promise<void>): Knex.MigrationSource<Migration> => ({
   getMigrations: async () => [...migrations],
   getMigrationName: migration => migration.name,
   getMigration: async migration => ({
-    up: migration.up,
+    up: async (knex: Knex) => {
+      await before()
+      await migration.up(knex)
+    },
     down: () => Promise.reject(new Error('migrations cannot be reverted: restore a backup instead')),
   }),
-}
+})

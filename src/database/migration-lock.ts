@@ -1,0 +1,104 @@
+// The lock of the migrations. It is a row, which a cluster replicates and certifies: a named lock (GET_LOCK) is known only
+// to one server, so that migrations ran on several servers at once.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Knex } from 'knex'
+import { hasCode } from '../core/error-reason.ts'
+import { retry } from '../core/retry.ts'
+import { isContention } from './driver-errors.ts'
+import { contentionPauseMs } from './lock-queue.ts'
+
+const TIMEOUT_MS = 120_000
+const RENEW_MS = 1000
+const POLL_MS = 500
+/** A holder that has not renewed the lock during so many polls is gone. */
+const MAX_SILENT_POLLS = 20
+
+const table = 'migration_lock'
+const FREE = ''
+
+/** Executes a statement, also if a schema change or another server interrupts it. */
+const settle = <T>(statement: () => PromiseLike<T>): Promise<T> =>
+  retry(async () => statement(), {
+    timeoutMs: TIMEOUT_MS,
+    pauseMs: contentionPauseMs,
+    isTransient: isContention,
+  })
+
+/** Creates the row. Several processes can do this at the same time. */
+async function create(knex: Knex): Promise<void> {
+  await settle(() =>
+    knex.raw(`CREATE TABLE IF NOT EXISTS ${table} (
+      id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
+      holder CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+      renewals BIGINT UNSIGNED NOT NULL
+    ) ENGINE = InnoDB`),
+  )
+  await settle(() => knex(table).insert({ id: 1, holder: FREE, renewals: 0 }).onConflict('id').ignore())
+}
+
+interface Row {
+  readonly holder: string
+  readonly renewals: number
+}
+
+async function read(knex: Knex): Promise<Row> {
+  const find = () => settle(() => knex(table).where({ id: 1 }).first('holder', 'renewals'))
+  const row = await find().catch((error: unknown) => {
+    if (!hasCode(error) || error.code !== 'ER_NO_SUCH_TABLE') throw error
+  })
+  if (row !== undefined) return row
+  await create(knex)
+  return find()
+}
+
+/** Sets the holder if the row has not changed. @returns whether it has been set */
+async function replace(knex: Knex, from: Partial<Row>, holder: string): Promise<boolean> {
+  const row = () => knex(table).where({ id: 1, ...from })
+  return (await settle(() => row().update({ holder, renewals: knex.raw('renewals + 1') }))) === 1
+}
+
+/** Waits until the lock is free, or its holder is gone. */
+async function acquire(knex: Knex, holder: string): Promise<void> {
+  const deadlineMs = performance.now() + TIMEOUT_MS
+  let seen = ''
+  let silentPolls = 0
+  while (performance.now() < deadlineMs) {
+    const startedMs = performance.now()
+    const row = await read(knex)
+    if (row.holder === FREE || silentPolls > MAX_SILENT_POLLS)
+      if (await replace(knex, { holder: row.holder, renewals: row.renewals }, holder)) return
+    // A schema change can stop all writes of a cluster, those of the holder too. Reads then take long.
+    const isSlow = performance.now() - startedMs > POLL_MS
+    const state = JSON.stringify(row)
+    silentPolls = state === seen && !isSlow ? silentPolls + 1 : 0
+    seen = state
+    await delay(POLL_MS)
+  }
+  throw new Error(
+    `another migration is still running after ${TIMEOUT_MS / 1000} s: try again when it has finished`,
+  )
+}
+
+/**
+ * Runs `act` while this process holds the lock. `act` calls `assertHeld` before each step, because a process that was
+ * suspended for long can have lost the lock to another one.
+ * @throws Error if the lock is not free after two minutes
+ */
+export async function underMigrationLock<T>(
+  knex: Knex,
+  act: (assertHeld: () => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const holder = randomUUID()
+  const renew = () => replace(knex, { holder }, holder)
+  await acquire(knex, holder)
+  const timer = setInterval(() => renew().catch(() => {}), RENEW_MS)
+  try {
+    return await act(async () => {
+      if (!(await renew())) throw new Error('another process has taken over the migrations: try again')
+    })
+  } finally {
+    clearInterval(timer)
+    await replace(knex, { holder }, FREE).catch(() => {})
+  }
+}
