@@ -142,7 +142,8 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
       .forUpdate()
       .skipLocked()
       .pluck('idempotency_key')
-    if (keys.length > 0) await trx(table).whereIn('idempotency_key', keys).delete()
+    // A database can ignore SKIP LOCKED. A request may then have claimed one of the keys anew.
+    if (keys.length > 0) await trx(table).whereIn('idempotency_key', keys).where(expired(trx)).delete()
     return keys.length
   }
 

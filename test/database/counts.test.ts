@@ -140,6 +140,23 @@ test.serial('compact: does not wait for open transactions that have written', as
   await assertExact([])
 })
 
+test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => {
+  const ignoring = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+  const client = Object.getPrototypeOf(ignoring.knex.client)
+  const { _query } = client
+  client._query = function (connection: unknown, statement: { sql: string }) {
+    statement.sql = statement.sql.replace(/ for update skip locked$/, '')
+    return _query.call(this, connection, statement)
+  }
+  const changes = Array.from({ length: 500 }, (_, slot) => ({ kind: 'twice?', slot, amount: 1 }))
+  await database.knex('count_changes').insert(changes)
+  await Promise.all([1, 2, 3, 4].map(() => createCounts(ignoring).compact()))
+  await ignoring.close()
+  const [row] = await database.knex('counts').where({ kind: 'twice?' }).sum('amount as amount')
+  t.is(Number(row?.amount), 500)
+  t.deepEqual(await database.knex('count_changes').where({ kind: 'twice?' }), [])
+})
+
 test.serial('counts: deleting a group deletes its member count', async t => {
   const group = await groupWriters.insertOne({ name: 'short-lived' })
   const user = await writers.insertOne({ first_name: 'Ada', last_name: 'Lovelace' })

@@ -14,7 +14,7 @@ export const SLOT_IDS = 2048
 
 /** Average number of recorded rows per compaction. It is small, so reading the remaining rows is cheap. */
 const COMPACT_EVERY_ROWS = 64
-const MAX_COMPACT_ROWS = 2000
+const MAX_COMPACT_ROWS = 500
 
 /** The change of a count. Records are counted by slots of ids, the members of a record by its id. */
 export interface CountChange {
@@ -67,8 +67,8 @@ const insertChangesSql = 'INSERT INTO count_changes (kind, slot, amount) VALUES 
 const addToCountsSql = `INSERT INTO counts (kind, slot, amount) VALUES ?
   ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)`
 // The join starts with the ids. A scan of count_changes would wait for uncommitted rows of other transactions.
-const deleteChangesSql = `DELETE count_changes
-  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT UNSIGNED PATH '$')) AS added
+const deleteChangesSql = (rowCount: number) =>
+  `DELETE count_changes FROM (SELECT ? AS id${' UNION ALL SELECT ?'.repeat(rowCount - 1)}) AS added
   STRAIGHT_JOIN count_changes ON count_changes.id = added.id`
 const asRows = (changes: readonly CountChange[]) =>
   changes.map(({ kind, slot, amount }) => [kind, slot, amount])
@@ -88,8 +88,9 @@ export function createCounts(database: Database): Counts {
     if (rows.length === 0) return 0
     const changes = merge(rows)
     if (changes.length > 0) await database.execute(addToCountsSql, [asRows(changes)], trx)
-    const ids = JSON.stringify(rows.map(({ id }) => id))
-    const { affectedRows } = await database.execute(deleteChangesSql, [ids], trx)
+    const ids = rows.map(({ id }) => id)
+    const { affectedRows } = await database.execute(deleteChangesSql(ids.length), ids, trx)
+    // A database can ignore SKIP LOCKED. Another process may then have added the same rows.
     assertRowCount('count_changes', affectedRows, rows.length)
     return rows.length
   }
