@@ -44,7 +44,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     readBody: createReadBody(limits),
     withIdempotency: createWithIdempotency(keys),
   }
-  const resourceRoutes = resources.flatMap(resource => createResourceRoutes(resource, shared))
+  const resourceRoutes = createResourceRoutes(shared)
   const docsRoutes = createDocsRoutes(resources, resourceRoutes, limits)
   // Two routers, so that API requests are not compared with the rarely used docs routes.
   const routers = [resourceRoutes, docsRoutes].map(createRouter)

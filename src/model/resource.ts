@@ -12,7 +12,7 @@ export interface TextField {
 
 /** A many-to-many relation, stored in a join table. Both resources can define one with the same table. */
 export interface Relation {
-  /** The name in paths, in `include` and in filters. */
+  /** The name in filters; on the limited side also in paths and in `include`. */
   readonly name: string
   readonly to: Resource
   readonly table: string
@@ -22,8 +22,9 @@ export interface Relation {
   readonly otherKey: string
   /**
    * Returns the maximum number of related records of one record. At most one side of a join table is limited: its
-   * records can include the related ones and have membership endpoints, and its memberships change the version of
-   * its records. The other side has only filters.
+   * records can include the related ones, and its memberships change the version of its records. Both sides have
+   * membership endpoints: `/v1/users/<id>/groups` has the name of the relation, `/v1/groups/<id>/users` that of the
+   * collection. A definition of the other side only adds filters.
    */
   readonly maxPerRecord?: (limits: Config['limits']) => number
 }

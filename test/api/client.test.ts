@@ -34,6 +34,6 @@ test('typed client: runs the tour of the README', async t => {
   await run('npx', '--no', '--', 'tsc')
   const printed = await run('node', 'dist/tour.js', service.url)
   const responses = await documentedResponses()
-  t.is(responses.length, 6)
+  t.is(responses.length, 8)
   t.deepEqual(printed.trim().split('\n').map(parse), responses)
 })

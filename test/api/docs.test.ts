@@ -26,11 +26,11 @@ async function openDocs(t: ExecutionContext, url = service.url) {
 
     /** Opens an operation, fills in its fields and sends the request. Returns the text of the displayed response. */
     async tryOut(id: string, fields: Record<string, string> = {}): Promise<string | null> {
-      const operation = page.locator(`#operations-Users-${id}`)
+      const operation = page.locator(`.opblock[id$="-${id}"]`)
       await operation.locator('.opblock-summary-control').click()
       await operation.getByRole('button', { name: 'Try it out' }).click()
       for (const [name, value] of Object.entries(fields))
-        await operation.getByPlaceholder(name, { exact: true }).fill(value)
+        await operation.getByPlaceholder(name, { exact: true }).first().fill(value)
       await operation.getByRole('button', { name: 'Execute' }).click()
       const answer = operation.locator('.live-responses-table .response')
       await answer.waitFor()
@@ -62,6 +62,17 @@ test('page: the example body is prefilled and can be sent', async t => {
   t.deepEqual(problems, [])
 })
 
+test('page: the users of a group can be added and listed', async t => {
+  const { problems, tryOut } = await openDocs(t)
+  const group = String(await client.create('/v1/groups', { name: 'of the page' }))
+  await client.create('/v1/users', { first_name: 'First', last_name: 'user' })
+  t.regex(`${await tryOut('addGroupUsers', { id: group })}`, /^200.*"id": 1/s)
+  // The id of the path is not the filter `id`, which stays empty.
+  const list = await tryOut('listGroupUsers', { id: group, start_index: '0' })
+  t.regex(`${list}`, /^200.*"id": 1,.*"total_records": 1/s)
+  t.deepEqual(problems, [])
+})
+
 test('search: keeps the operations with the phrase in their path or description', async t => {
   const { page, problems, operations, tryOut } = await openDocs(t)
   await tryOut('listUsers')
@@ -72,6 +83,7 @@ test('search: keeps the operations with the phrase in their path or description'
     'Create a user or a batch of users',
     'Add a user to groups',
     'Create a group or a batch of groups',
+    'Add users to a group',
   ])
   await search.fill('membership_not')
   await page.getByText('Create a user').waitFor({ state: 'detached' })

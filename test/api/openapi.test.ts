@@ -207,6 +207,43 @@ test.serial('memberships: responses match the document', async t => {
   await call(t, 'removeUserGroup', { path: { ...unknownId, related: 1 } })
 })
 
+test.serial('members: responses match the document', async t => {
+  const path = { id: await client.create('/v1/groups', group()) }
+  const id = await client.create('/v1/users', person())
+  const full = await client.create('/v1/users', person())
+  for (let count = 0; count < limits.membershipsPerUser; count++)
+    await client.post(`/v1/groups/${await client.create('/v1/groups', group())}/users`, { id: full })
+  const add = 'addGroupUsers'
+
+  await call(t, add, { path, body: { id } })
+  const users = [{ id }, unknownId, { id: full }]
+  const batch = { path, body: { users }, headers: { 'idempotency-key': 'members' } }
+  t.like((await call(t, add, batch)).body.meta, { created: 0, failed: 2 })
+  await call(t, add, batch)
+  await call(t, add, { ...batch, body: { id } })
+  await call(t, add, { path, body: {} })
+  await call(t, add, { path, body: { id: 'one' } })
+  await call(t, add, { path, body: { users: [] } })
+  await call(t, add, { path, body: { users: [{}, {}, {}, {}] } })
+  await call(t, add, { path, body: { users: [{}, 7] } })
+  await call(t, add, { path, body: { id: full } })
+  await call(t, add, { path, body: unknownId })
+  await call(t, add, { path: unknownId, body: { id } })
+  await call(t, add, { path, body: { id }, headers: { 'if-match': '"another"' } })
+  await sendInvalidBodies(t, add, { path, body: { id } })
+
+  const list = 'listGroupUsers'
+  const page = await call(t, list, {
+    path,
+    query: '?include=groups&sort=-id&first_name=Ada&records_per_page=1',
+  })
+  t.is(page.body.users?.length, 1)
+  await call(t, list, { path, query: '?id=abc' })
+  await call(t, list, { path, query: tooManyRecords })
+  await call(t, list, { path: unknownId })
+  await sendInvalidReads(t, list, { path })
+})
+
 test.serial('document and page: responses match the document', async t => {
   for (const id of ['getDocument', 'getPage']) await sendInvalidReads(t, id)
   const file = operations.find(({ operation }) => operation.operationId === 'getPageFile')

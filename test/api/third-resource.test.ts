@@ -336,6 +336,23 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   const absent = `/v1/users/${ada}/roles/${guest}`
   expectError(t, await call(t, 'DELETE', absent), 404, 'membership_not_found')
 
+  // The other side lists and adds the same memberships.
+  await expectIds(t, `/v1/roles/${writer}/users`, [ada, alan])
+  await expectIds(t, `/v1/roles/${writer}/users?sort=-id&groups[*].id=${red}`, [])
+  const joining = { users: [{ id: alan }, { id: ada }, { id: 999_999 }] }
+  const joined = await call(t, 'POST', `/v1/roles/${guest}/users`, joining)
+  t.deepEqual(
+    joined.body.users?.map(({ meta }) => meta.code),
+    [undefined, 'limit_exceeded', 'user_not_found'],
+  )
+  await expectIds(t, `/v1/users?roles[*].id=${guest}`, [alan])
+  t.like(await read(t, `/v1/roles/${guest}/users?include=roles`), {
+    users: [{ id: alan, roles: [{ id: writer }, { id: guest }] }],
+    meta: { total_records: 1 },
+  })
+  expectError(t, await call(t, 'POST', '/v1/roles/999999/users', { id: ada }), 404, 'role_not_found')
+  await expectIds(t, `/v1/groups/${blue}/users?include=roles,groups`, [ada, alan])
+
   // Totals are exact after records with memberships were deleted.
   expectOk(t, await call(t, 'DELETE', `/v1/users/${ada}`))
   await expectIds(t, `/v1/users?roles[*].id=${writer}`, [alan])
@@ -365,7 +382,7 @@ test.serial('third resource: no write of a user waits for a row that users share
 
 test.serial('third resource: every operation on it is described and was called', t => {
   const own = operations.filter(({ path }) => path.includes('/roles'))
-  t.is(own.length, 9)
+  t.is(own.length, 11)
   const missed = own.map(({ operation }) => operation.operationId).filter(id => !called.has(id))
   t.deepEqual(missed, [])
 })

@@ -15,6 +15,12 @@ export function mistakes(client: Client<paths>) {
   client.GET('/v1/users', { params: { query: { sort: ['colour'] } } })
   // @ts-expect-error: only groups can be included.
   client.GET('/v1/users', { params: { query: { include: ['friends'] } } })
+  // @ts-expect-error: a group cannot include its users.
+  client.GET('/v1/groups/{id}', { params: { path: { id: 1 }, query: { include: ['users'] } } })
+  // @ts-expect-error: a batch of a group's users has the field users.
+  client.POST('/v1/groups/{id}/users', { params: { path: { id: 1 } }, body: { groups: [{ id: 1 }] } })
+  // @ts-expect-error: a membership is removed from the user's side.
+  client.DELETE('/v1/groups/{id}/users/{related}', { params: { path: { id: 1, related: 1 } } })
   // @ts-expect-error: the id is required.
   client.DELETE('/v1/users/{id}', {})
   client.GET('/v1/users/{id}', { params: { path: { id: 1 } } }).then(({ data, error }) => {

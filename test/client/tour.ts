@@ -30,5 +30,13 @@ show(await client.GET('/v1/users/{id}', { params: { path, query: { include: ['gr
 const query = { 'groups[*].name': '!Poets', sort: ['-last_name' as const], records_per_page: 10 }
 show(await client.GET('/v1/users', { params: { query } }))
 
+const [, poets] = batch.data.groups
+if (poets === undefined || !('id' in poets)) throw new Error(poets?.meta.message)
+const group = { id: poets.id }
+const users = [path]
+show(await client.POST('/v1/groups/{id}/users', { params: { path: group }, body: { users } }))
+const page = { sort: ['last_name' as const], records_per_page: 10 }
+show(await client.GET('/v1/groups/{id}/users', { params: { path: group, query: page } }))
+
 const again = await client.POST('/v1/users', { body })
 if (again.error?.meta.code === 'user_exists') show(again)

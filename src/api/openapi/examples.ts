@@ -42,7 +42,7 @@ export function batchExample(resource: Resource): unknown {
 }
 
 /** The response to a batch of references. The second record does not exist. */
-export function additionsExample({ name, to }: Relation): unknown {
+export function additionsExample({ name, to }: Pick<Relation, 'name' | 'to'>): unknown {
   const added = { text: recordText(to, row(to)), result: 'created' } as const
   const unknownId = EXAMPLE_ID + 1
   return JSON.parse(batchText(name, [added, failed(notFound(to, unknownId), { id: unknownId })]))

@@ -1,9 +1,9 @@
-// Describes the operations on the relation of a resource: list, add and remove memberships.
+// Describes the operations on both sides of a relation: list, add and remove memberships.
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
-import type { LimitedRelation, Resource } from '../../model/resource.ts'
+import type { LimitedRelation, Relation, Resource } from '../../model/resource.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
-import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
+import { parseListQuery, parseNoQuery, parsePagingQuery, unpagedRecords } from '../requests/query.ts'
 import { notFound } from '../resources/handler.ts'
 import {
   additionsExample,
@@ -16,19 +16,72 @@ import {
   referenceFailures,
   removedExample,
 } from './examples.ts'
+import { filterParameters } from './filter-parameters.ts'
 import { capitalize, oneOf, ref } from './json-schema.ts'
-import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, pagingParameters } from './parameters.ts'
+import {
+  collectionParameters,
+  idempotencyKey,
+  idParameter,
+  ifMatch,
+  ifNoneMatch,
+  pagingParameters,
+} from './parameters.ts'
 import { failures, json, type Operation, read, success } from './responses.ts'
 
-export function describeMemberships(resource: Resource, relation: LimitedRelation, limits: Config['limits']) {
+/**
+ * Describes the operation that adds records to the record of the path.
+ * @param added the added records: their resource, and the name of a batch of them
+ */
+function describeAddition(
+  resource: Resource,
+  added: Pick<Relation, 'to' | 'name'>,
+  limits: Config['limits'],
+  texts: Pick<Operation, 'summary' | 'description'>,
+): Operation {
+  const { to, name } = added
+  const [one, other] = [resource.singular, to.singular]
+  return {
+    operationId: `add${capitalize(one)}${capitalize(name)}`,
+    tags: [capitalize(resource.plural)],
+    ...texts,
+    parameters: [idParameter('id', resource), ifMatch, idempotencyKey],
+    requestBody: {
+      required: true,
+      content: json(oneOf(`${capitalize(other)}Reference`, `${capitalize(other)}References`), {
+        [`A ${other}`]: referenceExample,
+        'A batch': { [name]: [referenceExample] },
+      }),
+    },
+    responses: {
+      ...success(
+        `The ${other}, or the results of the batch.`,
+        json(oneOf(capitalize(other), `Added${capitalize(name)}`), {
+          [`A ${other}`]: recordExample(to),
+          'A batch': additionsExample(added),
+        }),
+        'Idempotent-Replayed',
+      ),
+      ...failures([
+        ...queryFailures(parseNoQuery),
+        ...referenceFailures(to, limits),
+        ...batchFailures(name, limits),
+        notFound(resource, 7),
+        notFound(to, 7),
+        preconditionFailed(`the ${one} with id 1`),
+        ...keyFailures,
+      ]),
+    },
+  }
+}
+
+/** Describes the operations on the related records of a record. */
+function describeRelated(resource: Resource, relation: LimitedRelation, limits: Config['limits']) {
   const { to, name } = relation
   const [one, other] = [resource.singular, to.singular]
   const maxMemberships = relation.maxPerRecord(limits)
   const tags = [capitalize(resource.plural)] as const
   const parameters = [idParameter('id', resource)]
   const missing = notFound(resource, 7)
-  const stale = preconditionFailed(`the ${one} with id 1`)
-  const invalidQuery = queryFailures(parseNoQuery)
 
   const parsePaging = (search: string) => parsePagingQuery(search, maxMemberships, limits)
   const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
@@ -46,39 +99,10 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
     },
   }
 
-  const create: Operation = {
-    operationId: `add${capitalize(one)}${capitalize(name)}`,
-    tags,
+  const create = describeAddition(resource, relation, limits, {
     summary: `Add a ${one} to ${name}`,
     description: `Adds the ${one} to one ${other}, or to a batch of up to ${limits.batchEntries} ${name}. If the ${one} is already in a ${other}, adding it again succeeds and changes nothing. Each entry of a batch succeeds or fails independently, as its \`meta\` reports.`,
-    parameters: [...parameters, ifMatch, idempotencyKey],
-    requestBody: {
-      required: true,
-      content: json(oneOf(`${capitalize(other)}Reference`, `${capitalize(other)}References`), {
-        [`A ${other}`]: referenceExample,
-        'A batch': { [name]: [referenceExample] },
-      }),
-    },
-    responses: {
-      ...success(
-        `The ${other}, or the results of the batch.`,
-        json(oneOf(capitalize(other), `Added${capitalize(name)}`), {
-          [`A ${other}`]: recordExample(to),
-          'A batch': additionsExample(relation),
-        }),
-        'Idempotent-Replayed',
-      ),
-      ...failures([
-        ...invalidQuery,
-        ...referenceFailures(to, limits),
-        ...batchFailures(name, limits),
-        missing,
-        notFound(to, 7),
-        stale,
-        ...keyFailures,
-      ]),
-    },
-  }
+  })
 
   const remove: Operation = {
     operationId: `remove${capitalize(one)}${capitalize(other)}`,
@@ -92,9 +116,9 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
         json(ref('Removed'), { Removed: removedExample(`${one} 1 removed from ${other} 1`) }),
       ),
       ...failures([
-        ...invalidQuery,
+        ...queryFailures(parseNoQuery),
         missing,
-        stale,
+        preconditionFailed(`the ${one} with id 1`),
         new ApiError('membership_not_found', `${one} 1 is not in ${other} 7`),
       ]),
     },
@@ -102,3 +126,51 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
 
   return { list, create, remove }
 }
+
+/** Describes the operations on the other side of a relation: those on the members of one related record. */
+function describeMembers(resource: Resource, relation: LimitedRelation, limits: Config['limits']) {
+  const { plural: members, singular: member } = resource
+  const { to, name } = relation
+  const one = to.singular
+  const maxMemberships = relation.maxPerRecord(limits)
+  const parseList = (search: string) => parseListQuery(resource, search, limits)
+  const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
+  const page = pageExample(resource, `/v1/${to.plural}/1/${members}`, unpagedRecords(limits))
+
+  const listMembers: Operation = {
+    operationId: `list${capitalize(one)}${capitalize(members)}`,
+    tags: [capitalize(to.plural)],
+    summary: `List the ${members} of a ${one}`,
+    description: `Returns a page of the ${members} in the ${one} that match all filters: the same page as \`GET /v1/${members}?${name}[*].id={id}\` with the same other parameters.`,
+    parameters: [
+      idParameter('id', to),
+      ...filterParameters(resource),
+      ...collectionParameters(resource, limits),
+      ifNoneMatch,
+    ],
+    responses: {
+      ...read(
+        `A page of the ${members} of the ${one}.`,
+        json(ref(`${capitalize(member)}Page`), { 'A page': page }),
+      ),
+      ...failures([...queryFailures(parseList, 'id=abc', tooManyRecords), notFound(to, 7)]),
+    },
+  }
+
+  const createMembers = describeAddition(to, { to: resource, name: members }, limits, {
+    summary: `Add ${members} to a ${one}`,
+    description: `Adds one ${member} to the ${one}, or a batch of up to ${limits.batchEntries} ${members}. If a ${member} is already in the ${one}, adding it again succeeds and changes nothing. A ${member} can have at most ${maxMemberships} ${name}. Each entry of a batch succeeds or fails independently, as its \`meta\` reports. \`If-Match\` compares the version of the ${one}, which does not change with its members: the \`ETag\` of a page of ${members} never matches.`,
+  })
+
+  return { listMembers, createMembers }
+}
+
+/** Describes the operations on both sides of a relation of `resource`. */
+export const describeMemberships = (
+  resource: Resource,
+  relation: LimitedRelation,
+  limits: Config['limits'],
+) => ({
+  ...describeRelated(resource, relation, limits),
+  ...describeMembers(resource, relation, limits),
+})

@@ -1,7 +1,7 @@
 // Builds the named schemas of the document from the definitions of the resources.
 import type { Config } from '../../config/config.ts'
 import { type ErrorCode, statuses } from '../../core/api-error.ts'
-import { limitedRelations, type Relation, type Resource, type TextField } from '../../model/resource.ts'
+import { limitedRelations, type Resource, type TextField } from '../../model/resource.ts'
 import { MAX_FAULTS_OF_ENTRY } from '../requests/batch.ts'
 import {
   capitalize,
@@ -71,16 +71,6 @@ function recordBodies(resource: Resource, limits: Config['limits']): Record<stri
   }
 }
 
-/** The bodies that refer to related records, by schema name. */
-function referenceBodies({ to, name }: Relation, limits: Config['limits']): Record<string, Schema> {
-  const type = `${capitalize(to.singular)}Reference`
-  const ignored = fieldSchemas(to, () => ({ description: 'Ignored.' }))
-  return {
-    [type]: body(`A reference to a ${to.singular}.`, { id: idSchema, ...ignored }, Object.keys(ignored)),
-    [`${type}s`]: batchRequest(name, type, 'added', limits),
-  }
-}
-
 const status = (value: number): Schema => ({ type: 'integer', const: value })
 const codeOf = (codes: readonly string[]): Schema => ({ type: 'string', enum: codes })
 
@@ -143,18 +133,30 @@ function recordSchemas(resource: Resource): Record<string, Schema> {
   }
 }
 
-/** The embedded and the added related records, by schema name. */
-function relatedSchemas({ to, name }: Relation): Record<string, Schema> {
+/** A record that `include` embeds, by schema name. */
+const includedSchema = (to: Resource): Record<string, Schema> => ({
+  [`Included${capitalize(to.singular)}`]: {
+    description: `A ${to.singular} that \`include\` embeds.`,
+    ...object({ id: idSchema, ...fieldSchemas(to) }, removableFields(to)),
+  },
+})
+
+/**
+ * The bodies that refer to records of `to`, and the response to a batch of them, by schema name.
+ * @param name the name of a batch
+ */
+function referenceSchemas(to: Resource, name: string, limits: Config['limits']): Record<string, Schema> {
   const type = capitalize(to.singular)
+  const ignored = fieldSchemas(to, () => ({ description: 'Ignored.' }))
+  const codes: ErrorCode[] = [`${to.singular}_not_found`, 'limit_exceeded']
   return {
-    [`Included${type}`]: {
-      description: `A ${to.singular} that \`include\` embeds.`,
-      ...object({ id: idSchema, ...fieldSchemas(to) }, removableFields(to)),
-    },
-    [`Added${capitalize(name)}`]: batchResponse(name, type, { id: idSchema }, [
-      `${to.singular}_not_found`,
-      'limit_exceeded',
-    ]),
+    [`${type}Reference`]: body(
+      `A reference to a ${to.singular}.`,
+      { id: idSchema, ...ignored },
+      Object.keys(ignored),
+    ),
+    [`${type}References`]: batchRequest(name, `${type}Reference`, 'added', limits),
+    [`Added${capitalize(name)}`]: batchResponse(name, type, { id: idSchema }, codes),
   }
 }
 
@@ -196,9 +198,10 @@ export function schemasOf(resources: readonly Resource[], limits: Config['limits
   const schemas = resources.flatMap(resource => [
     recordSchemas(resource),
     recordBodies(resource, limits),
-    ...limitedRelations(resource).flatMap(relation => [
-      relatedSchemas(relation),
-      referenceBodies(relation, limits),
+    ...limitedRelations(resource).flatMap(({ to, name }) => [
+      includedSchema(to),
+      referenceSchemas(to, name, limits),
+      referenceSchemas(resource, resource.plural, limits),
     ]),
   ])
   return Object.assign(commonSchemas(), ...schemas)

@@ -1,11 +1,12 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
+import type { Context } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import type { Database } from '../../database/database.ts'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
-import type { Resource } from '../../model/resource.ts'
+import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import { type ListQuery, parseListQuery, parseRecordQuery, type QueryLimits } from '../requests/query.ts'
 import { assertAcceptsJson, respondRead } from '../respond.ts'
 import { createEtags } from './etags.ts'
@@ -70,15 +71,37 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     return row && { etag: etags.record(row), text: recordText(resource, row) }
   }
 
-  const list: Handler = async ctx => {
-    const query = parseListQuery(resource, ctx.querystring, limits)
-    assertAcceptsJson(ctx)
-    const { rows, total, included } = await readPage(query)
+  function respondPage(ctx: Context, query: ListQuery, page: Awaited<ReturnType<typeof readPage>>): void {
+    const { rows, total, included } = page
     const texts = rows.map((row, at) => recordText(resource, row, included[at]))
     const text = collectionText(resource.plural, texts, listMeta(ctx.path, query, texts.length, total))
     createSizeCheck(hasIncludes(query))(text)
     respondRead(ctx, etags.page(total, rows, hasIncludes(query)), text)
   }
+
+  const list: Handler = async ctx => {
+    const query = parseListQuery(resource, ctx.querystring, limits)
+    assertAcceptsJson(ctx)
+    respondPage(ctx, query, await readPage(query))
+  }
+
+  /**
+   * Returns the handler that lists the records with a membership of one related record. The page is that of the
+   * collection with a filter for the related id.
+   * @param relatedLoader loads the related records
+   */
+  const listMembers =
+    (relation: LimitedRelation, relatedLoader: RecordLoader): Handler =>
+    async ctx => {
+      const id = pathId(relation.to, ctx.params.id)
+      const query = parseListQuery(resource, ctx.querystring, limits)
+      assertAcceptsJson(ctx)
+      const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: id } } as const
+      const page = await readPage({ ...query, filters: [isMember, ...query.filters] })
+      // A related record with members exists. One that is created after the page was read was empty in between.
+      if (page.total === 0 && (await relatedLoader.find(id)) === undefined) throw notFound(relation.to, id)
+      respondPage(ctx, query, page)
+    }
 
   const get: Handler = async ctx => {
     const id = pathId(resource, ctx.params.id)
@@ -89,5 +112,5 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     respondRead(ctx, found.etag, found.text)
   }
 
-  return { list, get }
+  return { list, listMembers, get }
 }

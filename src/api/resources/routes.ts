@@ -1,4 +1,4 @@
-// The routes of one resource: its collection, its records and their memberships.
+// The routes of the resources: collections, records and memberships.
 import type { Cache } from '../../cache/cache.ts'
 import type { Config } from '../../config/config.ts'
 import type { Counts } from '../../database/counting/counts.ts'
@@ -33,26 +33,42 @@ export interface RouteDependencies {
   readonly withIdempotency: WithIdempotency
 }
 
-function membershipRoutes(
+/** The routes of a relation. Those of its other side come last in the document, after the routes of that resource. */
+interface RelationRoutes {
+  readonly own: readonly Route[]
+  readonly otherSide: readonly Route[]
+}
+
+function relationRoutes(
   resource: Resource,
   relation: LimitedRelation,
   loader: RecordLoader,
+  listMembers: ReturnType<typeof createReadHandlers>['listMembers'],
   dependencies: RouteDependencies,
-): Route[] {
+): RelationRoutes {
   const { limits, database, counts } = dependencies
+  const { to } = relation
   const memberships = createMemberships(database, counts, resource, relation, relation.maxPerRecord(limits))
   const handlers = createMembershipHandlers({ ...dependencies, resource, relation, loader, memberships })
   const operations = describeMemberships(resource, relation, limits)
-  const members = { path: `/v1/${resource.plural}/:id/${relation.name}`, checkPath: checkId(resource) }
-  const member = { path: `${members.path}/:related`, checkPath: handlers.checkMember }
-  return [
-    { method: 'get', ...members, handler: handlers.list, operation: operations.list },
-    { method: 'post', ...members, handler: handlers.create, operation: operations.create },
-    { method: 'delete', ...member, handler: handlers.remove, operation: operations.remove },
-  ]
+  const related = { path: `/v1/${resource.plural}/:id/${relation.name}`, checkPath: checkId(resource) }
+  const one = { path: `${related.path}/:related`, checkPath: handlers.checkMember }
+  const members = { path: `/v1/${to.plural}/:id/${resource.plural}`, checkPath: checkId(to) }
+  const list = listMembers(relation, createRecordLoader(database, createRecords(database, to)))
+  return {
+    own: [
+      { method: 'get', ...related, handler: handlers.list, operation: operations.list },
+      { method: 'post', ...related, handler: handlers.create, operation: operations.create },
+      { method: 'delete', ...one, handler: handlers.remove, operation: operations.remove },
+    ],
+    otherSide: [
+      { method: 'get', ...members, handler: list, operation: operations.listMembers },
+      { method: 'post', ...members, handler: handlers.createMembers, operation: operations.createMembers },
+    ],
+  }
 }
 
-export function createResourceRoutes(resource: Resource, dependencies: RouteDependencies): Route[] {
+function routesOf(resource: Resource, dependencies: RouteDependencies): RelationRoutes {
   const { resources, limits, database, cache, counts } = dependencies
   const { plural } = resource
   const records = createRecords(database, resource)
@@ -79,15 +95,31 @@ export function createResourceRoutes(resource: Resource, dependencies: RouteDepe
   const operations = { ...describeReads(resource, limits), ...describeWrites(resource, limits) }
   const collection = { path: `/v1/${plural}` }
   const record = { path: `${collection.path}/:id`, checkPath: checkId(resource) }
-  return [
-    { method: 'get', ...collection, handler: read.list, operation: operations.list },
-    { method: 'post', ...collection, handler: write.create, operation: operations.create },
-    { method: 'get', ...record, handler: read.get, operation: operations.get },
-    { method: 'put', ...record, handler: write.replace, operation: operations.replace },
-    { method: 'patch', ...record, handler: write.patch, operation: operations.patch },
-    { method: 'delete', ...record, handler: write.remove, operation: operations.remove },
-    ...related.flatMap(({ relation, includes }) =>
-      membershipRoutes(resource, relation, createRecordLoader(database, records, includes), dependencies),
+  const relations = related.map(({ relation, includes }) =>
+    relationRoutes(
+      resource,
+      relation,
+      createRecordLoader(database, records, includes),
+      read.listMembers,
+      dependencies,
     ),
-  ]
+  )
+  return {
+    own: [
+      { method: 'get', ...collection, handler: read.list, operation: operations.list },
+      { method: 'post', ...collection, handler: write.create, operation: operations.create },
+      { method: 'get', ...record, handler: read.get, operation: operations.get },
+      { method: 'put', ...record, handler: write.replace, operation: operations.replace },
+      { method: 'patch', ...record, handler: write.patch, operation: operations.patch },
+      { method: 'delete', ...record, handler: write.remove, operation: operations.remove },
+      ...relations.flatMap(({ own }) => own),
+    ],
+    otherSide: relations.flatMap(({ otherSide }) => otherSide),
+  }
+}
+
+/** Returns the routes of all resources. */
+export function createResourceRoutes(dependencies: RouteDependencies): Route[] {
+  const routes = dependencies.resources.map(resource => routesOf(resource, dependencies))
+  return [...routes.flatMap(({ own }) => own), ...routes.flatMap(({ otherSide }) => otherSide)]
 }

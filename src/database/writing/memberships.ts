@@ -10,28 +10,45 @@ import { noteChange } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
-/** The outcome for one member. `unknown`: its id does not exist. `full`: the record is at its limit. */
+/**
+ * The outcome for one added record, with its row as before the change. `unknown`: its id does not exist. `full`: the
+ * record of the limited side has as many memberships as it can have.
+ */
 export type Added = { readonly row: Row; readonly created: boolean } | 'unknown' | 'full'
 
-/** Both functions return `changed` if the version of the record `own` does not meet `precondition`. */
+/**
+ * Adds the ids `added` of one side of the relation to the record with the id `id` of the other side. Returns one outcome
+ * per added id, in order; undefined if `id` does not exist, `changed` if its version does not meet `precondition`.
+ * @param on the transaction to execute it in
+ */
+export type Add = (
+  id: number,
+  added: readonly number[],
+  precondition?: Precondition,
+  on?: Knex.Transaction,
+) => Promise<Added[] | 'changed' | undefined>
+
 export interface Memberships {
+  /** Adds related records to a record of the limited side. */
+  readonly add: Add
+  /** Adds records of the limited side to a related record. */
+  readonly addMembers: Add
   /**
-   * Adds the ids `others` to the record with the id `own`. Returns one outcome per id, in order; undefined if
-   * `own` does not exist.
-   * @param on the transaction to execute it in
+   * Removes one membership. `unknown`: `own` does not exist. `changed`: its version does not meet `precondition`.
+   * `no member`: the membership does not exist.
    */
-  add(
-    own: number,
-    others: readonly number[],
-    precondition?: Precondition,
-    on?: Knex.Transaction,
-  ): Promise<Added[] | 'changed' | undefined>
-  /** Removes one membership. `unknown`: `own` does not exist. `no member`: the membership does not exist. */
   remove(
     own: number,
     other: number,
     precondition?: Precondition,
   ): Promise<'removed' | 'changed' | 'unknown' | 'no member'>
+}
+
+/** The memberships of a record of the limited side. */
+interface Existing {
+  count: number
+  /** Those of its related records that the request names. */
+  readonly others: Set<number>
 }
 
 export function createMemberships(
@@ -45,72 +62,115 @@ export function createMemberships(
   const ownLocks = createRowLocks(database, resource)
   const otherLocks = createRowLocks(database, to)
 
-  /** Locks the record's row. Every membership change does this first, to protect the limit and the version. */
-  async function lock(
-    trx: Knex.Transaction,
-    id: number,
-    precondition?: Precondition,
-  ): Promise<Row | 'changed' | undefined> {
-    const row = (await ownLocks.lockAll(trx, [id])).get(id)
-    if (row === undefined) return undefined
-    return precondition?.(row.version) === false ? 'changed' : row
+  const existingSql = `SELECT ${ownKey} AS own, NULL AS other, COUNT(*) AS count
+      FROM ${table} WHERE ${ownKey} IN (?) GROUP BY ${ownKey}
+    UNION ALL SELECT ${ownKey}, ${otherKey}, 0 FROM ${table} WHERE ${ownKey} IN (?) AND ${otherKey} IN (?)`
+  // The ids make the new versions differ from each other. A scan of a small table would lock all of its rows.
+  const renewSql = `UPDATE \`${resource.plural}\` FORCE INDEX (PRIMARY) SET version = ? ^ id WHERE id IN (?)`
+
+  /** Renews the versions of rows that the transaction has locked. */
+  async function renewVersions(trx: Knex.Transaction, rows: readonly Row[]): Promise<void> {
+    const [first] = rows
+    if (first === undefined) return
+    const token = newVersion()
+    const ids = rows.map(({ id }) => id)
+    const { affectedRows } = await database.execute(renewSql, [token, ids], trx)
+    assertRowCount(resource.plural, affectedRows, rows.length)
+    const after = Number(BigInt(token) ^ BigInt(first.id))
+    noteChange(trx, { table: resource.plural, id: first.id, before: first.version, after })
   }
 
-  async function renewVersion(trx: Knex.Transaction, { id, version: before }: Row): Promise<void> {
-    const after = newVersion()
-    const changed = await trx(resource.plural).where({ id }).update({ version: after })
-    assertRowCount(resource.plural, changed, 1)
-    noteChange(trx, { table: resource.plural, id, before, after })
-  }
-
-  async function add(
+  /** Returns the memberships of each of the records `owns`. */
+  async function readExisting(
     trx: Knex.Transaction,
-    own: number,
+    owns: readonly number[],
     others: readonly number[],
-    precondition?: Precondition,
-  ): Promise<Added[] | 'changed' | undefined> {
-    const locked = await lock(trx, own, precondition)
-    if (typeof locked !== 'object') return locked
-    const rows = await otherLocks.lockAll(trx, others, 'share')
-    const existing: number[] = await trx(table).where(ownKey, own).pluck(otherKey)
-    const members = new Set(existing)
-    const outcomes = others.map((id): Added => {
-      const row = rows.get(id)
-      if (row === undefined) return 'unknown'
-      if (members.has(id)) return { row, created: false }
-      if (members.size >= limit) return 'full'
-      members.add(id)
-      return { row, created: true }
-    })
-    const added = [...members].slice(existing.length)
-    if (added.length > 0) {
-      await trx(table).insert(added.map(id => ({ [ownKey]: own, [otherKey]: id })))
-      await counts.record(
-        trx,
-        added.map(id => memberChange(to, id, 1)),
-      )
-      await renewVersion(trx, locked)
+  ): Promise<ReadonlyMap<number, Existing>> {
+    const existing = new Map(owns.map((id): [number, Existing] => [id, { count: 0, others: new Set() }]))
+    if (owns.length === 0 || others.length === 0) return existing
+    for (const { own, other, count } of await database.query(existingSql, [owns, owns, others], trx)) {
+      const memberships = existing.get(Number(own))
+      if (memberships === undefined) continue
+      memberships.count += Number(count)
+      if (other !== null) memberships.others.add(Number(other))
     }
-    return outcomes
+    return existing
+  }
+
+  /** Inserts pairs that do not exist. @param owns the locked rows of their limited side */
+  async function insertPairs(
+    trx: Knex.Transaction,
+    pairs: readonly { readonly own: number; readonly other: number }[],
+    owns: ReadonlyMap<number, Row>,
+  ): Promise<void> {
+    if (pairs.length === 0) return
+    await trx(table).insert(pairs.map(({ own, other }) => ({ [ownKey]: own, [otherKey]: other })))
+    const changes = pairs.map(({ other }) => memberChange(to, other, 1))
+    await counts.record(trx, changes)
+    const changed = new Set(pairs.map(({ own }) => own))
+    await renewVersions(
+      trx,
+      [...owns.values()].filter(({ id }) => changed.has(id)),
+    )
+  }
+
+  /** @param side the side of the record that the others are added to */
+  function createAdd(side: 'own' | 'other'): Add {
+    const isOwn = side === 'own'
+
+    async function add(
+      trx: Knex.Transaction,
+      id: number,
+      added: readonly number[],
+      precondition?: Precondition,
+    ): Promise<Added[] | 'changed' | undefined> {
+      // Every membership change locks the rows of the limited side first, to protect their limits and versions.
+      const owns = await ownLocks.lockAll(trx, isOwn ? [id] : added)
+      const others = await otherLocks.lockAll(trx, isOwn ? added : [id], 'share')
+      const record = (isOwn ? owns : others).get(id)
+      if (record === undefined) return undefined
+      if (precondition?.(record.version) === false) return 'changed'
+      const existing = await readExisting(trx, [...owns.keys()], [...others.keys()])
+      const pairs: { own: number; other: number }[] = []
+      const outcomes = added.map((addedId): Added => {
+        const row = (isOwn ? others : owns).get(addedId)
+        const [own, other] = isOwn ? [id, addedId] : [addedId, id]
+        const memberships = existing.get(own)
+        if (row === undefined || memberships === undefined) return 'unknown'
+        if (memberships.others.has(other)) return { row, created: false }
+        if (memberships.count >= limit) return 'full'
+        memberships.count++
+        memberships.others.add(other)
+        pairs.push({ own, other })
+        return { row, created: true }
+      })
+      await insertPairs(trx, pairs, owns)
+      return outcomes
+    }
+
+    return (id, added, precondition, on) => {
+      if (on !== undefined) return add(on, id, added, precondition)
+      const [own, ...more] = isOwn ? [id] : added
+      const key = own === undefined || more.length > 0 ? undefined : rowKey(resource.plural, own)
+      return database.transaction(trx => add(trx, id, added, precondition), key)
+    }
   }
 
   return {
-    add: (own, others, precondition, on) =>
-      on === undefined
-        ? database.transaction(trx => add(trx, own, others, precondition), rowKey(resource.plural, own))
-        : add(on, own, others, precondition),
-
+    add: createAdd('own'),
+    addMembers: createAdd('other'),
     remove: (own, other, precondition) =>
       database.transaction(
         async trx => {
-          const locked = await lock(trx, own, precondition)
-          if (typeof locked !== 'object') return locked ?? 'unknown'
+          const record = (await ownLocks.lockAll(trx, [own])).get(own)
+          if (record === undefined) return 'unknown'
+          if (precondition?.(record.version) === false) return 'changed'
           const pair = trx(table).where({ [ownKey]: own, [otherKey]: other })
           const existing = await pair.clone().forUpdate().pluck(otherKey)
           if (existing.length === 0) return 'no member'
           assertRowCount(table, await pair.delete(), 1)
           await counts.record(trx, [memberChange(to, other, -1)])
-          await renewVersion(trx, locked)
+          await renewVersions(trx, [record])
           return 'removed'
         },
         rowKey(resource.plural, own),
