@@ -18,6 +18,12 @@ const statementTimeout = (ms: number) =>
  */
 const waitTimeout = (ms: number) => (ms === 0 ? '' : `, wait_timeout = ${Math.ceil((2 * ms) / 1000)}`)
 
+/**
+ * From 1,000 values on, MariaDB would convert IN to a subquery, and would then lock rows in the order of the list instead
+ * of the order of the index.
+ */
+const noInConversion = '/*M! , in_predicate_conversion_threshold = 0 */'
+
 export interface SessionSettings {
   /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
   readonly silenceTimeoutMs: number
@@ -57,7 +63,8 @@ export async function prepareSession(raw: Connection, settings: SessionSettings)
   )
   await query(
     `SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = ${LOCK_WAIT_S}
-      ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${clusterReads(variables, asksCluster)}`,
+      ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion}
+      ${clusterReads(variables, asksCluster)}`,
   )
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
   await query(BEGIN_WRITE)

@@ -140,6 +140,25 @@ test.serial('locks: deletes of a locked row and additions to a locked group wait
   t.is(outcomes.filter(Array.isArray).length, 20)
 })
 
+test.serial('locks: a locked user and a locked group delay only the additions that need them', async t => {
+  const [held, free] = [await createUser(), await createUser()]
+  const [group, lockedGroup] = [await createGroup(), await createGroup()]
+  const outcomes = await whileHeld(
+    t,
+    async sql => {
+      await sql('SELECT id FROM users WHERE id = ? FOR UPDATE', [held])
+      await sql('SELECT id FROM `groups` WHERE id = ? FOR UPDATE', [lockedGroup])
+    },
+    () => [
+      ...repeated(10, () => memberships.addMembers(group, [free, held])),
+      ...repeated(10, () => memberships.addMembers(lockedGroup, [free])),
+    ],
+  )
+  const added = outcomes.flatMap(outcome => (Array.isArray(outcome) ? outcome : []))
+  t.is(added.length, 30)
+  t.is(added.filter(one => typeof one === 'object' && one.created).length, 3)
+})
+
 test.serial('locks: an uncommitted name delays only requests for this name', async t => {
   const ids = await Promise.all(repeated(3, createUser))
   const name = { first_name: 'Held', last_name: 'Name' }

@@ -1,0 +1,167 @@
+// Many users join a group in one transaction: versions, totals, limits, and requests for the same users at the same time.
+import test from 'ava'
+import { loadConfig } from '../../src/config/config.ts'
+import { hasCode } from '../../src/core/error-reason.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createCounts } from '../../src/database/counting/counts.ts'
+import { createRecount } from '../../src/database/counting/recount.ts'
+import { createDatabase, type Database } from '../../src/database/database.ts'
+import { createRecords } from '../../src/database/reading/records.ts'
+import { type Added, createMemberships } from '../../src/database/writing/memberships.ts'
+import { groups } from '../../src/model/groups.ts'
+import { resources } from '../../src/model/index.ts'
+import { limitedRelations } from '../../src/model/resource.ts'
+import { users } from '../../src/model/users.ts'
+import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { createWriters } from '../support/writers.ts'
+
+const USERS = 1000
+const LIMIT = 15
+
+const [relation] = limitedRelations(users)
+if (relation === undefined) throw new Error('users have no relation')
+const config = await loadConfig()
+const url = await createTestDatabase()
+/** The error codes of statements that failed. */
+const failures: string[] = []
+
+/** Opens the database as one node of several does. */
+const openNode = () => {
+  const database = createDatabase(
+    { ...config.database, url, queryTimeoutMs: 30_000 },
+    createLog('warn', 'test'),
+  )
+  const note = (error: unknown): never => {
+    failures.push(hasCode(error) ? error.code : String(error))
+    throw error
+  }
+  database.knex.on('query-error', (error: unknown) => failures.push(hasCode(error) ? error.code : `${error}`))
+  const watched: Database = {
+    ...database,
+    query: (...sent) => database.query(...sent).catch(note),
+    execute: (...sent) => database.execute(...sent).catch(note),
+  }
+  const counts = createCounts(watched)
+  return {
+    database,
+    counts,
+    memberships: createMemberships(watched, counts, users, relation, LIMIT),
+  }
+}
+const nodes = [openNode(), openNode()] as const
+const [{ database, counts, memberships }, other] = nodes
+const { add, addMembers, remove } = memberships
+const writers = createWriters(database, counts, users)
+const records = createRecords(database, users)
+const groupWriters = createWriters(database, counts, groups)
+
+let sequence = 0
+const createUsers = async (count: number): Promise<number[]> => {
+  const names = Array.from({ length: count }, () => ({ first_name: 'Many', last_name: `${++sequence}` }))
+  return (await writers.insertMany(names)).map(row => Number(row?.id))
+}
+const createGroup = async (): Promise<number> =>
+  Number((await groupWriters.insertOne({ name: `group ${++sequence}` }))?.id)
+const ids = await createUsers(USERS)
+test.after.always(() => Promise.all(nodes.map(node => node.database.close())))
+
+const versions = async (of: readonly number[] = ids) =>
+  new Map((await records.read(of)).map(({ id, version }) => [id, version]))
+const totalOf = async (group: number): Promise<number> => {
+  const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: group } } as const
+  const query = { filters: [isMember], sort: [], startIndex: 0, recordsPerPage: 1 }
+  return (await records.page(query)).total
+}
+/** The outcomes without their rows. */
+const brief = (added: Added[] | 'changed' | undefined) =>
+  added === undefined || added === 'changed'
+    ? []
+    : added.map(one => (typeof one === 'object' ? one.created : one))
+
+test.serial('members: 1,000 users join in one transaction, each with a version of its own', async t => {
+  const group = await createGroup()
+  const before = await versions()
+  const first = ids.slice(0, 400)
+  t.is(brief(await addMembers(group, first)).length, 400)
+  const between = await versions()
+  const beganMs = performance.now()
+  const outcomes = brief(await addMembers(group, ids.toReversed()))
+  t.log(`${Math.round(performance.now() - beganMs)} ms`)
+  t.true(performance.now() - beganMs < 5000)
+  t.deepEqual(outcomes, [...Array(600).fill(true), ...Array(400).fill(false)])
+  const after = await versions()
+  t.is(new Set(after.values()).size, USERS)
+  for (const [index, id] of ids.entries()) {
+    t.is(between.get(id) === before.get(id), index >= 400)
+    t.is(after.get(id) === between.get(id), index < 400)
+  }
+  t.is(await totalOf(group), USERS)
+})
+
+test.serial('members: of 1,000 users, only those below their limit join', async t => {
+  const some = await createUsers(1000)
+  const full = some.slice(0, 10)
+  for (let count = 0; count < LIMIT; count++) await addMembers(await createGroup(), full)
+  const [group, before] = [await createGroup(), await versions(some)]
+  const missing = Number.MAX_SAFE_INTEGER
+  t.deepEqual(brief(await addMembers(group, [missing, ...some, missing, 1])), [
+    'unknown',
+    ...Array(10).fill('full'),
+    ...Array(990).fill(true),
+    'unknown',
+    true,
+  ])
+  const after = await versions(some)
+  t.deepEqual(
+    some.filter(id => after.get(id) === before.get(id)),
+    full,
+  )
+  t.is(await totalOf(group), 991)
+  t.is(await addMembers(missing, some), undefined)
+  t.is(await addMembers(group, some, () => false), 'changed')
+})
+
+test.serial('members: requests for the same users in opposite orders meet no deadlock', async t => {
+  const shared = await createUsers(USERS)
+  const targets = await Promise.all(Array.from({ length: 6 }, createGroup))
+  const extra = await createGroup()
+  failures.length = 0
+  const requests = targets.flatMap((group, index) => {
+    const order = index % 2 === 0 ? shared : shared.toReversed()
+    return [addMembers(group, order), other.memberships.addMembers(group, order.toReversed())]
+  })
+  // Meanwhile, users join and leave another group from their own side.
+  const single = shared.slice(0, 50).map(async (id, index) => {
+    const node = index % 2 === 0 ? memberships : other.memberships
+    await node.add(id, [extra, ...targets])
+    await node.remove(id, extra)
+  })
+  const outcomes = await Promise.all(requests)
+  await Promise.all(single)
+  t.deepEqual(
+    failures.filter(code => code === 'ER_LOCK_DEADLOCK'),
+    [],
+  )
+  for (const outcome of outcomes) t.is(brief(outcome).length, USERS)
+  for (const group of targets) t.is(await totalOf(group), USERS)
+  t.is(await totalOf(extra), 0)
+  t.deepEqual(await createRecount(database, counts, resources).find(), [])
+})
+
+test.serial('members: changes from both sides at the same time keep the limit and the totals', async t => {
+  const [user = 0] = await createUsers(1)
+  const targets = await Promise.all(Array.from({ length: LIMIT + 5 }, createGroup))
+  const outcomes = await Promise.all(
+    targets.map((group, index) => {
+      const node = index % 2 === 0 ? memberships : other.memberships
+      return index % 3 === 0 ? node.add(user, [group]) : node.addMembers(group, [user])
+    }),
+  )
+  const flat = outcomes.flatMap(brief)
+  t.is(flat.filter(one => one === true).length, LIMIT)
+  t.is(flat.filter(one => one === 'full').length, 5)
+  const member = targets.find((_, index) => flat[index] === true) ?? 0
+  t.is(await remove(user, member), 'removed')
+  t.deepEqual(brief(await add(user, [member])), [true])
+  t.deepEqual(await createRecount(database, counts, resources).find(), [])
+})
