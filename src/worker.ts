@@ -17,6 +17,7 @@ import { createDatabase } from './database/database.ts'
 import { RefusedError } from './database/driver-errors.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
 import { SchemaError } from './database/migrator.ts'
+import { createLoggedClient } from './listener/client-address.ts'
 import { createDataPort, type DataPort } from './listener/data-port.ts'
 import { startHeartbeat } from './listener/heartbeat.ts'
 import { createRequestLog, type RequestLog } from './listener/request-log.ts'
@@ -140,7 +141,9 @@ async function serve(): Promise<void> {
     }),
   )
   const app = createApp({ limits: config.limits, database, cache, keys, log })
-  const requestLog = config.log.requests ? createRequestLog(log, buffered) : undefined
+  const requestLog = config.log.requests
+    ? createRequestLog(log, buffered, createLoggedClient(config))
+    : undefined
   ports.push(...createPorts(config, initialState, app, requestLog))
   apply()
   await Promise.all(ports.map(port => port.listen()))

@@ -1,4 +1,5 @@
 // The schema of the settings, and the checks that involve several settings.
+import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
@@ -50,6 +51,13 @@ const databaseUrl = z
     value => hostUrls(value).every(one => new URL(one).pathname.length > 1),
     'must include the database name: mysql://user:password@host:port/database',
   )
+
+/** An address, or a network in CIDR notation. */
+const network = z.string().refine(text => {
+  const [address = '', prefix = '0', ...more] = text.split('/')
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return more.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits && !address.includes('%')
+}, 'must be an IP address or a network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32')
 
 const invalidWorkers = 'must be "auto" or a positive integer'
 
@@ -176,7 +184,13 @@ export const schema = z.strictObject({
       error: 'must be more than twice fleet.beatMs, or a late heartbeat would kill a healthy worker',
     }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
-  log: z.strictObject({ level: z.enum(logLevels), requests: z.boolean() }),
+  proxies: z.strictObject({ trusted: z.array(network) }),
+  log: z.strictObject({
+    level: z.enum(logLevels),
+    requests: z.boolean(),
+    /** How much of a client's address a line shows; `prefix`: /24 of IPv4, /48 of IPv6. */
+    client: z.enum(['full', 'prefix', 'off']),
+  }),
 })
 
 export type Settings = Readonly<z.output<typeof schema>>

@@ -30,6 +30,8 @@ export function createConnection(socket: Socket) {
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
   let isReused = false
+  /** For the request log. Read now: a closed socket has no address. */
+  const peer = socket.remoteAddress
 
   const hasWaiting = () => requests.length > 1
   const isFull = () => requests.length > MAX_WAITING
@@ -77,6 +79,7 @@ export function createConnection(socket: Socket) {
     requestStarted(response: ServerResponse, serve: () => void): void {
       isReused = latest !== undefined
       latest = response
+      response.peer = peer
       requests.push({ response, keepAlive: response.shouldKeepAlive, serve })
       if (isFull()) socket.pause()
       if (hasWaiting()) updateKeepAlive()

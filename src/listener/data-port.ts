@@ -165,7 +165,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
   const rejectInput = (socket: Socket, error: ApiError, requestId: string): void =>
     connections.rejectInput(socket, () => {
       traffic.recordRejection(error.status)
-      options.requestLog?.logRejection(port.label, error, requestId)
+      options.requestLog?.logRejection(port.label, socket.remoteAddress, error, requestId)
       answerRaw(socket, error, requestId)
     })
   server.on('clientError', (error: ParserError, socket) => {

@@ -1,13 +1,16 @@
 // The request log: one line per request. A line contains the route, but never the path or the query, because those
 // may contain personal data.
-import type { ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { ApiError } from '../core/api-error.ts'
 import { createTimestamp, type Log } from '../core/log.ts'
 import type { LineOutput } from '../core/log-output.ts'
+import type { LoggedClient } from './client-address.ts'
 import { traceOf } from './request-identity.ts'
 
 declare module 'node:http' {
   interface ServerResponse {
+    /** The address of the connection's other end. */
+    peer?: string | undefined
     /** The path pattern of the matched route, such as `/v1/users/:id`; undefined if no route matches. */
     route?: string | undefined
   }
@@ -25,10 +28,15 @@ function bodyBytes(response: ServerResponse): number {
  * @param log determines whether lines are written: its level must include `info`
  * @param output receives each line
  */
-export function createRequestLog(log: Log, output: LineOutput) {
+export function createRequestLog(log: Log, output: LineOutput, loggedClient: LoggedClient) {
   const now = createTimestamp()
   // pino's bindings have no pid.
   const fields = JSON.stringify({ ...log.bindings(), pid: process.pid, msg: 'request' }).slice(1, -1)
+
+  function clientField(peer: string | undefined, headers: IncomingHttpHeaders): string {
+    const client = loggedClient(peer, headers)
+    return client === undefined ? '' : `,"client":"${client}"`
+  }
 
   return {
     /**
@@ -43,7 +51,7 @@ export function createRequestLog(log: Log, output: LineOutput) {
     ): void {
       if (!log.isLevelEnabled('info')) return
       const { method, headers } = response.req
-      const { route } = response
+      const { peer, route } = response
       const requestId = response.getHeader('request-id')
       const trace = traceOf(headers)
       output.write(
@@ -51,17 +59,24 @@ export function createRequestLog(log: Log, output: LineOutput) {
           (route === undefined ? '' : `,"route":"${route}"`) +
           `,"status":${status ?? '"aborted"'},"durationMs":${Math.round(durationMs * 100) / 100}` +
           `,"bytes":${bodyBytes(response)}` +
+          clientField(peer, headers) +
           (requestId === undefined ? '' : `,"requestId":"${requestId}"`) +
           (trace === undefined ? '' : `,"traceId":"${trace.traceId}","parentId":"${trace.parentId}"`) +
           '}\n',
       )
     },
 
-    /** Logs rejected input, which has no method and no route. */
-    logRejection(port: string, { status, code }: ApiError, requestId: string): void {
+    /** Logs rejected input, which has no method, no route and no headers. */
+    logRejection(
+      port: string,
+      peer: string | undefined,
+      { status, code }: ApiError,
+      requestId: string,
+    ): void {
       if (!log.isLevelEnabled('info')) return
       output.write(
-        `{"level":30${now()},${fields},"port":"${port}","status":${status},"refused":"${code}","requestId":"${requestId}"}\n`,
+        `{"level":30${now()},${fields},"port":"${port}","status":${status},"refused":"${code}"` +
+          `${clientField(peer, {})},"requestId":"${requestId}"}\n`,
       )
     },
   }

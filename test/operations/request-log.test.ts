@@ -66,6 +66,7 @@ test.serial('request line: contains all documented fields and no personal data',
     route: '/v1/users/:id',
     status: 200,
     bytes: Buffer.byteLength(read.text),
+    client: '127.0.0.1',
     traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
     parentId: '00f067aa0ba902b7',
   })
@@ -75,10 +76,10 @@ test.serial('request line: contains all documented fields and no personal data',
   await api.get('/v1/users?first_name=Secret', { 'request-id': 'list', traceparent: 'nonsense' })
   t.deepEqual(
     Object.keys(await lineOf('list')).sort(),
-    'bytes durationMs level method msg node pid port requestId role route status time'.split(' '),
+    'bytes client durationMs level method msg node pid port requestId role route status time'.split(' '),
   )
   await tls.send('HEAD', `/v1/users/${id}`, { 'request-id': 'head' })
-  t.like(await lineOf('head'), { port: 'https', method: 'HEAD', status: 200, bytes: 0 })
+  t.like(await lineOf('head'), { port: 'https', client: '127.0.0.1', method: 'HEAD', status: 200, bytes: 0 })
   await api.get('/v1/Secret', { 'request-id': 'nowhere' })
   t.like(await lineOf('nowhere'), { status: 404, route: undefined })
   t.notRegex(service.log(), /Secret|Name/)
@@ -100,7 +101,7 @@ test.serial('request line: also for a request that the client aborts', async t =
   )
   await operator.until(({ ports }) => ports.http?.in_flight === 1)
   socket.destroy()
-  t.like(await lineOf('gone'), { status: 'aborted', method: 'POST' })
+  t.like(await lineOf('gone'), { status: 'aborted', method: 'POST', client: '127.0.0.1' })
 })
 
 test.serial('request line: also for a request that the parser rejects', async t => {
@@ -115,7 +116,13 @@ test.serial('request line: also for a request that the parser rejects', async t 
     ['CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', { status: 405, refused: 'method_not_allowed' }],
   ] as const
   for (const [bytes, wanted] of cases)
-    t.like(await lineOf(await refusedId(bytes)), { level: 30, msg: 'request', port: 'http', ...wanted })
+    t.like(await lineOf(await refusedId(bytes)), {
+      level: 30,
+      msg: 'request',
+      port: 'http',
+      client: '127.0.0.1',
+      ...wanted,
+    })
 })
 
 test.serial('log-level: changes at once in every worker, and applies to new workers', async t => {

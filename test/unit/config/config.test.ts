@@ -56,10 +56,26 @@ test('configuration: all errors are reported together', async t => {
     'cache.url (REDIS_URL): must be a URL that starts with redis:// or rediss:// or redis+unix://',
     'log.level (LOG_LEVEL): must be trace, debug, info, warn, error, fatal or silent',
     'log.requests: is missing',
+    'log.client: must be full, prefix or off',
   ])
   t.deepEqual(faultsOf({ limits: { ...raw.limits, responseBytes: 6 * 2 ** 20 + 4_095_999 } }), [
     'limits.responseBytes: must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
   ])
+  const trusted = [
+    '10.0.0.0/8',
+    '::1',
+    '2001:db8::/32',
+    '10.0.0.0/33',
+    '::/129',
+    'a.test',
+    '1.2.3.4/',
+    '1.2.3.4/8/8',
+  ]
+  const network = 'must be an IP address or a network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32'
+  t.deepEqual(
+    faultsOf({ proxies: { trusted } }),
+    [3, 4, 5, 6, 7].map(index => `proxies.trusted.${index}: ${network}`),
+  )
   const twice = [
     { label: 'a', port: 8000, protocol: 'http' },
     { label: 'a', port: 8001, protocol: 'http' },
