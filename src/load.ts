@@ -2,13 +2,13 @@
 // reason. Existing records are left unchanged, so the command can be repeated.
 import { parseArgs } from 'node:util'
 import { print, runCommand } from './cli/command-line.ts'
-import { createApi, UnavailableError } from './cli/import/api-client.ts'
+import { createApi, NotAllowedError, UnavailableError } from './cli/import/api-client.ts'
 import { openSource } from './cli/import/import-file.ts'
 import { createImportProgress } from './cli/import/import-progress.ts'
 import { load, type Tallies } from './cli/import/importer.ts'
 import type { Source } from './cli/import/source.ts'
 import { dataUrl } from './cli/urls.ts'
-import { loadConfig } from './config/config.ts'
+import { apiToken, loadConfig } from './config/config.ts'
 
 const exitCodes = {
   done: 0,
@@ -16,6 +16,7 @@ const exitCodes = {
   usage: 2,
   invalidFile: 65,
   unavailable: 69,
+  notAllowed: 77,
   interrupted: 130,
 } as const
 
@@ -27,8 +28,10 @@ const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience
   --url        URL of the service; default: the first port in this folder's configuration
   --patience   seconds to wait for an unavailable service; default: 60
 
+environment: USERS_API_TOKEN is the API key or the JWT, if the service requires one; it needs the scope write
+
 exit codes: 0 everything is loaded, 1 some entries failed, 2 usage error, 65 invalid file, 69 service unavailable,
-            130 interrupted`
+            77 the service does not accept the token, 130 interrupted`
 
 function readCommandLine() {
   try {
@@ -68,6 +71,7 @@ async function main(): Promise<number> {
     return exitCodes.usage
   }
   const url = options.url ?? (await defaultUrl())
+  const token = apiToken()
   const progress = createImportProgress(process.stderr)
   process.once('SIGINT', () => {
     progress.end()
@@ -76,7 +80,7 @@ async function main(): Promise<number> {
   })
   try {
     const source: Source = await openSource(options.file)
-    const api = createApi(url, options.timeoutMs, progress.waiting)
+    const api = createApi(url, options.timeoutMs, progress.waiting, token)
     await api.assertReachable()
     const tallies = await load(source, api, progress)
     progress.end()
@@ -91,6 +95,7 @@ async function main(): Promise<number> {
   } catch (error) {
     progress.end()
     console.error(`users-api: ${error instanceof Error ? error.message : error}`)
+    if (error instanceof NotAllowedError) return exitCodes.notAllowed
     return error instanceof UnavailableError ? exitCodes.unavailable : exitCodes.invalidFile
   }
 }

@@ -15,6 +15,7 @@ import { createProgress, type Progress } from './cli/progress.ts'
 import { startRemarks } from './cli/start-remarks.ts'
 import { dataUrl, describeUrls } from './cli/urls.ts'
 import { waitUntilHealthy } from './cli/wait-until-healthy.ts'
+import { isAuthOn } from './config/auth.ts'
 import { type Config, loadConfig } from './config/config.ts'
 import { root } from './config/root.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
@@ -54,7 +55,8 @@ async function startServers(
 function describeService(config: Config): string {
   const [first] = config.ports
   if (first === undefined) return ''
-  const curl = `curl ${first.protocol === 'https' ? '-k ' : ''}${dataUrl(config, first)}/v1/users`
+  const token = isAuthOn(config.auth) ? "-H 'Authorization: Bearer <token>' " : ''
+  const curl = `curl ${first.protocol === 'https' ? '-k ' : ''}${token}${dataUrl(config, first)}/v1/users`
   return `${describeUrls(config)}
 Try:
   ${curl} -H 'Content-Type: application/json' -d '{"first_name": "Mary", "last_name": "Somerville"}'

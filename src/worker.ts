@@ -2,6 +2,7 @@
 import cluster from 'node:cluster'
 import type { RequestListener } from 'node:http'
 import { createApp } from './api/app.ts'
+import { createFindCaller } from './api/callers/find-caller.ts'
 import { createCache } from './cache/cache.ts'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
@@ -83,6 +84,7 @@ function requestSocket(label: string): Promise<SocketHandle> {
 async function serve(): Promise<void> {
   const config = await loadServingConfig()
   const { log, buffered } = createLogAndOutput(config.log.level, 'worker', config.node)
+  const findCaller = await createFindCaller(config.auth, log)
   const database = createDatabase(config.database, log)
   const ports: DataPort[] = []
   const startedMs = Date.now()
@@ -140,7 +142,7 @@ async function serve(): Promise<void> {
       log.debug({ reason: String(error) }, 'expired idempotency keys not removed, retrying later')
     }),
   )
-  const app = createApp({ limits: config.limits, database, cache, keys, log })
+  const app = createApp({ limits: config.limits, database, cache, keys, log, findCaller })
   const requestLog = config.log.requests
     ? createRequestLog(log, buffered, createLoggedClient(config))
     : undefined

@@ -9,7 +9,9 @@ import type { Database } from '../database/database.ts'
 import type { IdempotencyKeys } from '../database/idempotency-keys.ts'
 import { resources as registry } from '../model/index.ts'
 import type { Resource } from '../model/resource.ts'
+import type { FindCaller } from './callers/find-caller.ts'
 import { createDocsRoutes } from './docs/docs-routes.ts'
+import { authentication } from './middleware/authentication.ts'
 import { errorHandler } from './middleware/error-handler.ts'
 import { framing } from './middleware/framing.ts'
 import { normalizePath } from './middleware/normalize-path.ts'
@@ -17,6 +19,7 @@ import { notFound } from './middleware/not-found.ts'
 import { requestId } from './middleware/request-id.ts'
 import { requestLimits } from './middleware/request-limits.ts'
 import { securityHeaders } from './middleware/security-headers.ts'
+import { withCaller } from './openapi/callers.ts'
 import { createReadBody } from './requests/body.ts'
 import { createResourceRoutes } from './resources/routes.ts'
 import { createWithIdempotency } from './resources/with-idempotency.ts'
@@ -28,12 +31,14 @@ export interface AppDependencies {
   readonly cache: Cache
   readonly keys: IdempotencyKeys
   readonly log: Log
+  /** Undefined: the API is open to every client. */
+  readonly findCaller?: FindCaller | undefined
   readonly resources?: readonly Resource[]
 }
 
 /** Returns the listener for the requests of every data port. */
 export function createApp(dependencies: AppDependencies): RequestListener {
-  const { limits, database, cache, keys, log, resources = registry } = dependencies
+  const { limits, database, cache, keys, log, findCaller, resources = registry } = dependencies
   // One of each for all resources: their limits apply to the whole worker.
   const shared = {
     resources,
@@ -44,10 +49,14 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     readBody: createReadBody(limits),
     withIdempotency: createWithIdempotency(keys),
   }
-  const resourceRoutes = createResourceRoutes(shared)
+  const openRoutes = createResourceRoutes(shared)
+  const resourceRoutes = findCaller === undefined ? openRoutes : openRoutes.map(withCaller)
   const docsRoutes = createDocsRoutes(resources, resourceRoutes, limits)
-  // Two routers, so that API requests are not compared with the rarely used docs routes.
-  const routers = [resourceRoutes, docsRoutes].map(createRouter)
+  // Two routers: API requests are not compared with the rarely used docs routes, and only they need a caller.
+  const routers = [
+    createRouter(resourceRoutes, findCaller && authentication(findCaller)),
+    createRouter(docsRoutes),
+  ]
 
   const app = new Koa()
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))

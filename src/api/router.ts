@@ -1,6 +1,7 @@
 // A route of the service, and the router for a table of routes.
 import { Router } from '@koa/router'
-import type { DescribedRoute } from './openapi/document.ts'
+import type { Middleware } from 'koa'
+import type { DescribedRoute } from './openapi/responses.ts'
 import type { CheckPath, Handler } from './resources/handler.ts'
 
 export interface Route extends DescribedRoute {
@@ -9,14 +10,17 @@ export interface Route extends DescribedRoute {
   readonly checkPath?: CheckPath
 }
 
-/** Paths match exactly: case and a trailing slash count. */
-export function createRouter(routes: readonly Route[]): Router {
+/**
+ * Paths match exactly: case and a trailing slash count.
+ * @param before runs before the handler of each route; requests without a route do not reach it
+ */
+export function createRouter(routes: readonly Route[], before?: Middleware): Router {
   const router = new Router({ sensitive: true, strict: true })
   for (const { method, path, handler } of routes)
     router[method](path, ctx => {
       // For the request log.
       ctx.res.route = path
-      return handler(ctx)
+      return before === undefined ? handler(ctx) : before(ctx, () => handler(ctx))
     })
   return router
 }

@@ -1,6 +1,8 @@
-// The remarks that `npm start` prints about a running service: ports in maintenance and an unreachable Redis.
+// The remarks that `npm start` prints about a running service: an open API, tokens that travel unencrypted, ports in
+// maintenance and an unreachable Redis.
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { isAuthOn } from '../config/auth.ts'
 import type { Config } from '../config/config.ts'
 import { type CacheState, cacheStates } from '../core/messages.ts'
 import { readState } from '../supervisor/state-file.ts'
@@ -10,6 +12,8 @@ const REQUEST_TIMEOUT_MS = 2000
 const PAUSE_MS = 100
 /** How long the service may take to find out whether Redis can be reached. */
 const REDIS_TIMEOUT_MS = 5000
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
 
 /** The part of the `/status` response that is read here. */
 const statusResponse = z.object({ redis: z.enum(cacheStates) })
@@ -35,6 +39,21 @@ function labelsInMaintenance({ ports, stateFile }: Config): string[] {
   return Object.keys(state.maintenance).filter(label => ports.some(port => port.label === label))
 }
 
+/** @returns the remarks about the callers of the API, one line each */
+export function authRemarks({ auth, host, ports, production }: Config): string[] {
+  if (!isAuthOn(auth))
+    return production
+      ? [
+          'the API is open: every client that reaches a data port can read and change everything; `npm run key` makes a key',
+        ]
+      : []
+  const labels = ports.filter(({ protocol }) => protocol === 'http').map(({ label }) => label)
+  if (labels.length === 0 || isLoopback(host)) return []
+  return [
+    `tokens travel unencrypted to the port ${labels.join(', ')}: let clients use HTTPS, and bind this port to a loopback address behind a proxy, or remove it`,
+  ]
+}
+
 /** @returns the remarks, one line each */
 export async function startRemarks(config: Config): Promise<string[]> {
   const deadlineMs = performance.now() + REDIS_TIMEOUT_MS
@@ -43,9 +62,12 @@ export async function startRemarks(config: Config): Promise<string[]> {
     await delay(PAUSE_MS)
     redis = await readRedisState(config)
   }
-  const remarks = labelsInMaintenance(config).map(
-    label => `${label} is still in maintenance: npm run ops -- resume ${label}`,
-  )
+  const remarks = [
+    ...authRemarks(config),
+    ...labelsInMaintenance(config).map(
+      label => `${label} is still in maintenance: npm run ops -- resume ${label}`,
+    ),
+  ]
   if (redis === 'away')
     remarks.push(
       'Redis cannot be reached, so every read queries the database: start it, or correct REDIS_URL',

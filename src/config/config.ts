@@ -95,6 +95,17 @@ async function load<T extends Settings>(settingsSchema: z.ZodType<T>, needsCerti
   return check(settingsSchema, raw, process.env.NODE_ENV === 'production', needsCertificates)
 }
 
+/**
+ * Returns the token that commands send to the API; undefined if there is none.
+ * @throws ConfigError if it cannot be sent; the message does not contain it
+ */
+export function apiToken(): string | undefined {
+  const { USERS_API_TOKEN: token = '' } = process.env
+  if (!/^[!-~]*$/.test(token))
+    throw new ConfigError(['USERS_API_TOKEN: must contain only visible ASCII characters'])
+  return token === '' ? undefined : token
+}
+
 /** Loads the configuration; the database URL is optional. @throws ConfigError that lists every error */
 export const loadConfig = (): Promise<Config> => load(schema)
 

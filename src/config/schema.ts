@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { authSchema } from './auth.ts'
 import { hostOf, hostUrls } from './database-url.ts'
 import { root } from './root.ts'
 
@@ -184,6 +185,7 @@ export const schema = z.strictObject({
       error: 'must be more than twice fleet.beatMs, or a late heartbeat would kill a healthy worker',
     }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
+  auth: authSchema,
   proxies: z.strictObject({ trusted: z.array(network) }),
   log: z.strictObject({
     level: z.enum(logLevels),

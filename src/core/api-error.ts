@@ -15,6 +15,8 @@ export const statuses = {
   id_mismatch: 400,
   invalid_batch: 400,
   limit_exceeded: 400,
+  unauthorized: 401,
+  forbidden: 403,
   route_not_found: 404,
   method_not_allowed: 405,
   not_acceptable: 406,

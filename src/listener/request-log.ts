@@ -13,6 +13,8 @@ declare module 'node:http' {
     peer?: string | undefined
     /** The path pattern of the matched route, such as `/v1/users/:id`; undefined if no route matches. */
     route?: string | undefined
+    /** The name of the caller; undefined if the API is open or the request has no valid token. */
+    caller?: string | undefined
   }
 }
 
@@ -22,9 +24,16 @@ function bodyBytes(response: ServerResponse): number {
   return response.req.method === 'HEAD' ? 0 : Number(response.getHeader('content-length') ?? 0)
 }
 
+/** Returns a JSON string in ASCII. */
+function asciiJson(text: string): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return JSON.stringify(text).replaceAll(/[\x7f-\uffff]/g, escaped)
+}
+
 /**
  * Creates a request log. Its lines have the format of `log`, but are concatenated here, which is three times as
- * fast as pino. No value needs JSON escaping: the parser accepts only known methods, and request ids are checked.
+ * fast as pino. Only the name of a caller needs JSON escaping: the parser accepts only known methods, and request ids are
+ * checked.
  * @param log determines whether lines are written: its level must include `info`
  * @param output receives each line
  */
@@ -51,7 +60,7 @@ export function createRequestLog(log: Log, output: LineOutput, loggedClient: Log
     ): void {
       if (!log.isLevelEnabled('info')) return
       const { method, headers } = response.req
-      const { peer, route } = response
+      const { peer, route, caller } = response
       const requestId = response.getHeader('request-id')
       const trace = traceOf(headers)
       output.write(
@@ -60,6 +69,7 @@ export function createRequestLog(log: Log, output: LineOutput, loggedClient: Log
           `,"status":${status ?? '"aborted"'},"durationMs":${Math.round(durationMs * 100) / 100}` +
           `,"bytes":${bodyBytes(response)}` +
           clientField(peer, headers) +
+          (caller === undefined ? '' : `,"caller":${asciiJson(caller)}`) +
           (requestId === undefined ? '' : `,"requestId":"${requestId}"`) +
           (trace === undefined ? '' : `,"traceId":"${trace.traceId}","parentId":"${trace.parentId}"`) +
           '}\n',

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
+import { apiKey } from '../support/issuer.ts'
 import { runToEnd } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 
@@ -26,14 +27,21 @@ async function documentedResponses(): Promise<unknown[]> {
   return steps.map(step => parse(/```json\n(.*?)\n```/s.exec(step)?.[1] ?? ''))
 }
 
-test('typed client: runs the tour of the README', async t => {
-  const service = await startService()
-  t.teardown(() => service.stop())
-  const document = `${service.url}/v1/openapi.json`
-  await run('npx', '--no', '--', 'openapi-typescript', document, '--output', 'dist/api.d.ts')
-  await run('npx', '--no', '--', 'tsc')
-  const printed = await run('node', 'dist/tour.js', service.url)
-  const responses = await documentedResponses()
-  t.is(responses.length, 8)
-  t.deepEqual(printed.trim().split('\n').map(parse), responses)
-})
+const token = 'writer-token'
+const keys = [apiKey('writer', 'write', token)]
+
+for (const [api, auth] of [
+  ['an open API', { keys: [] }],
+  ['an API with callers', { keys }],
+] as const)
+  test.serial(`typed client: runs the tour of the README on ${api}`, async t => {
+    const service = await startService({ config: { auth } })
+    t.teardown(() => service.stop())
+    const document = `${service.url}/v1/openapi.json`
+    await run('npx', '--no', '--', 'openapi-typescript', document, '--output', 'dist/api.d.ts')
+    await run('npx', '--no', '--', 'tsc')
+    const printed = await run('node', 'dist/tour.js', service.url, token)
+    const responses = await documentedResponses()
+    t.is(responses.length, 8)
+    t.deepEqual(printed.trim().split('\n').map(parse), responses)
+  })

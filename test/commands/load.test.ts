@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { createClient } from '../support/http.ts'
+import { apiKey } from '../support/issuer.ts'
 import { claimPorts } from '../support/ports.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
@@ -356,3 +357,39 @@ test.serial('interruption: ^C prints that the command can be repeated to continu
   t.deepEqual(await once(child, 'close'), [130, null])
   t.is(printed, 'users-api: interrupted: run the command again to continue\n')
 })
+
+test.serial(
+  'token: a service with callers is loaded with USERS_API_TOKEN, and refuses other tokens',
+  async t => {
+    const keys = [apiKey('writer', 'write', 'writer-token'), apiKey('reader', 'read', 'reader-token')]
+    const guarded = await startService({ config: { auth: { keys } } })
+    t.teardown(() => guarded.stop())
+    const file = join(folder, 'guarded.json')
+    await writeFile(file, '{"users": [{"first_name": "a", "last_name": "guarded", "groups": ["g"]}]}')
+    const run = (token?: string) => {
+      const { USERS_API_TOKEN: _, ...env } = process.env
+      return runNode('dist/load.js', [file, '--url', guarded.url], {
+        ...env,
+        ...(token !== undefined && { USERS_API_TOKEN: token }),
+      })
+    }
+    const advice = ': set USERS_API_TOKEN to an API key or a JWT with the scope write, then load again'
+    for (const [token, reason] of [
+      [undefined, 'the request has no token: send it as Authorization: Bearer <token>'],
+      ['', 'the request has no token: send it as Authorization: Bearer <token>'],
+      ['another', 'the token is not known'],
+      ['reader-token', 'this request needs the scope users:write, which the token does not have'],
+    ] as const) {
+      const { code, stderr } = await run(token)
+      t.deepEqual([code, stderr], [77, `users-api: ${guarded.url}: ${reason}${advice}\n`])
+    }
+    t.like(await run('with\nline'), {
+      code: 78,
+      stderr:
+        'users-api: invalid configuration: USERS_API_TOKEN: must contain only visible ASCII characters\n',
+    })
+    const { code, stdout, stderr } = await run('writer-token')
+    t.is(code, 0, stderr)
+    t.regex(stdout, /people +1 created.*memberships +1 created/s)
+  },
+)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { createClient } from '../support/http.ts'
+import { apiKey } from '../support/issuer.ts'
 import { type LoadOptions, startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
@@ -137,6 +138,43 @@ test.serial('reload: applies new settings; with invalid ones it fails and the ol
     t.deepEqual(await service.workers(), workers)
   }
   t.deepEqual((await load.stop()).failures, {})
+})
+
+test.serial('reload: takes new keys and drops old ones', async t => {
+  const path = folder(t)
+  cpSync(configFolder, path, { recursive: true })
+  const file = join(path, 'local.json')
+  const useKeys = (...names: string[]) =>
+    writeFileSync(file, JSON.stringify({ auth: { keys: names.map(name => apiKey(name, 'read', name)) } }))
+  useKeys('old')
+  const { service, operator } = await start(t, { env: { NODE_CONFIG_DIR: path } })
+  const client = createClient(service.url)
+  t.teardown(() => client.close())
+  const statuses = async () => {
+    const answers = [undefined, 'old', 'new'].map(name =>
+      client.get('/v1/users', name === undefined ? {} : { authorization: `Bearer ${name}` }),
+    )
+    return (await Promise.all(answers)).map(({ status }) => status)
+  }
+  t.deepEqual(await statuses(), [401, 200, 401])
+  for (const [names, expected] of [
+    [
+      ['old', 'new'],
+      [401, 200, 200],
+    ],
+    [['new'], [401, 401, 200]],
+    [[], [200, 200, 200]],
+  ] as const) {
+    useKeys(...names)
+    t.is((await operator.run('reload')).error, undefined)
+    t.deepEqual(await statuses(), expected)
+  }
+  writeFileSync(file, JSON.stringify({ auth: { jwt: { jwks: 'nowhere.json', issuer: 'a', audience: 'a' } } }))
+  t.regex(
+    (await operator.run('reload')).error ?? '',
+    /old workers stay: .*auth\.jwt\.jwks: file:.*nowhere\.json cannot/,
+  )
+  t.deepEqual(await statuses(), [200, 200, 200])
 })
 
 test.serial('reload: fails if the ports have changed', async t => {

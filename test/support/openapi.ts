@@ -16,6 +16,7 @@ export interface Operation {
   parameters: { name: string; in: string; description?: string; schema: AnySchemaObject }[]
   requestBody?: { content: Record<string, { schema: AnySchemaObject }> }
   responses: Record<string, Response>
+  security?: Record<string, string[]>[]
 }
 
 /** The parts of an OpenAPI document that the tests read. */

@@ -3,31 +3,31 @@ import type { Config } from '../../config/config.ts'
 import { MAX_FAULTS } from '../../core/api-error.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
 import type { Resource } from '../../model/resource.ts'
+import { callerComponents } from './callers.ts'
 import { capitalize } from './json-schema.ts'
 import { requestIdParameter } from './parameters.ts'
-import { anyFailure, headerComponents, type Operation } from './responses.ts'
+import { anyFailure, type DescribedRoute, headerComponents } from './responses.ts'
 import { schemasOf } from './schemas.ts'
-
-/** A route with its description in the document. */
-export interface DescribedRoute {
-  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** The path pattern, with parameters as `:id`. */
-  readonly path: string
-  readonly operation: Operation
-}
 
 const bytes = (count: number): string => `${count.toLocaleString('en')} bytes`
 
-function introduction(resources: readonly Resource[], limits: Config['limits']): string {
+function introduction(
+  resources: readonly Resource[],
+  limits: Config['limits'],
+  needsCaller: boolean,
+): string {
   const names = new Intl.ListFormat('en').format(resources.map(({ plural }) => plural))
   const headers = Object.keys(securityHeaders)
     .map(name => `\`${name}\``)
     .join(' and ')
+  const tokens = needsCaller
+    ? 'Every request needs a token, except for this document, the documentation page and `OPTIONS`. Send an API key or a JWT as `Authorization: Bearer <token>`.\n\n'
+    : ''
   return `An HTTP API for ${names}.
 
 Request bodies are JSON in UTF-8, with at most ${bytes(limits.bodyBytes)}. A URL has at most ${bytes(limits.urlBytes)}. A request has at most ${limits.headers} headers, with at most ${bytes(limits.headerBytes)} in total. Unknown parameters and fields are rejected.
 
-Responses are JSON objects with a \`meta\` field, except for this document and the documentation page. \`meta.status\` repeats the HTTP status. An error response also has \`meta.code\`, a stable error code for programs, and \`meta.message\`, a description for people. If parameters or fields are invalid, \`meta.errors\` lists every fault, up to ${MAX_FAULTS}.
+${tokens}Responses are JSON objects with a \`meta\` field, except for this document and the documentation page. \`meta.status\` repeats the HTTP status. An error response also has \`meta.code\`, a stable error code for programs, and \`meta.message\`, a description for people. If parameters or fields are invalid, \`meta.errors\` lists every fault, up to ${MAX_FAULTS}.
 
 Names are compared exactly: two names are equal only if all their code points are equal.
 
@@ -51,12 +51,13 @@ export function openApi(
   routes: readonly DescribedRoute[],
   limits: Config['limits'],
 ): string {
+  const needsCaller = routes.some(({ operation }) => operation.security !== undefined)
   return JSON.stringify({
     openapi: '3.1.1',
     info: {
       title: 'users-api',
       version: '1',
-      description: introduction(resources, limits),
+      description: introduction(resources, limits, needsCaller),
       license: { name: 'All rights reserved', identifier: 'LicenseRef-AllRightsReserved' },
     },
     servers: [{ url: '/', description: 'The server that returned this document.' }],
@@ -68,7 +69,8 @@ export function openApi(
     paths: pathsOf(routes),
     components: {
       schemas: schemasOf(resources, limits),
-      headers: headerComponents,
+      ...(needsCaller && { securitySchemes: callerComponents.securitySchemes }),
+      headers: { ...headerComponents, ...(needsCaller && callerComponents.headers) },
       responses: { Failure: anyFailure(limits) },
     },
   })

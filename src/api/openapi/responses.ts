@@ -18,6 +18,16 @@ export interface Operation {
   readonly parameters: readonly Parameter[]
   readonly requestBody?: Readonly<Record<string, unknown>>
   readonly responses: Responses
+  /** The schemes and scopes, if the operation needs a caller. */
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
+}
+
+/** A route with its description in the document. */
+export interface DescribedRoute {
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
+  /** The path pattern, with parameters as `:id`. */
+  readonly path: string
+  readonly operation: Operation
 }
 
 const text = { type: 'string' }

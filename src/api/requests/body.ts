@@ -46,7 +46,8 @@ function parseJson(bytes: Buffer): unknown {
 function readingError(error: unknown, tooLarge: () => ApiError): unknown {
   const type = error instanceof Error && 'type' in error ? error.type : undefined
   if (type === 'entity.too.large') return tooLarge()
-  if (type === 'request.aborted' || type === 'request.size.invalid')
+  // Not readable: the client has gone away while its token was verified.
+  if (type === 'request.aborted' || type === 'request.size.invalid' || type === 'stream.not.readable')
     return new ApiError('malformed_request', 'the body ended early')
   return error
 }

@@ -6,6 +6,7 @@ import type { Knex } from 'knex'
 import type { Context } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-keys.ts'
+import { callerOf } from '../middleware/authentication.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
 
 /** The syntax of a key. */
@@ -36,6 +37,15 @@ function keyOf({ headers }: IncomingMessage): string | undefined {
   const key = headers['idempotency-key']
   if (key === undefined || (typeof key === 'string' && idempotencyKeyPattern.test(key))) return key
   throw new ApiError('malformed_request', 'Idempotency-Key: must be 1 to 255 visible ASCII characters')
+}
+
+/**
+ * Returns the key under which a response is saved: keys of different callers never meet. The space in it keeps it
+ * different from every key that was saved for an open API, where the key itself is used.
+ */
+function savedKeyOf(ctx: Context, key: string): string {
+  const caller = callerOf(ctx)
+  return caller === undefined ? key : `caller ${hash('sha256', `${caller.identity}\n${key}`, 'base64url')}`
 }
 
 function fingerprintOf({ method, path, request }: Context): string {
@@ -71,7 +81,9 @@ export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
   return async (ctx, work, canWrite = true) => {
     const key = keyOf(ctx.req)
     if (key === undefined || !canWrite) return send(ctx, successOf(await work()))
-    const { replayed, ...kept } = await keys.once(key, fingerprintOf(ctx), trx => outcomeOf(ctx, work(trx)))
+    const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), trx =>
+      outcomeOf(ctx, work(trx)),
+    )
     if (replayed) ctx.set('Idempotent-Replayed', 'true')
     send(ctx, kept)
   }

@@ -43,6 +43,14 @@ export class UnavailableError extends Error {
   }
 }
 
+/** The service requires a token with the scope `write`, and there is none or it does not accept it. */
+export class NotAllowedError extends Error {
+  constructor(reason: string) {
+    super(`${reason}: set USERS_API_TOKEN to an API key or a JWT with the scope write, then load again`)
+    this.name = 'NotAllowedError'
+  }
+}
+
 export type Api = ReturnType<typeof createApi>
 
 /**
@@ -62,18 +70,21 @@ function pauseMs(attempt: number, retryAfter: string | null): number {
  * @param url the base URL of a data port
  * @param timeoutMs how many milliseconds to retry a request while the service is unavailable
  * @param onWait called before each pause with a line that gives the reason
+ * @param token the API key or the JWT; undefined for an open API
  */
-export function createApi(url: string, timeoutMs: number, onWait: (line: string) => void) {
+export function createApi(url: string, timeoutMs: number, onWait: (line: string) => void, token?: string) {
   const base = url.replace(/\/+$/, '')
+  const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` }
 
   /** Sends one request. @returns the response, or the reason why there is none */
   async function attempt(path: string, sent?: object): Promise<Response | string> {
     try {
       return await fetch(base + path, {
         signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+        headers: authorization,
         ...(sent !== undefined && {
           method: 'POST',
-          headers: { 'Content-Type': 'application/json' },
+          headers: { ...authorization, 'Content-Type': 'application/json' },
           body: JSON.stringify(sent),
         }),
       })
@@ -108,6 +119,7 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
   /**
    * Sends a request and retries while the service is unavailable. A POST can be retried although the service may have
    * carried out the lost request: the retry then finds the records that the first one created.
+   * @throws UnavailableError, NotAllowedError
    */
   async function request(path: string, sent?: object): Promise<ResponseBody> {
     const deadlineMs = performance.now() + timeoutMs
@@ -115,6 +127,8 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
     for (let tries = 0; ; tries++) {
       const response = await attempt(path, sent)
       const answer = typeof response === 'string' ? response : await read(response)
+      if (typeof answer !== 'string' && (answer.meta.status === 401 || answer.meta.status === 403))
+        throw new NotAllowedError(`${base}: ${answer.meta.message}`)
       if (typeof answer !== 'string' && answer.meta.status !== 503) return answer
       const reason = `${base}: ${typeof answer === 'string' ? answer : answer.meta.message}`
       const leftMs = deadlineMs - performance.now()

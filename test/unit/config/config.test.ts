@@ -76,6 +76,24 @@ test('configuration: all errors are reported together', async t => {
     faultsOf({ proxies: { trusted } }),
     [3, 4, 5, 6, 7].map(index => `proxies.trusted.${index}: ${network}`),
   )
+  const sha256 = '0'.repeat(64)
+  const keys = [
+    { name: 'a', sha256, scope: 'read' },
+    { name: 'a', sha256: sha256.replace('0', '1'), scope: 'write' },
+    { name: 'b', sha256, scope: 'read' },
+    { name: 'b c', sha256: 'secret', scope: 'all' },
+  ]
+  t.deepEqual(faultsOf({ auth: { keys, jwt: { jwks: 'ftp://a/b', issuer: '' } } }), [
+    'auth.keys.3.name: must be 1 to 100 letters, digits, ".", "-", "_" and "@", and start with a letter or a digit',
+    'auth.keys.3.sha256: must be 64 hexadecimal digits in lower case; `npm run key` prints them',
+    'auth.keys.3.scope: must be read or write',
+    'auth.jwt.jwks: must be the path of a file, or a URL that starts with https:// or http://',
+    'auth.jwt.issuer: must not be empty',
+    'auth.jwt.audience: is missing',
+  ])
+  t.deepEqual(faultsOf({ auth: { keys: keys.slice(0, 3), jwt: null } }), [
+    'auth.keys.2.sha256: is the hash of another key of the list; each key must have its own token',
+  ])
   const twice = [
     { label: 'a', port: 8000, protocol: 'http' },
     { label: 'a', port: 8001, protocol: 'http' },

@@ -1,0 +1,25 @@
+// Finds the caller of a token, among the API keys and the JWTs that are configured.
+import { type Auth, isAuthOn } from '../../config/auth.ts'
+import type { Log } from '../../core/log.ts'
+import { createApiKeys } from './api-keys.ts'
+import { type Caller, invalidToken } from './caller.ts'
+import { createVerifyJwt } from './jwt.ts'
+
+/** Returns the caller of a token, if possible at once. It throws an ApiError, `unauthorized` or `unavailable`. */
+export type FindCaller = (token: string) => Caller | Promise<Caller>
+
+/**
+ * @returns undefined if the API is open
+ * @throws ConfigError if the file of the JWT issuer's keys cannot be read
+ */
+export async function createFindCaller(auth: Auth, log: Log): Promise<FindCaller | undefined> {
+  if (!isAuthOn(auth)) return undefined
+  const findKey = createApiKeys(auth.keys)
+  const verifyJwt = auth.jwt === null ? undefined : await createVerifyJwt(auth.jwt, log)
+  return token => {
+    if (verifyJwt !== undefined && token.includes('.')) return verifyJwt(token)
+    const caller = findKey(token)
+    if (caller === undefined) throw invalidToken('the token is not known')
+    return caller
+  }
+}

@@ -1,0 +1,38 @@
+// Describes in the document how callers identify themselves, if the API is not open.
+import { insufficientScope, missingToken, scopeOf } from '../callers/caller.ts'
+import { type DescribedRoute, failures } from './responses.ts'
+
+const scheme = 'token'
+
+/** The parts of `components` that only an API with callers has. */
+export const callerComponents = {
+  securitySchemes: {
+    [scheme]: {
+      type: 'http',
+      scheme: 'bearer',
+      description:
+        'An API key, or a JWT of the issuer that the service trusts. `GET` and `HEAD` need the scope `users:read`, all other methods `users:write`, which implies `users:read`.',
+    },
+  },
+  headers: {
+    'WWW-Authenticate': {
+      description:
+        'How to authenticate, and what is wrong with the token (RFC 6750), with status 401 and 403.',
+      schema: { type: 'string' },
+    },
+  },
+}
+
+/** Adds to a route the scope that its operation needs, and the failures without it. */
+export function withCaller<Route extends DescribedRoute>(route: Route): Route {
+  const { method, operation } = route
+  const needed = scopeOf(method.toUpperCase())
+  return {
+    ...route,
+    operation: {
+      ...operation,
+      security: [{ [scheme]: [`users:${needed}`] }],
+      responses: { ...operation.responses, ...failures([missingToken(), insufficientScope(needed)]) },
+    },
+  }
+}

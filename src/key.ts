@@ -1,0 +1,35 @@
+// Entry point of `npm run key`: makes an API key. It prints the token, which is stored nowhere, and the entry for the
+// configuration, which has only the hash.
+import { createToken, hashOf } from './api/callers/api-keys.ts'
+import { runCommand, serviceName } from './cli/command-line.ts'
+import { apiKeyFault } from './config/auth.ts'
+
+const usage = `usage: npm run key -- NAME read|write
+
+  NAME    the name of the caller, for the log
+  read    the key allows GET and HEAD
+  write   the key allows all methods`
+
+async function main(): Promise<number> {
+  const [name, scope, ...more] = process.argv.slice(2)
+  const fault =
+    name === undefined || scope === undefined || more.length > 0
+      ? 'a name and a scope are required'
+      : apiKeyFault(name, scope)
+  if (fault !== undefined) {
+    console.error(`${serviceName}: ${fault}\n\n${usage}`)
+    return 2
+  }
+  const token = createToken()
+  console.log(`The token of ${name}. It is not stored, so keep it now:
+
+  ${token}
+
+The entry for auth.keys, for example in config/local.json. \`npm run ops -- reload\` applies it:
+
+  ${JSON.stringify({ name, sha256: hashOf(token), scope })}
+`)
+  return 0
+}
+
+process.exit(await runCommand(main))

@@ -1,0 +1,152 @@
+// JWTs: the keys of the issuer from a URL or a file, their rotation, an issuer that is away, and which tokens are valid.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import test, { type ExecutionContext } from 'ava'
+import { createVerifyJwt } from '../../../src/api/callers/jwt.ts'
+import { ConfigError } from '../../../src/config/config.ts'
+import { ApiError } from '../../../src/core/api-error.ts'
+import { createLog } from '../../../src/core/log.ts'
+import {
+  audience,
+  claims,
+  claimsAt,
+  createKey,
+  issuer,
+  type Key,
+  keySet,
+  sign,
+  startIssuer,
+} from '../../support/issuer.ts'
+
+const log = createLog('silent', 'test')
+const first = await createKey('first')
+const second = await createKey('second', 'RS256')
+
+async function start(t: ExecutionContext, ...keys: Key[]) {
+  const server = await startIssuer(...keys)
+  t.teardown(server.close)
+  return { server, verify: await createVerifyJwt(server.settings, log) }
+}
+
+type Verify = Awaited<ReturnType<typeof createVerifyJwt>>
+
+/** Returns the code and the message of the error, or the identity of the caller. */
+async function outcome(verify: Verify, token: string): Promise<string> {
+  try {
+    const { identity, scope } = await verify(token)
+    return `${identity}: ${scope}`
+  } catch (error) {
+    if (error instanceof ApiError) return `${error.code}: ${error.message}`
+    throw error
+  }
+}
+
+/** Verifies the token again until the outcome is `wanted`. @throws Error after 20 s */
+async function until(verify: Verify, token: string, wanted: string): Promise<void> {
+  const deadlineMs = performance.now() + 20_000
+  for (let last = ''; last !== wanted; await delay(50)) {
+    last = await outcome(verify, token)
+    if (performance.now() > deadlineMs) throw new Error(`${last} instead of ${wanted}`)
+  }
+}
+
+test('jwt: the claims scope and sub say who the caller is and what the caller may do', async t => {
+  const { verify } = await start(t, first, second)
+  const scopes: [scope: unknown, expected: string | undefined][] = [
+    ['users:write', 'write'],
+    ['openid users:read profile', 'read'],
+    ['users:read users:write', 'write'],
+    ['users:reader', undefined],
+    ['', undefined],
+    [undefined, undefined],
+    [['users:write'], undefined],
+  ]
+  for (const [scope, expected] of scopes)
+    t.is(await outcome(verify, await sign(first, { ...claims(), scope })), `jwt alice: ${expected}`)
+  t.is(await outcome(verify, await sign(second, claims())), 'jwt alice: write')
+  const name = (await verify(await sign(first, { ...claims(), sub: 'x'.repeat(200) }))).name
+  t.is(name, `${'x'.repeat(100)}…`)
+})
+
+test('jwt: clocks may differ by 30 seconds', async t => {
+  const { verify } = await start(t, first)
+  for (const [claim, seconds, expected] of [
+    ['exp', -20, 'jwt alice: write'],
+    ['exp', -40, 'unauthorized: the token has expired'],
+    ['nbf', 20, 'jwt alice: write'],
+    ['nbf', 40, 'unauthorized: the token is not valid yet'],
+  ] as const)
+    t.is(await outcome(verify, await sign(first, claimsAt(claim, seconds))), expected)
+})
+
+test('jwt: a verified token is remembered until it expires', async t => {
+  const { verify } = await start(t, first)
+  const token = await sign(first, claimsAt('exp', -28))
+  t.is(await outcome(verify, token), 'jwt alice: write')
+  t.false(verify(token) instanceof Promise)
+  await until(verify, token, 'unauthorized: the token has expired')
+})
+
+test('jwt: required claims and their types', async t => {
+  const { verify } = await start(t, first)
+  for (const [change, expected] of [
+    [{ exp: undefined }, 'the token has no claim exp'],
+    [{ sub: undefined }, 'the token has no claim sub'],
+    [{ aud: undefined }, 'the token has no claim aud'],
+    [{ iss: undefined }, 'the token has no claim iss'],
+    [{ aud: ['another', 'third'] }, 'the token is for another audience'],
+    [{ iss: 'https://issuer.test' }, 'the token is from another issuer'],
+  ] as const)
+    t.is(await outcome(verify, await sign(first, { ...claims(), ...change })), `unauthorized: ${expected}`)
+  t.is(
+    await outcome(verify, await sign(first, { ...claims(), aud: ['another', audience] })),
+    'jwt alice: write',
+  )
+})
+
+test('jwt: keys are read once, and again for a token with an unknown key id', async t => {
+  const { server, verify } = await start(t, first)
+  const [old, rotated] = [await sign(first, claims()), await sign(second, claims())]
+  for (let times = 0; times < 3; times++) t.is(await outcome(verify, old), 'jwt alice: write')
+  t.is(server.reads(), 1)
+  const unknown = 'unauthorized: the key of the token is not a key of the issuer'
+  for (let times = 0; times < 20; times++) t.is(await outcome(verify, rotated), unknown)
+  t.is(server.reads(), 1, 'unknown key ids do not read the keys each time')
+  server.use(second)
+  await until(verify, rotated, 'jwt alice: write')
+  t.is(await outcome(verify, old), unknown, 'a withdrawn key ends its tokens')
+})
+
+test('jwt: an issuer that is away is no reason to stop; without its keys the response is 503', async t => {
+  const server = await startIssuer(first)
+  t.teardown(server.close)
+  server.setAway(true)
+  const verify = await createVerifyJwt(server.settings, log)
+  const token = await sign(first, claims())
+  const unavailable = 'unavailable: the keys of the token issuer cannot be read, please try again'
+  for (let times = 0; times < 20; times++) t.is(await outcome(verify, token), unavailable)
+  t.true(server.reads() <= 3)
+  t.is(await outcome(verify, 'a.b.c'), 'unauthorized: the token is not a valid JWT')
+  server.setAway(false)
+  await until(verify, token, 'jwt alice: write')
+})
+
+test('jwt: keys from a file, which is read again for an unknown key id', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'users-api-jwks-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'jwks.json')
+  const settings = { jwks: pathToFileURL(file).href, issuer, audience }
+  for (const text of [undefined, '{', '{}', '[]']) {
+    if (text !== undefined) writeFileSync(file, text)
+    const error = await t.throwsAsync(createVerifyJwt(settings, log), { instanceOf: ConfigError })
+    t.regex(error.message, /auth\.jwt\.jwks: file:.*jwks\.json cannot be read as a JSON Web Key Set: /)
+  }
+  writeFileSync(file, await keySet(first))
+  const verify = await createVerifyJwt(settings, log)
+  t.is(await outcome(verify, await sign(first, claims())), 'jwt alice: write')
+  writeFileSync(file, await keySet(first, second))
+  await until(verify, await sign(second, claims()), 'jwt alice: write')
+})
