@@ -1,10 +1,11 @@
 // The schema of the settings, and the checks that involve several settings.
-import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { authSchema } from './auth.ts'
 import { hostOf, hostUrls } from './database-url.ts'
+import { limitsSchema } from './limits.ts'
+import { proxiesSchema } from './proxies.ts'
 import { root } from './root.ts'
 
 const milliseconds = z
@@ -52,13 +53,6 @@ const databaseUrl = z
     value => hostUrls(value).every(one => new URL(one).pathname.length > 1),
     'must include the database name: mysql://user:password@host:port/database',
   )
-
-/** An address, or a network in CIDR notation. */
-const network = z.string().refine(text => {
-  const [address = '', prefix = '0', ...more] = text.split('/')
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
-  return more.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits && !address.includes('%')
-}, 'must be an IP address or a network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32')
 
 const invalidWorkers = 'must be "auto" or a positive integer'
 
@@ -128,38 +122,7 @@ export const schema = z.strictObject({
     .min(1)
     .nullable()
     .transform(name => name ?? hostname()),
-  limits: z
-    .strictObject({
-      bodyBytes: atLeastOne,
-      batchEntries: atLeastOne,
-      recordsPerPage: atLeastOne,
-      filters: z.int().min(0),
-      membershipsPerUser: atLeastOne,
-      /** Maximum size of a response. A larger page is an error. */
-      responseBytes: atLeastOne,
-      urlBytes: z.int().min(64),
-      headerBytes: z.int().min(512),
-      headers: atLeastOne,
-      /** Maximum number of connections per port and worker. */
-      connections: atLeastOne,
-      /** Maximum total size of the request bodies that a worker is receiving. */
-      receivingBytes: atLeastOne,
-      /** Maximum total size of the responses of a port that clients have not read yet. */
-      unreadBytes: atLeastOne,
-    })
-    .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
-      path: ['receivingBytes'],
-      error: 'must be at least limits.bodyBytes, or a body of that size cannot be received',
-    })
-    // The response to a batch repeats names of unknown fields in a limited number of messages.
-    .refine(
-      ({ responseBytes, bodyBytes, batchEntries }) => responseBytes >= 6 * bodyBytes + 4096 * batchEntries,
-      {
-        path: ['responseBytes'],
-        error:
-          'must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
-      },
-    ),
+  limits: limitsSchema,
   timeouts: z
     .strictObject({ headersMs: milliseconds, requestMs: milliseconds, keepAliveMs: milliseconds })
     .refine(({ headersMs, requestMs }) => headersMs <= requestMs, {
@@ -186,7 +149,7 @@ export const schema = z.strictObject({
     }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
   auth: authSchema,
-  proxies: z.strictObject({ trusted: z.array(network) }),
+  proxies: proxiesSchema,
   log: z.strictObject({
     level: z.enum(logLevels),
     requests: z.boolean(),

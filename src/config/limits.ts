@@ -1,0 +1,37 @@
+// The limits of requests, responses and connections.
+import { z } from 'zod'
+
+const atLeastOne = z.int().min(1)
+
+export const limitsSchema = z
+  .strictObject({
+    bodyBytes: atLeastOne,
+    batchEntries: atLeastOne,
+    recordsPerPage: atLeastOne,
+    filters: z.int().min(0),
+    membershipsPerUser: atLeastOne,
+    /** Maximum size of a response. A larger page is an error. */
+    responseBytes: atLeastOne,
+    urlBytes: z.int().min(64),
+    headerBytes: z.int().min(512),
+    headers: atLeastOne,
+    /** Maximum number of connections per port and worker. */
+    connections: atLeastOne,
+    /** Maximum total size of the request bodies that a worker is receiving. */
+    receivingBytes: atLeastOne,
+    /** Maximum total size of the responses of a port that clients have not read yet. */
+    unreadBytes: atLeastOne,
+  })
+  .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
+    path: ['receivingBytes'],
+    error: 'must be at least limits.bodyBytes, or a body of that size cannot be received',
+  })
+  // The response to a batch repeats names of unknown fields in a limited number of messages.
+  .refine(
+    ({ responseBytes, bodyBytes, batchEntries }) => responseBytes >= 6 * bodyBytes + 4096 * batchEntries,
+    {
+      path: ['responseBytes'],
+      error:
+        'must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
+    },
+  )
