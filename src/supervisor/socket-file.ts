@@ -1,12 +1,11 @@
-// Listens on a Unix socket that only the user of this process can reach: the file has mode 0600 and its folder 0700. A
+// Listens on a Unix socket that only the user of this process can reach: the file has mode 0600, and a new folder 0700. A
 // file that a dead process has left behind is replaced.
 import { once } from 'node:events'
-import { lstat, mkdir, realpath, rm } from 'node:fs/promises'
+import { lstat, mkdir, realpath, rm, stat } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
-import { assertPrivate } from '../core/private-folder.ts'
 import { retry } from '../core/retry.ts'
 
 /** As long as a port may be in use: a supervisor that is about to exit has its socket until then. */
@@ -29,11 +28,14 @@ async function isServed(path: string): Promise<boolean> {
   }
 }
 
-/** An existing folder keeps its mode: it can belong to others as well, as /tmp does. */
+/** An existing folder keeps its mode. In one that others can write to, they could replace the socket by their own. */
 async function prepareFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   // The folder may be a symbolic link, for example to a volume with the service's data.
-  await assertPrivate(await realpath(folder))
+  const path = await realpath(folder)
+  const { uid, mode } = await stat(path)
+  if (uid !== process.getuid?.() || (mode & 0o022) !== 0)
+    throw new Error(`${path} must be a folder that belongs to this user, and that no other user can write to`)
 }
 
 async function removeStale(path: string): Promise<void> {
@@ -57,7 +59,7 @@ async function attempt(server: Server, path: string): Promise<void> {
 
 /**
  * Listens on `path`. Closing the server removes the file.
- * @throws FatalError if another process listens on it, or if its folder is open to other users
+ * @throws FatalError if another process listens on it, or if other users can write to its folder
  */
 export async function listenOnSocketFile(server: Server, path: string): Promise<void> {
   try {

@@ -207,7 +207,7 @@ test.serial('file: that of a running supervisor is not touched', async t => {
   t.is((await createSocketOperator(socket).run('status')).error, undefined)
 })
 
-test.serial('file: no other file is replaced, and no folder is used that others can enter', async t => {
+test.serial('file: no other file is replaced, and no folder is used that others can write to', async t => {
   const path = folder(t)
   const file = join(path, 'notes')
   writeFileSync(file, 'mine')
@@ -218,7 +218,7 @@ test.serial('file: no other file is replaced, and no folder is used that others 
 
   const open = join(path, 'open')
   mkdirSync(open)
-  chmodSync(open, 0o755)
+  chmodSync(open, 0o777)
   const link = join(path, 'link')
   symlinkSync(open, link)
   for (const entered of [open, link]) {
@@ -226,11 +226,11 @@ test.serial('file: no other file is replaced, and no folder is used that others 
     t.is(refused.code, 78)
     t.regex(
       refused.errors,
-      new RegExp(`${open} must be a folder that belongs to this user and has mode 700; `),
+      new RegExp(`${open} must be a folder that belongs to this user, and that no other user can write to; `),
     )
   }
-  t.is(statSync(open).mode & 0o777, 0o755)
-  chmodSync(open, 0o700)
+  t.is(statSync(open).mode & 0o777, 0o777)
+  chmodSync(open, 0o755)
   const { socket } = await start(t, { config: { control: { socket: join(link, 'control.sock') } } })
   t.is((await createSocketOperator(socket).run('status')).error, undefined)
 })

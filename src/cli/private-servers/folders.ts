@@ -1,10 +1,9 @@
 // The folders of the private servers' sockets. Only their owner can enter them.
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, rmdir } from 'node:fs/promises'
+import { lstat, mkdir, mkdtemp, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { MAX_SOCKET_PATH } from '../../config/schema.ts'
-import { assertPrivate } from '../../core/private-folder.ts'
 
 const MAX_SOCKET_NAME = '/mysql.sock.lock'.length
 
@@ -26,6 +25,13 @@ export async function assertWritable(folder: string): Promise<void> {
     if (error instanceof Error) cannotWrite(folder, error)
     throw error
   }
+}
+
+/** @throws Error if `path` is no folder, or if another user owns it or can enter it */
+async function assertPrivate(path: string): Promise<void> {
+  const found = await lstat(path)
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
+    throw new Error(`${path} must be a folder that belongs to this user and has mode 700`)
 }
 
 /**
