@@ -20,16 +20,19 @@ export interface BatcherOptions<T> {
   readonly eager: boolean
   /** Items with the same key are never in two batches in progress; those of one batch keep their order. */
   readonly keyOf?: (item: T) => unknown
+  /** Whether a batch that fails with this error is processed again, in two halves. */
+  readonly isDivisible?: (error: unknown) => boolean
 }
 
 /**
  * Creates a function that processes single items in batches. A batch always starts after its items were
  * added, so a read sees all earlier writes of the same client.
- * @param processBatch returns one result per item, in order; if it rejects, all items of the batch reject
+ * @param processBatch returns one result per item, in order; if it rejects, all items of the batch reject, unless the
+ * error `isDivisible`
  */
 export function createBatcher<T, R>(
   processBatch: (items: readonly T[]) => Promise<readonly R[]>,
-  { concurrency, maxSize, eager, keyOf }: BatcherOptions<T>,
+  { concurrency, maxSize, eager, keyOf, isDivisible = () => false }: BatcherOptions<T>,
 ): (item: T) => Promise<R> {
   let pending: PendingCall<T, R>[] = []
   let scheduled = false
@@ -57,6 +60,25 @@ export function createBatcher<T, R>(
     return batch
   }
 
+  async function process(batch: readonly PendingCall<T, R>[]): Promise<void> {
+    try {
+      const results = (await processBatch(batch.map(({ item }) => item))).values()
+      for (const { resolve, reject } of batch) {
+        const { done, value } = results.next()
+        if (done === true) reject(new Error('the batch returned too few results'))
+        else resolve(value)
+      }
+    } catch (error) {
+      if (batch.length === 1 || !isDivisible(error)) {
+        for (const { reject } of batch) reject(error)
+        return
+      }
+      const half = Math.ceil(batch.length / 2)
+      await process(batch.slice(0, half))
+      await process(batch.slice(half))
+    }
+  }
+
   async function dispatch(): Promise<void> {
     const batch = takeBatch()
     scheduled = false
@@ -68,14 +90,7 @@ export function createBatcher<T, R>(
     itemsInProgress += batch.length
     schedule()
     try {
-      const results = (await processBatch(batch.map(({ item }) => item))).values()
-      for (const { resolve, reject } of batch) {
-        const { done, value } = results.next()
-        if (done === true) reject(new Error('the batch returned too few results'))
-        else resolve(value)
-      }
-    } catch (error) {
-      for (const { reject } of batch) reject(error)
+      await process(batch)
     } finally {
       for (const key of keys) keysInProgress.delete(key)
       batchesInProgress--

@@ -5,6 +5,7 @@ import { hasCode, reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import {
+  ConflictError,
   isContention,
   isLocked,
   isNotUpYet,
@@ -20,6 +21,8 @@ import { createKeyedQueues, createSemaphore } from './semaphore.ts'
 import { transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
+/** Fewer cost more transactions, more make the writes of the batch wait longer. */
+const MAX_BATCH_TRIES = 3
 
 export interface Database {
   /** Builds statements. Statements are executed with `run` or `transaction`. */
@@ -44,8 +47,13 @@ export interface Database {
    * @throws ApiError `unavailable` like `run`, and after queryTimeoutMs of contention
    */
   transaction<T>(act: (trx: Knex.Transaction) => Promise<T>, key?: string): Promise<T>
-  /** Like `transaction`, but returns `locked` if another session holds a lock. */
-  tryTransaction<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T | 'locked'>
+  /**
+   * Like `transaction`, but returns `locked` if another session holds a lock.
+   * @param size the number of writes, of different requests, in the transaction
+   * @throws ConflictError after several conflicts of a transaction with more than one write. On a cluster, one hot row lets
+   * the whole transaction fail at its COMMIT, so that its parts are better repeated apart.
+   */
+  tryTransaction<T>(act: (trx: Knex.Transaction) => Promise<T>, size: number): Promise<T | 'locked'>
   /** Like `transaction`, for a transaction that has to wait for the lock `key`. */
   transactionInQueue<T>(key: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
   /** The locks of other sessions that transactions wait for. */
@@ -67,20 +75,20 @@ export interface Database {
 }
 
 export function createDatabase(settings: Config['database'] & { url: string }, log: Log): Database {
-  const demotions = { count: 0 }
+  const epoch = { number: 0 }
   const knex = openPool(
     settings.url,
     {
       max: settings.poolMax,
       acquireTimeoutMs: settings.acquireTimeoutMs,
       silenceTimeoutMs: settings.queryTimeoutMs,
-      demotions,
+      epoch,
     },
     log,
   )
   // Knex removes its reference to the pool on close, but the worker still reports the pool in heartbeats.
   const { pool } = knex.client
-  const outage = createOutage(settings, demotions, log)
+  const outage = createOutage(settings, epoch, log)
 
   /** Runs an operation for a request. */
   async function serve<T>(operation: () => PromiseLike<T>): Promise<T> {
@@ -114,17 +122,24 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
 
   const rowQueues = createKeyedQueues(settings.queryTimeoutMs)
 
-  /** Runs a transaction, and repeats it after a deadlock. @throws an error that `isLocked` */
-  async function attempt<T>(act: (trx: Knex.Transaction) => Promise<T>, key?: string): Promise<T> {
-    const repeated = () =>
-      retry(() => inWriteSlot(() => begin(act)), {
-        timeoutMs: settings.queryTimeoutMs,
-        pauseMs: contentionPauseMs,
-        isTransient: error => isContention(error) && !isLocked(error),
-      })
-    if (key === undefined) return repeated()
+  /**
+   * Runs a transaction, and repeats it after a deadlock or a conflict.
+   * @throws an error that `isLocked`, ConflictError
+   */
+  const attempt = <T>(act: (trx: Knex.Transaction) => Promise<T>, size = 1): Promise<T> =>
+    retry(() => inWriteSlot(() => begin(act)), {
+      timeoutMs: settings.queryTimeoutMs,
+      pauseMs: contentionPauseMs,
+      isTransient: error => isContention(error) && !isLocked(error),
+      beforePause(error, tries) {
+        if (size > 1 && tries === MAX_BATCH_TRIES) throw new ConflictError(reasonOf(error))
+      },
+    })
+
+  /** Like `attempt`, but one by one with the transactions of the same key. */
+  function attemptInTurn<T>(act: (trx: Knex.Transaction) => Promise<T>, key: string): Promise<T> {
     const queue = rowQueues.join(key)
-    return queue.inTurn(repeated).finally(queue.leave)
+    return queue.inTurn(() => attempt(act)).finally(queue.leave)
   }
 
   /** Repeats a transaction that has met a lock. */
@@ -145,8 +160,12 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
       on === undefined ? serve(() => send(knex, sql, values)) : send(on, sql, values),
     execute: (sql, values, on) => send(on, sql, values),
     transaction: (act, key) =>
-      serve(() => attempt(act, key).catch((error: unknown) => waitForLock(error, act))),
-    tryTransaction: act => serve(() => attempt(act).catch(lockedOutcome)),
+      serve(() =>
+        (key === undefined ? attempt(act) : attemptInTurn(act, key)).catch((error: unknown) =>
+          waitForLock(error, act),
+        ),
+      ),
+    tryTransaction: (act, size) => serve(() => attempt(act, size).catch(lockedOutcome)),
     transactionInQueue: (key, act) => serve(() => lockQueue.run(key, act)),
     lockedKeys: lockQueue.keys,
     snapshot: act => serve(() => transact(knex, act, { isolationLevel: 'repeatable read' })),

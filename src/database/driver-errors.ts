@@ -60,9 +60,23 @@ const contended = new Set([
   'ER_TABLE_DEF_CHANGED',
 ])
 
+/**
+ * Whether COMMIT has failed because another server of the group has committed a conflicting transaction. MySQL 9.7 reports
+ * this as error 149 (HA_ERR_LOCK_DEADLOCK) of the storage engine, with the code of all errors during COMMIT.
+ */
+const isCommitConflict = (error: CodedError): boolean =>
+  error.code === 'ER_ERROR_DURING_COMMIT' && /\berror 149\b/.test(reasonOf(error))
+
 export function isContention(error: unknown): boolean {
-  return hasCode(error) && contended.has(error.code)
+  return hasCode(error) && (contended.has(error.code) || isCommitConflict(error))
 }
+
+/** A batch of writes was rolled back because of contention. It is to be repeated in parts. */
+export class ConflictError extends Error {
+  override readonly name = 'ConflictError'
+}
+
+export const isConflict = (error: unknown): boolean => error instanceof ConflictError
 
 /** Creates an error for contention that the database did not report itself. The transaction is retried. */
 export const contentionError = (message: string): CodedError =>
@@ -95,7 +109,7 @@ function isStatementTimeout(error: unknown): boolean {
 
 /** Whether the server of this connection accepts no writes. A new connection can reach another server. */
 export function isDemoted(error: unknown): boolean {
-  return hasCode(error) && demoted.includes(error.code)
+  return hasCode(error) && demoted.includes(error.code) && !isCommitConflict(error)
 }
 
 /** Whether the database is unreachable; false if it replied with another error. */
@@ -105,7 +119,9 @@ export function isUnreachable(error: unknown): boolean {
   if (error.name === 'KnexTimeoutError') return true
   // The message of a server error is not searched: it contains the statement, which can contain any text.
   if (!('sqlMessage' in error) && /closed state|Connection lost/.test(error.message)) return true
-  return isStatementTimeout(error) || (hasCode(error) && unreachable.has(error.code))
+  return (
+    isStatementTimeout(error) || (hasCode(error) && unreachable.has(error.code) && !isCommitConflict(error))
+  )
 }
 
 // Waiting does not resolve these: the user, its privileges or the database name is wrong.

@@ -6,7 +6,8 @@ import { retry } from '../core/retry.ts'
 import { contentionError, isContention, isLocked } from './driver-errors.ts'
 import { createKeyedQueues, createSemaphore, type KeyedQueues } from './semaphore.ts'
 
-const MAX_PAUSE_MS = 200
+/** Short: the next transaction of another server can end while this one pauses, and then this one fails again. */
+const MAX_PAUSE_MS = 30
 
 /** Milliseconds before the next attempt. The jitter keeps two transactions from colliding again. */
 export const contentionPauseMs = (tries: number) => Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** tries)

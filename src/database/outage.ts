@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { assertNotOutdated } from './migrator.ts'
-import { type Demotions, openPool } from './pool.ts'
+import { type Epoch, openPool } from './pool.ts'
 import { BEGIN_WRITE } from './session.ts'
 
 /** A healthy server answers in milliseconds. A cluster that agrees on the loss of a server can take seconds. */
@@ -19,17 +19,17 @@ export interface Outage {
   close(): Promise<void>
 }
 
-/** @param demotions shared with the pool for requests, so that a probe that finds a read-only server renews its connections */
+/** @param epoch that of the pool for requests, whose connections must not be used again after an outage has begun */
 export function createOutage(
   { url, queryTimeoutMs }: Config['database'] & { url: string },
-  demotions: Demotions,
+  epoch: Epoch,
   log: Log,
 ): Outage {
   const timeoutMs = Math.min(TIMEOUT_MS, queryTimeoutMs)
   // A connection of its own: a probe waits neither for requests nor as long as requests may wait.
   const knex = openPool(
     url,
-    { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, asksCluster: true, demotions },
+    { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, asksCluster: true, epoch },
     log,
   )
   let sinceMs: number | undefined
@@ -46,8 +46,10 @@ export function createOutage(
       sinceMs = undefined
     } catch (error) {
       if (closed) return
-      if (sinceMs === undefined) log.warn({ reason: reasonOf(error) }, 'database unreachable')
-      sinceMs ??= startedMs
+      if (sinceMs !== undefined) return
+      sinceMs = startedMs
+      epoch.number++
+      log.warn({ reason: reasonOf(error) }, 'database unreachable')
     }
   }
 

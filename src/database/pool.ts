@@ -16,17 +16,17 @@ const MAX_CONNECT_MS = 5000
  */
 const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK)/
 
-/** How often a server has been found that accepts no writes any more. */
-export interface Demotions {
-  count: number
+/** The number increases when a server is found that accepts no writes any more. */
+export interface Epoch {
+  number: number
 }
 
 export interface PoolSettings extends SessionSettings {
   readonly max: number
   /** Milliseconds to wait for a free connection. */
   readonly acquireTimeoutMs: number
-  /** Pools that share this object replace all their connections when it counts. */
-  readonly demotions?: Demotions
+  /** Pools that share this object replace their connections of an earlier epoch. */
+  readonly epoch?: Epoch
 }
 
 /**
@@ -34,7 +34,7 @@ export interface PoolSettings extends SessionSettings {
  * @param url `mysql://user:password@host:port,host:port/database`, with `?socketPath=` for a Unix socket
  */
 export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
-  const { max, acquireTimeoutMs, silenceTimeoutMs, demotions = { count: 0 } } = settings
+  const { max, acquireTimeoutMs, silenceTimeoutMs, epoch = { number: 0 } } = settings
   const connection = {
     charset: 'utf8mb4',
     connectTimeout: Math.min(MAX_CONNECT_MS, acquireTimeoutMs),
@@ -42,18 +42,18 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     stringifyObjects: true,
     multipleStatements: false,
   }
-  /** The value of `demotions.count` when each connection was opened. */
-  const openedAt = new WeakMap<PoolConnection, number>()
+  /** The epoch of each connection. */
+  const epochs = new WeakMap<PoolConnection, number>()
 
   /** The client of Knex, with several hosts. It closes connections that must not be used again. */
   class ClosingClient extends Client {
     override acquireRawConnection(): Promise<PoolConnection> {
-      const count = demotions.count
+      const { number } = epoch
       const connect = async (uri: string) => {
         // Knex reads this property before it returns.
         this.connectionSettings = { ...connection, uri }
         const raw = await super.acquireRawConnection()
-        openedAt.set(raw, count)
+        epochs.set(raw, number)
         // The timeout also closes idle connections. The pool opens new ones on demand.
         raw.stream.setTimeout(silenceTimeoutMs, () => raw.stream.destroy())
         await prepareSession(raw, settings).catch((error: unknown) => {
@@ -66,7 +66,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     }
 
     override async validateConnection(raw: PoolConnection): Promise<boolean> {
-      return openedAt.get(raw) === demotions.count && super.validateConnection(raw)
+      return epochs.get(raw) === epoch.number && super.validateConnection(raw)
     }
 
     /** If the connection ends, the server rolls back its transaction. */
@@ -79,7 +79,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
             resolve(statement)
             return
           }
-          if (isDemoted(error)) demotions.count++
+          if (isDemoted(error)) epoch.number++
           // In this callback the driver has not sent the next statement in its queue.
           if (transactionControl.test(sql) || isDemoted(error)) raw.stream.destroy()
           reject(error)

@@ -6,6 +6,7 @@ import { openTcpProxy } from './tcp-proxy.ts'
 export interface Refusal {
   readonly errno: number
   readonly sqlState: string
+  readonly message?: string
 }
 
 /**
@@ -29,7 +30,7 @@ function statementIn(bytes: Buffer): string | undefined {
 /** Returns the packet of an answer: OK without rows, or ERR. */
 function answerOf(fault: Refusal | 'no rows'): Buffer {
   if (fault === 'no rows') return Buffer.from([7, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0])
-  const payload = Buffer.from(`\xff__#${fault.sqlState}refused by the proxy`, 'latin1')
+  const payload = Buffer.from(`\xff__#${fault.sqlState}${fault.message ?? 'refused by the proxy'}`, 'latin1')
   payload.writeUInt16LE(fault.errno, 1)
   const header = Buffer.from([0, 0, 0, 1])
   header.writeUIntLE(payload.length, 0, 3)

@@ -6,6 +6,7 @@ import { type Row, readRow, type Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import { type Counts, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
+import { isConflict } from '../driver-errors.ts'
 import { LockedError, lockedAs, mayWait } from '../lock-queue.ts'
 import { noteChange } from '../transaction.ts'
 import { newVersion } from '../version.ts'
@@ -98,7 +99,7 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
     const free = entries.filter(values => !isNameLocked(values))
     const isFree = new Set(free)
     const inserted =
-      free.length === 0 ? 'locked' : await database.tryTransaction(trx => insertRows(trx, free))
+      free.length === 0 ? 'locked' : await database.tryTransaction(trx => insertRows(trx, free), free.length)
     if (inserted === 'locked') return entries.map(() => 'locked')
     const rows = inserted.values()
     return entries.map(values => (isFree.has(values) ? rows.next().value : 'locked'))
@@ -106,7 +107,7 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
 
   // Inserts of one name wait here for each other and not in the database.
   const keyOf = (values: Values) => nameKey(resource, values)
-  const insertBatched = createBatcher(insertFree, { ...limits, keyOf })
+  const insertBatched = createBatcher(insertFree, { ...limits, keyOf, isDivisible: isConflict })
 
   async function insertOne(values: Values): Promise<Row | undefined> {
     const inserted = await insertBatched(values)

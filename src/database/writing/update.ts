@@ -5,7 +5,7 @@ import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
-import { assertRowCount, isDuplicate } from '../driver-errors.ts'
+import { assertRowCount, isConflict, isDuplicate } from '../driver-errors.ts'
 import { LockedError, lockedAs, mayWait, rowKey } from '../lock-queue.ts'
 import { noteChange } from '../transaction.ts'
 import { newVersion, type Precondition, renewGeneration } from '../version.ts'
@@ -138,12 +138,12 @@ export function createUpdate(database: Database, resource: Resource): Update {
 
   const updateBatched = createBatcher(
     async (changes: readonly Change[]) => {
-      const outcomes = await database.tryTransaction(trx => applyChanges(trx, changes))
+      const outcomes = await database.tryTransaction(trx => applyChanges(trx, changes), changes.length)
       return changes.map(change =>
         outcomes === 'locked' ? new LockedError(rowKey(table, change.id)) : outcomes.get(change),
       )
     },
-    { ...limits, keyOf: ({ id }: Change) => id },
+    { ...limits, keyOf: ({ id }: Change) => id, isDivisible: isConflict },
   )
 
   /** Updates one record in the lock queue. */

@@ -60,6 +60,29 @@ test('batcher: a failed batch rejects its own items but not later ones', async t
   t.is(await submit(1), 1)
 })
 
+test('batcher: a batch that fails with a divisible error is repeated in halves, in order', async t => {
+  const calls: (readonly number[])[] = []
+  const submit = createBatcher(
+    async (items: readonly number[]) => {
+      calls.push(items)
+      if (items.includes(3)) throw new Error(items.length > 1 ? 'together' : 'alone')
+      return items
+    },
+    {
+      concurrency: 1,
+      maxSize: 10,
+      eager: true,
+      isDivisible: error => error instanceof Error && error.message === 'together',
+    },
+  )
+  const results = await Promise.allSettled([1, 2, 3, 4, 5].map(submit))
+  t.deepEqual(
+    results.map(result => (result.status === 'fulfilled' ? result.value : result.reason.message)),
+    [1, 2, 'alone', 4, 5],
+  )
+  t.deepEqual(calls, [[1, 2, 3, 4, 5], [1, 2, 3], [1, 2], [3], [4, 5]])
+})
+
 for (const eager of [true, false])
   test(`batcher: eager ${eager}: a further batch starts with ${eager ? 'any number of items' : 'at least as many items as are in progress'}`, async t => {
     const calls: number[] = []
