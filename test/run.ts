@@ -8,7 +8,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { prepareMysql } from '../src/cli/private-servers/mysql.ts'
 import {
+  galeraProgram,
   installMissing,
+  mariadbProgram,
   mysqlProgram,
   type Program,
   redisProgram,
@@ -23,6 +25,8 @@ const withRedis = process.env.TEST_WITHOUT_REDIS !== '1'
 const tools: Program[] = [
   haproxyProgram,
   ...configTools,
+  mariadbProgram,
+  galeraProgram,
   { title: 'Chromium', names: ['chromium'], debianPackage: 'chromium', brewFormula: 'chromium' },
 ]
 const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', import.meta.url))

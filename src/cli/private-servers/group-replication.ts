@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { retry } from '../../core/retry.ts'
 import {
   type ClusterOptions,
   type ClusterServer,
@@ -15,6 +16,8 @@ import {
 } from './database-cluster.ts'
 import { findInstallation, initialise, userArgs } from './mysql.ts'
 import { runServer } from './server.ts'
+
+const ONLINE_TIMEOUT_MS = 60_000
 
 export interface GroupOptions extends ClusterOptions {
   /** Whether all servers accept writes, or only one of them. */
@@ -50,6 +53,20 @@ function groupArgs(place: Place, places: readonly Place[], group: string, multiP
     ...Object.entries(settings).map(([name, value]) => `--loose-group-replication-${name}=${value}`),
   ]
 }
+
+const isOnlineSql = `SELECT 1 FROM performance_schema.replication_group_members
+  WHERE member_id = @@server_uuid AND member_state = 'ONLINE'`
+
+/** Waits until a server that has joined has received the writes that it has missed. */
+const untilOnline = (place: Place): Promise<void> =>
+  retry(
+    async () => {
+      const rows = await execute(place, [isOnlineSql])
+      if (!Array.isArray(rows) || rows.length === 0)
+        throw new Error(`server ${place.number} did not become online within ${ONLINE_TIMEOUT_MS / 1000} s`)
+    },
+    { timeoutMs: ONLINE_TIMEOUT_MS, pauseMs: () => 100, isTransient: () => true },
+  )
 
 /**
  * Creates a group and starts its servers. With one primary, it is the first server.
@@ -89,6 +106,7 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
       async begin(statements) {
         running = await runServer(describeServer(title, program, args, place, 'SELECT 1'))
         await execute(place, statements)
+        await untilOnline(place)
       },
       start() {
         return this.begin([join_])

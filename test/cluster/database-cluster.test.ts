@@ -1,0 +1,181 @@
+// Several nodes on a real cluster of three database servers: Galera if the tests run on MariaDB, Group Replication with
+// three primaries if they run on MySQL.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import test from 'ava'
+import mysql from 'mysql2/promise'
+import { startGalera } from '../../src/cli/private-servers/galera.ts'
+import { startGroupReplication } from '../../src/cli/private-servers/group-replication.ts'
+import { findInstallation } from '../../src/cli/private-servers/mysql.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { withDatabase } from '../../src/config/database-url.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createCounts } from '../../src/database/counting/counts.ts'
+import { createDatabase, type Database } from '../../src/database/database.ts'
+import { migrations } from '../../src/database/migrations/index.ts'
+import { migrate } from '../../src/database/migrator.ts'
+import { users } from '../../src/model/users.ts'
+import { claimPorts } from '../support/ports.ts'
+import { ask, startService } from '../support/service.ts'
+import { createWriters } from '../support/writers.ts'
+
+const config = await loadConfig()
+const log = createLog('silent', 'test')
+const isMariadb = (await findInstallation())?.isMariadb === true
+const base = await mkdtemp(join(tmpdir(), 'users-api-cluster-'))
+const claim = await claimPorts()
+const options = { base: join(base, 'cluster'), count: 3, firstPort: claim.first, print: () => {} }
+const cluster = await (isMariadb
+  ? startGalera(options)
+  : startGroupReplication({ ...options, multiPrimary: true }))
+const urls = cluster.servers.map(({ url }) => withDatabase(url, 'users'))
+const [first = '', , last = ''] = urls
+const allHosts = first.replace(/127.*(?=\/)/, urls.map(url => new URL(url).host).join())
+await migrate(first, log)
+const nodes = urls.map(url => createDatabase({ ...config.database, url }, log))
+
+test.after.always(async () => {
+  await Promise.all(nodes.map(node => node.close()))
+  await Promise.all(cluster.servers.map(server => server.stop('SIGKILL')))
+  await rm(base, { recursive: true, force: true })
+  await claim.release()
+})
+
+const writersOf = (node: Database) => createWriters(node, createCounts(node), users)
+
+/** Executes a statement on one server, without the service. */
+async function executeOn(url: string, statement: string) {
+  const connection = await mysql.createConnection(url)
+  try {
+    return await connection.query(statement)
+  } finally {
+    connection.destroy()
+  }
+}
+
+const isolate = (value: 0 | 1) => `SET GLOBAL wsrep_provider_options = 'gmcast.isolate=${value}'`
+
+test.serial('migrations: from all nodes at once, each is applied once', async t => {
+  for (let round = 0; round < 3; round++) {
+    const results = await Promise.all(urls.map(url => migrate(withDatabase(url, `round${round}`), log)))
+    t.deepEqual(
+      results.filter(applied => applied.length > 0),
+      [migrations.map(({ name }) => name)],
+    )
+  }
+})
+
+test.serial('reads: what one node has written, every other node reads at once', async t => {
+  const writers = nodes.map(writersOf)
+  let ended = false
+  // Large transactions of one node, which the others apply later.
+  const load = (async () => {
+    for (let n = 0; !ended; n++)
+      await writers[0]?.insertMany(
+        Array.from({ length: 500 }, (_, row) => ({ first_name: `${n}`, last_name: `${row}` })),
+      )
+  })()
+  const row = await writers[0]?.insertOne({ first_name: 'hot', last_name: 'row' })
+  let stale = 0
+  for (let n = 0; n < 150; n++) {
+    const written = await writers[n % 2]?.update(row?.id ?? 0, { first_name: `${n}` })
+    const sql = 'SELECT version FROM users WHERE id = ?'
+    const [read] = (await nodes[2]?.query(sql, [row?.id])) ?? []
+    if (typeof written !== 'object' || read?.version !== written.version) stale++
+  }
+  ended = true
+  await load
+  t.is(stale, 0)
+})
+
+test.serial('conflicts: hot rows are written through all nodes, and no write fails', async t => {
+  const writers = nodes.map(writersOf)
+  const rows = await Promise.all(
+    Array.from({ length: 10 }, (_, n) => writers[0]?.insertOne({ first_name: 'many', last_name: `${n}` })),
+  )
+  const times: number[] = []
+  const versions = new Map<number, Set<number>>()
+  await Promise.all(
+    Array.from({ length: 24 }, async (_, client) => {
+      for (let n = 0; n < 15; n++) {
+        const id = rows[(client * 7 + n) % rows.length]?.id ?? 0
+        const startedMs = performance.now()
+        const written = await writers[client % 3]?.update(id, { first_name: `${client} ${n}` })
+        times.push(performance.now() - startedMs)
+        if (typeof written !== 'object') throw new Error(`unexpected result ${written}`)
+        versions.set(id, (versions.get(id) ?? new Set()).add(written.version))
+      }
+    }),
+  )
+  times.sort((one, other) => one - other)
+  t.log(
+    `p50 ${times[180]?.toFixed()} ms, p99 ${times[356]?.toFixed()} ms, longest ${times.at(-1)?.toFixed()} ms`,
+  )
+  const stored =
+    (await nodes[1]?.query('SELECT id, version FROM users WHERE id IN (?)', [[...versions.keys()]])) ?? []
+  t.is(stored.length, rows.length)
+  for (const { id, version } of stored) t.true(versions.get(Number(id))?.has(Number(version)))
+  const [total] =
+    (await nodes[2]?.query(
+      `SELECT (SELECT COUNT(*) FROM users) AS rows_there, (SELECT COALESCE(SUM(amount), 0) FROM counts WHERE kind = 'users')
+        + (SELECT COALESCE(SUM(amount), 0) FROM count_changes WHERE kind = 'users') AS counted`,
+      [],
+    )) ?? []
+  t.is(Number(total?.counted), Number(total?.rows_there))
+})
+
+test.serial('health: fails while the database is outside its cluster, and recovers by itself', async t => {
+  const service = await startService({
+    database: last,
+    config: { health: { databaseGraceMs: 1000 }, log: { level: 'info', requests: false } },
+  })
+  t.teardown(() => service.stop())
+  const untilHealth = async (status: number) => {
+    while ((await ask(`${service.controlUrl}/healthcheck/http`))?.status !== status) await delay(50)
+  }
+  await untilHealth(200)
+  const startedMs = performance.now()
+  const [leave, join] = isMariadb
+    ? [isolate(1), isolate(0)]
+    : ['STOP GROUP_REPLICATION', 'START GROUP_REPLICATION']
+  await executeOn(last, leave)
+  await untilHealth(503)
+  const failedMs = performance.now() - startedMs
+  t.log(`the health check failed after ${failedMs.toFixed()} ms`)
+  t.true(failedMs < 10_000)
+  for (let n = 0; n < 20; n++) t.is((await ask(`${service.url}/v1/users/1`))?.status, 503)
+  await executeOn(last, join)
+  await untilHealth(200)
+  t.is((await ask(`${service.url}/v1/users/1`))?.status, 200)
+  const lines = service.log().match(/"msg":"(database [^"]*|unavailable)"/g)
+  t.deepEqual(lines, ['"msg":"database unreachable"', '"msg":"database reachable again"'])
+})
+
+test.serial('hosts: a node survives the loss of a database server, which comes back', async t => {
+  const service = await startService({ database: allHosts })
+  t.teardown(() => service.stop())
+  const create = async (name: string) => {
+    const response = await fetch(`${service.url}/v1/users`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ first_name: name, last_name: 'Lovelace' }),
+    })
+    return response.status
+  }
+  t.is(await create('before'), 200)
+  await cluster.servers[0]?.stop('SIGKILL')
+  const startedMs = performance.now()
+  let failed = 0
+  while ((await create(`after ${failed}`)) !== 200) failed++
+  t.log(
+    `${failed} requests failed one after the other, writes after ${(performance.now() - startedMs).toFixed()} ms`,
+  )
+  await cluster.servers[0]?.start()
+  const [rows] = await executeOn(
+    first,
+    "SELECT first_name FROM users WHERE last_name = 'Lovelace' ORDER BY id",
+  )
+  t.like(rows, { 0: { first_name: 'before' }, length: 2 })
+})
