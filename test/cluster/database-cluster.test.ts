@@ -153,25 +153,26 @@ test.serial('health: fails while the database is outside its cluster, and recove
   t.deepEqual(lines, ['"msg":"database unreachable"', '"msg":"database reachable again"'])
 })
 
+/** Sends a POST. @returns its status */
+async function create(url: string, name: string): Promise<number> {
+  const { status } = await fetch(`${url}/v1/users`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ first_name: name, last_name: 'Lovelace' }),
+  })
+  return status
+}
+
 test.serial('hosts: a node survives the loss of a database server, which comes back', async t => {
   const service = await startService({ database: allHosts })
   t.teardown(() => service.stop())
-  const create = async (name: string) => {
-    const response = await fetch(`${service.url}/v1/users`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ first_name: name, last_name: 'Lovelace' }),
-    })
-    return response.status
-  }
-  t.is(await create('before'), 200)
+  t.is(await create(service.url, 'before'), 200)
   await cluster.servers[0]?.stop('SIGKILL')
   const startedMs = performance.now()
   let failed = 0
-  while ((await create(`after ${failed}`)) !== 200) failed++
-  t.log(
-    `${failed} requests failed one after the other, writes after ${(performance.now() - startedMs).toFixed()} ms`,
-  )
+  while ((await create(service.url, `after ${failed}`)) !== 200) failed++
+  const elapsed = (performance.now() - startedMs).toFixed()
+  t.log(`${failed} requests failed one after the other, writes after ${elapsed} ms`)
   await cluster.servers[0]?.start()
   const [rows] = await executeOn(
     first,
@@ -179,3 +180,54 @@ test.serial('hosts: a node survives the loss of a database server, which comes b
   )
   t.like(rows, { 0: { first_name: 'before' }, length: 2 })
 })
+
+if (!isMariadb)
+  test.serial('hosts: a node follows the primary of a group with one primary', async t => {
+    const [primary = '', other = ''] = await Promise.all(
+      urls.map(async url => {
+        const [rows] = await executeOn(url, 'SELECT @@server_uuid AS id')
+        return Array.isArray(rows) && rows[0] !== undefined && 'id' in rows[0] ? String(rows[0].id) : ''
+      }),
+    )
+    await executeOn(first, `SELECT group_replication_switch_to_single_primary_mode('${primary}')`)
+    const service = await startService({
+      database: allHosts,
+      config: { log: { level: 'info', requests: false } },
+    })
+    t.teardown(() => service.stop())
+    const stored: string[] = []
+    const failedAtMs: number[] = []
+    let ended = false
+    const clients = Array.from({ length: 8 }, async (_, client) => {
+      for (let n = 0; !ended; n++) {
+        const name = `primary ${client} ${n}`
+        const status = await create(service.url, name)
+        if (status === 200) stored.push(name)
+        else failedAtMs.push(performance.now())
+        if (status !== 200 && status !== 503) t.fail(`status ${status}`)
+      }
+    })
+    while (stored.length < 100) await delay(50)
+    await executeOn(first, `SELECT group_replication_set_as_primary('${other}')`)
+    const before = stored.length
+    while (stored.length < before + 100) await delay(50)
+    ended = true
+    await Promise.all(clients)
+    const seconds = ((failedAtMs.at(-1) ?? 0) - (failedAtMs[0] ?? 0)) / 1000
+    t.log(`${failedAtMs.length} × 503 within ${seconds.toFixed(1)} s, ${stored.length} stored`)
+    t.true(seconds < 10)
+    const [rows] = await executeOn(
+      urls[1] ?? '',
+      "SELECT first_name FROM users WHERE first_name LIKE 'primary %'",
+    )
+    const names = new Set(Array.isArray(rows) ? rows.map(row => 'first_name' in row && row.first_name) : [])
+    t.deepEqual(
+      stored.filter(name => !names.has(name)),
+      [],
+    )
+    const lines = service
+      .log()
+      .split('\n')
+      .filter(line => /"msg":"(database|unavailable)/.test(line))
+    t.true(lines.length < 20, lines.join('\n'))
+  })
