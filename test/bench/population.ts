@@ -29,6 +29,29 @@ export const sizes = (users: number) => ({
   perDivision: users / divisions,
 })
 
+/** The id of the group that contains all users. */
+export const everyoneId = (users: number): number => divisions + users / usersPerTeam + 1
+
+/** Adds a group of all users to a filled database. */
+export async function addEveryone(databaseUrl: string, users: number): Promise<void> {
+  const group = everyoneId(users)
+  const connection = await createConnection(databaseUrl)
+  try {
+    await connection.query(`INSERT INTO \`groups\` (id, name, version) VALUES (?, 'Everyone', ${version})`, [
+      group,
+    ])
+    await connection.query('INSERT INTO memberships (user_id, group_id) SELECT id, ? FROM users', [group])
+    await connection.query('INSERT INTO counts (kind, slot, amount) VALUES ?', [
+      [
+        ['groups', group, 1],
+        ['groups.members', group, users],
+      ],
+    ])
+  } finally {
+    await connection.end()
+  }
+}
+
 /**
  * Fills a migrated, empty database. The ids are 1 to `users`. Each user is in two teams of about 50 users and in one
  * division, which contains a tenth of all users.

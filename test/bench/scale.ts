@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createClient } from '../support/http.ts'
 import type { Request } from './comparisons.ts'
 import { measureInterleaved, type Rounds } from './interleaved.ts'
-import { divisionName, firstName, lastName, sizes, teamName } from './population.ts'
+import { addEveryone, divisionName, everyoneId, firstName, lastName, sizes, teamName } from './population.ts'
 import { type RunningServer, startServer, withServers } from './servers.ts'
 import type { Stores } from './stores.ts'
 import { formatMs, formatRatio, markdownTable } from './table.ts'
@@ -28,11 +28,13 @@ interface RequestKind {
 /** Returns the measured requests. The pages of both databases have the same number of records. */
 function requestKinds(users: number): RequestKind[] {
   const { perFirstName, perTeam, perDivision } = sizes(users)
-  const collection = (title: string, total: number, query: Record<string, string>) => ({
+  const collection = (title: string, total: number, query: Record<string, string>, path = '/v1/users') => ({
     title,
-    path: `/v1/users?${new URLSearchParams(query)}`,
+    path: `${path}?${new URLSearchParams(query)}`,
     total,
   })
+  const members = (title: string, query: Record<string, string>) =>
+    collection(`group of all users: ${title}`, users, query, `/v1/groups/${everyoneId(users)}/users`)
   const filtered = (title: string, field: string, value: string, matches: number) => [
     collection(`\`=\` ${title}`, matches, { records_per_page: '20', [field]: value }),
     collection(`\`=!\` ${title}`, users - matches, { records_per_page: '20', [field]: `!${value}` }),
@@ -52,6 +54,11 @@ function requestKinds(users: number): RequestKind[] {
       records_per_page: '20',
       sort: 'first_name,last_name',
     }),
+    members('first page of 100', {}),
+    members('page of 100 in the middle', { start_index: String(users / 2) }),
+    members('page of 100 at 90 %', { start_index: String(users * 0.9) }),
+    members('last page of 100', { start_index: String(users - 100) }),
+    members('sorted by last_name', { records_per_page: '20', sort: 'last_name' }),
     { title: 'one user', path: '/v1/users/{id}' },
     { title: 'one user with groups', path: '/v1/users/{id}?include=groups' },
   ]
@@ -103,6 +110,7 @@ export async function measureScale(
   const starts = [SMALL, users].map(count => async () => {
     console.log(`creating ${count} users …`)
     const databaseUrl = await createPopulated(count)
+    await addEveryone(databaseUrl, count)
     return startServer('service', { databaseUrl, redisUrl, folder, workers: 1 })
   })
   return withServers(starts, async ([small, large]) => {

@@ -229,3 +229,33 @@ test.serial('page seek: a page at a large offset is the same as with OFFSET', as
   )
   t.pass()
 })
+
+test.serial('page seek: a page of the members of a large group is the same as with OFFSET', async t => {
+  const ids: number[] = await database.knex('users').orderBy('id').pluck('id')
+  const members = ids.filter(id => id % 11 > 0)
+  const group = await groupWriters.insertOne({ name: 'large' })
+  for (let first = 0; first < members.length; first += 1000)
+    await memberships.addMembers(Number(group?.id), members.slice(first, first + 1000))
+  const total = members.length
+  t.true(total > 2 * SLOT_IDS)
+  const query = { ...allRecords, filters: [inGroup('equals', 'large')] }
+  await fc.assert(
+    fc.asyncProperty(fc.nat(total + 10), fc.integer({ min: 1, max: 50 }), async (startIndex, length) => {
+      const page = await records.page({ ...query, startIndex, recordsPerPage: length })
+      t.is(page.total, total)
+      t.deepEqual(
+        page.rows.map(row => row.id),
+        members.slice(startIndex, startIndex + length),
+      )
+    }),
+    {
+      numRuns: 60,
+      examples: [
+        [SLOT_IDS, 1],
+        [total - 1, 5],
+        [total, 1],
+        [3 * total, 5],
+      ],
+    },
+  )
+})

@@ -2,7 +2,9 @@
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { SLOT_IDS, seekSql } from '../counting/counts.ts'
+import { totalSql } from '../counting/totals.ts'
 import type { PageQuery, SortKey } from './page-query.ts'
+import { membersFilter } from './predicates.ts'
 
 /** The restrictions that make the page query faster. */
 export interface PageSeek {
@@ -10,6 +12,8 @@ export interface PageSeek {
   readonly narrow?: (shown: Knex.QueryBuilder) => void
   /** The OFFSET of the narrowed query, if it differs from the page's start index. */
   readonly skip?: number
+  /** Reads this number of records in the opposite order, from the end. */
+  readonly lastRecords?: number
 }
 
 /** Finds the slot of ids in which a page of all records begins. An OFFSET would read all earlier records. */
@@ -20,6 +24,23 @@ async function seek(resource: Resource, { startIndex }: PageQuery, trx: Knex): P
     narrow: shown => shown.where(`${resource.plural}.id`, '>=', Number(found.slot) * SLOT_IDS),
     skip: startIndex - Number(found.skipped),
   }
+}
+
+/** Reads a page in the second half of the members of one related record from the end: an OFFSET reads all before it. */
+async function fromEnd(
+  resource: Resource,
+  { filters, startIndex, recordsPerPage }: PageQuery,
+  trx: Knex,
+): Promise<PageSeek> {
+  const counted: { total: unknown } | undefined = await trx
+    .select(trx.raw('? AS total', [totalSql(trx, resource, filters)]))
+    .first()
+  // NULL if the subquery was interrupted.
+  if (counted?.total == null) return {}
+  const after = Math.max(0, Number(counted.total) - startIndex)
+  if (after > startIndex) return {}
+  const lastRecords = Math.min(recordsPerPage, after)
+  return { lastRecords, skip: after - lastRecords }
 }
 
 /**
@@ -53,16 +74,18 @@ async function bound(
 }
 
 const isById = ({ column, descending }: SortKey) => column === 'id' && !descending
-const isDeep = ({ filters, sort, startIndex }: PageQuery) =>
-  filters.length === 0 && sort.every(isById) && startIndex >= SLOT_IDS
+const isDeep = ({ sort, startIndex }: PageQuery) => sort.every(isById) && startIndex >= SLOT_IDS
 
 /** Returns the preparatory query, to be run in the snapshot of the page; undefined if none is needed. */
 export function seekFor(
   resource: Resource,
   query: PageQuery,
 ): ((trx: Knex) => Promise<PageSeek>) | undefined {
-  if (isDeep(query)) return trx => seek(resource, query, trx)
-  const [first, ...others] = query.sort
-  if (query.filters.length > 0 || first === undefined || first.column === 'id') return undefined
+  const { filters, sort } = query
+  if (isDeep(query) && filters.length === 0) return trx => seek(resource, query, trx)
+  if (isDeep(query) && filters.length === 1 && membersFilter(filters) !== undefined)
+    return trx => fromEnd(resource, query, trx)
+  const [first, ...others] = sort
+  if (filters.length > 0 || first === undefined || first.column === 'id') return undefined
   return others.length > 0 || first.descending ? trx => bound(resource, query, first, trx) : undefined
 }

@@ -75,12 +75,18 @@ export function relatedIdSql(on: Knex, filter: RelatedFilter): Knex.QueryBuilder
   return on(filter.relation.to.plural).where(filter.column, filter.comparison.value).select('id')
 }
 
-const pairOf = (filter: number) => `pair${filter}`
+/** The alias of the pairs from which a query for the members of one related record starts. */
+const MEMBERS = 'members'
 
+/** Returns the first filter that selects the members of one related record. */
+export const membersFilter = (filters: readonly Filter[]): RelatedFilter | undefined =>
+  filters.filter(isRelated).find(matchesOneRelated)
+
+/** @param ownId the column with the id of the record */
 function compareRelated(
   builder: Knex.QueryBuilder,
   on: Knex,
-  resource: Resource,
+  ownId: string,
   filter: RelatedFilter,
   alias: string,
 ): void {
@@ -88,7 +94,6 @@ function compareRelated(
   const complement = complementOf(filter.comparison)
   const comparison = complement ?? filter.comparison
   const { table, ownKey, otherKey, to } = relation
-  const ownId = `${resource.plural}.id`
   const relatedId = relatedIdSql(on, { ...filter, comparison })
   if (relatedId !== undefined) {
     // Pairs are unique, so the join returns no duplicates. The database can start with the members in the
@@ -110,24 +115,42 @@ function compareRelated(
   })
 }
 
-/** Returns a query for the records of `resource` that match all `filters`, without a select list. */
-export function matching(on: Knex, resource: Resource, filters: readonly Filter[]): Knex.QueryBuilder {
-  const builder = on(resource.plural)
+/**
+ * Returns a query for the records of `resource` that match all `filters`, without a select list. For the members of one
+ * related record, it reads the pairs, and the table of the resource only if a filter or a sort key needs it.
+ */
+export function matching(
+  on: Knex,
+  resource: Resource,
+  filters: readonly Filter[],
+  sort: readonly SortKey[] = [],
+): Knex.QueryBuilder {
+  const { plural } = resource
+  const ownId = idOfMatching(resource, filters)
+  const members = membersFilter(filters)
+  const builder = on(members === undefined ? plural : { [MEMBERS]: members.relation.table })
+  if (members !== undefined) {
+    builder.where(`${MEMBERS}.${members.relation.otherKey}`, relatedIdSql(on, members))
+    const needsRow =
+      sort.some(({ column }) => column !== 'id') ||
+      filters.some(filter => !isRelated(filter) && filter.column !== 'id')
+    if (needsRow) builder.join(plural, `${plural}.id`, ownId)
+  }
   for (const [index, filter] of filters.entries()) {
-    if (isRelated(filter)) compareRelated(builder, on, resource, filter, pairOf(index))
-    else compare(builder, `${resource.plural}.${filter.column}`, filter.comparison)
+    if (filter === members) continue
+    if (isRelated(filter)) compareRelated(builder, on, ownId, filter, `pair${index}`)
+    else compare(builder, filter.column === 'id' ? ownId : `${plural}.${filter.column}`, filter.comparison)
   }
   return builder
 }
 
 /**
- * Returns the id column of a `matching` query. If the query joins the table of pairs, it is the column of
- * that table: MySQL reads the pairs in this order, but would sort them by the equal id of the resource.
+ * Returns the id column of a `matching` query. If the query reads pairs, it is their column: MySQL reads the pairs in this
+ * order, but would sort them by the equal id of the resource.
  */
 export function idOfMatching({ plural }: Resource, filters: readonly Filter[]): string {
-  for (const [index, filter] of filters.entries())
-    if (isRelated(filter) && matchesOneRelated(filter)) return `${pairOf(index)}.${filter.relation.ownKey}`
-  return `${plural}.id`
+  const members = membersFilter(filters)
+  return members === undefined ? `${plural}.id` : `${MEMBERS}.${members.relation.ownKey}`
 }
 
 /** Orders by `keys`, then by ascending `id`. In MySQL, NULL sorts before all values. */
