@@ -113,6 +113,42 @@ test.serial('failures: printed with line and reason, the other entries are loade
   t.deepEqual(await groupsOf(t, 'four'), ['g1', 'g2', 'g3'])
 })
 
+test.serial('memberships: one request for each group, or for each user where those are fewer', async t => {
+  const paths = new Set<string>()
+  const front = http.createServer((request, response) => {
+    const { method, url = '', headers } = request
+    if (method === 'POST') paths.add(url.replace(/\/\d+/, '/<id>'))
+    request.pipe(
+      http.request(`${service.url}${url}`, { method, headers, agent: false }, answer => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers)
+        answer.pipe(response)
+      }),
+    )
+  })
+  await new Promise<void>(resolve => front.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => front.close())
+  const { port } = front.address() as AddressInfo
+  const url = ['--url', `http://127.0.0.1:${port}`]
+
+  // More users than fit into a batch, each in one group more than it can be.
+  const rows = Array.from({ length: limits.batchEntries + 2 }, (_, index) => `Of,four ${index},4a;4b;4c;4d`)
+  const many = await load('csv', ['first_name,last_name,groups', ...rows].join('\n'), ...url)
+  t.is(many.code, 1)
+  t.deepEqual(many.counts.memberships, [27, 0, 9])
+  const failures = many.stderr.split('\n').filter(line => line !== '')
+  t.is(failures.length, rows.length)
+  for (const [index, line] of failures.entries()) {
+    const start = `line ${index + 2}: "Of" "four ${index}": group "4`
+    t.is(line.replace(/4[abcd]/, '4'), `${start}": a user can have at most 3 groups`)
+  }
+  t.true(paths.has('/v1/groups/<id>/users'))
+  t.false(paths.has('/v1/users/<id>/groups'))
+
+  const few = await load('csv', 'first_name,last_name,groups\nOf,many,5a;5b;5c', ...url)
+  t.deepEqual(few.counts.memberships, [3, 0, 0])
+  t.true(paths.has('/v1/users/<id>/groups'))
+})
+
 test.serial('csv: rows with too few or too many columns fail, the others are loaded', async t => {
   const { code, counts, stderr } = await load(
     'csv',

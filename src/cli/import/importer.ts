@@ -21,6 +21,20 @@ export interface Observer {
   failed(what: string, reason: string): void
 }
 
+/** A person's membership in a group, with the ids of both. */
+interface Membership {
+  readonly person: Person
+  readonly user: number
+  /** The name of the group. */
+  readonly name: string
+  readonly group: number
+}
+
+/** A membership that could not be added. */
+interface Failure extends Membership {
+  readonly reason: string
+}
+
 async function* batchesOf<T>(all: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T[]> {
   let batch: T[] = []
   for await (const one of all) {
@@ -38,6 +52,16 @@ async function inParallel<T>(items: readonly T[], work: (item: T, index: number)
     for (const [index, item] of remaining) await work(item, index)
   })
   await Promise.all(workers)
+}
+
+function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, [T, ...T[]]> {
+  const grouped = new Map<K, [T, ...T[]]>()
+  for (const item of items) {
+    const group = grouped.get(keyOf(item))
+    if (group === undefined) grouped.set(keyOf(item), [item])
+    else group.push(item)
+  }
+  return grouped
 }
 
 const alreadyExists = (entry: Entry | undefined) => entry?.meta.code?.endsWith('_exists') === true
@@ -81,31 +105,55 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     })
   }
 
-  async function importMemberships(person: Person, id: number): Promise<void> {
+  /** Returns the memberships of a person, except in groups that could not be created, which are reported already. */
+  function membershipsOf(person: Person, user: number): Membership[] {
     const names = [...new Set(person.groups)]
     const known = names.flatMap(name => {
       const group = groups.get(name)
-      return typeof group === 'number' ? { name, id: group } : []
+      return typeof group === 'number' ? [{ person, user, name, group }] : []
     })
-    // The reasons for the missing groups have already been reported.
     tallies.memberships.failed += names.length - known.length
-    if (known.length === 0) return
-    const references = known.map(group => ({ id: group.id }))
-    const { entries, created } = await api.create(`/v1/users/${id}/groups`, 'groups', references)
-    const failures = entries.flatMap(({ meta }, index) =>
-      meta.status === 200
-        ? []
-        : { name: known[index]?.name ?? '', reason: meta.message ?? 'the service gave no reason' },
+    return known
+  }
+
+  /** Reports failures with one line per person and reason, because a user can have very many groups. */
+  function reportFailures(failures: readonly Failure[]): void {
+    for (const [person, own] of groupBy(failures, one => one.person))
+      for (const [reason, [{ name }, ...others]] of groupBy(own, one => one.reason)) {
+        const more = others.length > 0 ? ` and ${others.length} more` : ''
+        observer.failed(`${titleOf(person)}: group ${quoted(name)}${more}`, reason)
+      }
+  }
+
+  /** Imports memberships with one request for each user or for each group, whichever are fewer. */
+  async function importMemberships(memberships: readonly Membership[]): Promise<void> {
+    const [byUser, byGroup] = [groupBy(memberships, one => one.user), groupBy(memberships, one => one.group)]
+    const [kind, requests] =
+      byUser.size <= byGroup.size ? (['groups', byUser] as const) : (['users', byGroup] as const)
+    const reasons = new Map<Membership, string>()
+    await inParallel([...requests], async ([id, own]) => {
+      const [path, references] =
+        kind === 'groups'
+          ? [`/v1/users/${id}/groups`, own.map(({ group }) => ({ id: group }))]
+          : [`/v1/groups/${id}/users`, own.map(({ user }) => ({ id: user }))]
+      const { entries, created } = await api.create(path, kind, references)
+      for (const [index, { meta }] of entries.entries()) {
+        const membership = own[index]
+        if (meta.status !== 200 && membership !== undefined)
+          reasons.set(membership, meta.message ?? 'the service gave no reason')
+      }
+      tallies.memberships.created += created
+      tallies.memberships.unchanged += own.length - created
+    })
+    tallies.memberships.unchanged -= reasons.size
+    tallies.memberships.failed += reasons.size
+    // In the order of the file.
+    reportFailures(
+      memberships.flatMap(one => {
+        const reason = reasons.get(one)
+        return reason === undefined ? [] : [{ ...one, reason }]
+      }),
     )
-    tallies.memberships.created += created
-    tallies.memberships.failed += failures.length
-    tallies.memberships.unchanged += entries.length - created - failures.length
-    // One line per reason, because a user can have very many groups.
-    for (const reason of new Set(failures.map(failure => failure.reason))) {
-      const [first = '', ...others] = failures.flatMap(one => (one.reason === reason ? [one.name] : []))
-      const more = others.length > 0 ? ` and ${others.length} more` : ''
-      observer.failed(`${titleOf(person)}: group ${quoted(first)}${more}`, reason)
-    }
   }
 
   async function importPeople(persons: readonly Person[]): Promise<void> {
@@ -115,11 +163,13 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
       'users',
       persons.map(({ fields }) => fields),
     )
+    const memberships: Membership[][] = []
     await inParallel(persons, async (person, index) => {
       const id = await resolveId('users', person.fields, entries[index])
       if (typeof id === 'string') observer.failed(titleOf(person), id)
-      else await importMemberships(person, id)
+      else memberships[index] = membershipsOf(person, id)
     })
+    await importMemberships(memberships.flat())
   }
 
   await importGroups(source.groups)
