@@ -1,10 +1,10 @@
 // One data port of one worker: an HTTP or HTTPS listener that drains and closes without losing a request.
 import { randomUUID } from 'node:crypto'
-import http, { type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import https from 'node:https'
 import { Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
-import type { Config, DataPortConfig } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import type { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
 import type { KeyPair, ListenerState, PortReport } from '../core/messages.ts'
@@ -13,25 +13,17 @@ import { type Connections, createConnections } from './connections.ts'
 import { answerRaw, connectNotAllowed, isTimeout, type ParserError, parserError } from './parser-errors.ts'
 import { requestIdOf } from './request-identity.ts'
 import type { RequestLog } from './request-log.ts'
+import { createServer, type ServerOptions, secureContext } from './server.ts'
 import { createTraffic, type Traffic } from './traffic.ts'
 
 const SWEEP_MS = 50
-const TIMEOUT_CHECK_MS = 500
 const UNREAD_CHECK_MS = 1000
-// The application enforces the exact limits, with detailed errors. The parser limit is larger by this amount and
-// only bounds memory.
-const PARSER_SLACK_BYTES = 65_536
 
-export interface DataPortOptions {
-  readonly port: DataPortConfig
+export interface DataPortOptions extends ServerOptions {
   readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain'>
   /** Returns a new handle of the socket that is bound to the port. */
   readonly requestSocket: () => Promise<SocketHandle>
   readonly listener: RequestListener
-  /** Required for https. */
-  readonly keyPair?: KeyPair | undefined
-  /** 48 bytes, the same in every worker: a TLS session can be resumed by any of them. */
-  readonly ticketKeys: Buffer
   readonly requestLog?: RequestLog | undefined
 }
 
@@ -51,42 +43,6 @@ export interface DataPort {
   readonly traffic: Pick<Traffic, 'totals' | 'routes'>
   /** Resolves when the port is closing and its last connection has ended. */
   readonly closed: Promise<void>
-}
-
-// Only ciphers with forward secrecy and authenticated encryption, as in the intermediate configuration of
-// https://wiki.mozilla.org/Security/Server_Side_TLS.
-const ciphers = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  ...['ECDSA', 'RSA'].flatMap(key =>
-    ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(cipher => `ECDHE-${key}-${cipher}`),
-  ),
-].join(':')
-
-const secureContext = ({ certificate, key }: KeyPair) =>
-  ({ cert: certificate, key, minVersion: 'TLSv1.2', ciphers }) as const
-
-function createServer({ port, config, keyPair, ticketKeys }: DataPortOptions): http.Server | https.Server {
-  const { limits, timeouts } = config
-  const options = {
-    maxHeaderSize: limits.urlBytes + limits.headerBytes + PARSER_SLACK_BYTES,
-    headersTimeout: timeouts.headersMs,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    // The application rejects requests without Host, with a JSON body.
-    requireHostHeader: false,
-    noDelay: true,
-  }
-  if (port.protocol === 'http') return http.createServer(options)
-  if (keyPair === undefined) throw new Error(`no certificate for ${port.label}`)
-  return https.createServer({
-    ...options,
-    ...secureContext(keyPair),
-    ticketKeys,
-    handshakeTimeout: timeouts.headersMs,
-  })
 }
 
 /** Tracks the TCP socket of a connection until its handshake is complete, and its TLS socket from then on. */
@@ -109,10 +65,6 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
 export function createDataPort(options: DataPortOptions): DataPort {
   const { port, config, listener } = options
   const server = createServer(options)
-  // Destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.
-  server.timeout = config.timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
-  // Node silently drops headers beyond this count. One above the limit lets the application detect the excess.
-  server.maxHeadersCount = config.limits.headers + 1
   const traffic = createTraffic()
   const connections = createConnections(config.limits, (response, status, durationMs) => {
     traffic.recordResponse(response.route, status, durationMs)
@@ -192,7 +144,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
     useKeyPair(newKeyPair) {
       if (!(server instanceof https.Server) || isDeepStrictEqual(newKeyPair, keyPair)) return
       keyPair = newKeyPair
-      server.setSecureContext({ ...secureContext(newKeyPair), ticketKeys: options.ticketKeys })
+      server.setSecureContext(secureContext(newKeyPair, options.ticketKeys))
     },
     report: () => ({
       state,

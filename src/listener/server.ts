@@ -1,0 +1,64 @@
+// The HTTP or HTTPS server of a data port, with its limits and its TLS settings.
+import http from 'node:http'
+import https from 'node:https'
+import type { Config, DataPortConfig } from '../config/config.ts'
+import type { KeyPair } from '../core/messages.ts'
+
+const TIMEOUT_CHECK_MS = 500
+// The application enforces the exact limits, with detailed errors. The parser limit is larger by this amount and
+// only bounds memory.
+const PARSER_SLACK_BYTES = 65_536
+
+export interface ServerOptions {
+  readonly port: DataPortConfig
+  readonly config: Pick<Config, 'limits' | 'timeouts'>
+  /** Required for https. */
+  readonly keyPair?: KeyPair | undefined
+  /** 48 bytes, the same in every worker: a TLS session can be resumed by any of them. */
+  readonly ticketKeys: Buffer
+}
+
+// Only ciphers with forward secrecy and authenticated encryption, as in the intermediate configuration of
+// https://wiki.mozilla.org/Security/Server_Side_TLS.
+const ciphers = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  ...['ECDSA', 'RSA'].flatMap(key =>
+    ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(cipher => `ECDHE-${key}-${cipher}`),
+  ),
+].join(':')
+
+/** The TLS settings of a server. */
+export const secureContext = ({ certificate, key }: KeyPair, ticketKeys: Buffer) =>
+  ({ cert: certificate, key, minVersion: 'TLSv1.2', ciphers, ticketKeys }) as const
+
+/** Creates a server that does not listen yet. @throws Error if an https port has no key pair */
+export function createServer(options: ServerOptions): http.Server | https.Server {
+  const { port, config, keyPair, ticketKeys } = options
+  const { limits, timeouts } = config
+  const settings = {
+    maxHeaderSize: limits.urlBytes + limits.headerBytes + PARSER_SLACK_BYTES,
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    // The application rejects requests without Host, with a JSON body.
+    requireHostHeader: false,
+    noDelay: true,
+  }
+  if (port.protocol === 'https' && keyPair === undefined) throw new Error(`no certificate for ${port.label}`)
+  const server =
+    keyPair === undefined || port.protocol === 'http'
+      ? http.createServer(settings)
+      : https.createServer({
+          ...settings,
+          ...secureContext(keyPair, ticketKeys),
+          handshakeTimeout: timeouts.headersMs,
+        })
+  // Destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.
+  server.timeout = timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
+  // Node silently drops headers beyond this count. One above the limit lets the application detect the excess.
+  server.maxHeadersCount = limits.headers + 1
+  return server
+}
