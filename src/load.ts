@@ -7,7 +7,7 @@ import { openSource } from './cli/import/import-file.ts'
 import { createImportProgress } from './cli/import/import-progress.ts'
 import { load, type Tallies } from './cli/import/importer.ts'
 import type { Source } from './cli/import/source.ts'
-import { dataUrl } from './cli/urls.ts'
+import { dataUrl, directPort } from './cli/urls.ts'
 import { apiToken, loadConfig } from './config/config.ts'
 
 const exitCodes = {
@@ -51,9 +51,10 @@ function readCommandLine() {
 
 async function defaultUrl(): Promise<string> {
   const config = await loadConfig()
-  const [first] = config.ports
-  if (first === undefined) throw new Error('the configuration has no port: set --url')
-  return dataUrl(config, first)
+  const port = directPort(config)
+  if (port === undefined)
+    throw new Error('every port expects the PROXY protocol: set --url to that of a proxy')
+  return dataUrl(config, port)
 }
 
 function describe(tallies: Tallies): string {

@@ -13,7 +13,7 @@ import { installMissing, mysqlProgram, redisProgram } from './cli/private-server
 import { prepareRedis } from './cli/private-servers/redis.ts'
 import { createProgress, type Progress } from './cli/progress.ts'
 import { startRemarks } from './cli/start-remarks.ts'
-import { dataUrl, describeUrls } from './cli/urls.ts'
+import { dataUrl, describeUrls, directPort } from './cli/urls.ts'
 import { waitUntilHealthy } from './cli/wait-until-healthy.ts'
 import { isAuthOn } from './config/auth.ts'
 import { type Config, loadConfig } from './config/config.ts'
@@ -53,10 +53,10 @@ async function startServers(
 
 /** The text that is printed after a start. */
 function describeService(config: Config): string {
-  const [first] = config.ports
-  if (first === undefined) return ''
+  const port = directPort(config) ?? config.ports[0]
+  if (port === undefined) return ''
   const token = isAuthOn(config.auth) ? "-H 'Authorization: Bearer <token>' " : ''
-  const curl = `curl ${first.protocol === 'https' ? '-k ' : ''}${token}${dataUrl(config, first)}/v1/users`
+  const curl = `curl ${port.protocol === 'https' ? '-k ' : ''}${token}${dataUrl(config, port)}/v1/users`
   return `${describeUrls(config)}
 Try:
   ${curl} -H 'Content-Type: application/json' -d '{"first_name": "Mary", "last_name": "Somerville"}'

@@ -22,6 +22,10 @@ function healthUrl(config: Config, port: DataPortConfig): string {
   return `${controlUrl(config, port)}/healthcheck/${port.label}`
 }
 
+/** Returns the first data port that clients reach without a proxy; undefined if all expect the PROXY protocol. */
+export const directPort = ({ ports }: Config): DataPortConfig | undefined =>
+  ports.find(({ proxyProtocol }) => proxyProtocol !== true)
+
 /** The URLs of a service as text for a terminal, one per line. */
 export function describeUrls(config: Config): string {
   const row = (title: string, text: string) => `  ${title.padEnd(14)}${text}`

@@ -64,6 +64,8 @@ const dataPort = z.strictObject({
   /** Only for https. */
   certificate: path.nullish(),
   key: path.nullish(),
+  /** Whether each connection begins with a PROXY header, which a trusted proxy writes. */
+  proxyProtocol: z.boolean().optional(),
 })
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -167,9 +169,13 @@ export const servingSchema = schema.extend({ database: schema.shape.database.ext
 export const socketSchema = z.object({ control: z.object({ socket: socketPath }) })
 
 /** The settings that `portFaults` checks, even if other settings are invalid. */
-export const portsSchema = z.object({ ports: schema.shape.ports, control: schema.shape.control })
+export const portsSchema = z.object({
+  ports: schema.shape.ports,
+  control: schema.shape.control,
+  proxies: schema.shape.proxies,
+})
 
-/** Returns the errors that involve several settings: colliding ports and labels, missing certificates. */
+/** Returns the errors that involve several settings: colliding ports and labels, missing certificates and proxies. */
 export function portFaults(config: z.output<typeof portsSchema>, production: boolean): string[] {
   const faults: string[] = []
   const offset = config.control.offset
@@ -197,6 +203,10 @@ export function portFaults(config: z.output<typeof portsSchema>, production: boo
       faults.push(`ports: ${port.label} must not have a certificate, because its protocol is http`)
     else if (port.protocol === 'https' && certificate === null && production)
       faults.push(`ports: ${port.label} needs a certificate and a key in production`)
+    if (port.proxyProtocol === true && config.proxies.trusted.length === 0)
+      faults.push(
+        `ports: ${port.label} has proxyProtocol, so proxies.trusted must contain the addresses of its proxies`,
+      )
   }
   return faults
 }

@@ -17,21 +17,22 @@ interface QueuedRequest {
   readonly serve: () => void
 }
 
-/** Queues the requests of `socket`. Times are values of `performance.now()`. */
-export function createConnection(socket: Socket) {
+/**
+ * Queues the requests of `socket`. Times are values of `performance.now()`.
+ * @param peer the address of the client or proxy at the other end, for the request log
+ */
+export function createConnection(socket: Socket, peer: string | undefined) {
   /** In the order of their arrival. The first one is being served, the others wait. */
   const requests: QueuedRequest[] = []
   /** The response to the most recent request, which may have finished before its request. */
   let latest: ServerResponse | undefined
   let closesAfterResponse = false
   let idleSinceMs = performance.now()
-  /** `socket.bytesRead` when the last request finished. More bytes than that belong to another request. */
+  /** `socket.bytesRead` when the last request or the PROXY header finished. More bytes than that belong to another request. */
   let idleBytesRead = 0
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
   let isReused = false
-  /** For the request log. Read now: a closed socket has no address. */
-  const peer = socket.remoteAddress
 
   const hasWaiting = () => requests.length > 1
   const isFull = () => requests.length > MAX_WAITING
@@ -59,6 +60,7 @@ export function createConnection(socket: Socket) {
   })
 
   return {
+    peer: () => peer,
     inFlight: () => requests.length,
     /** Whether nothing is read from the socket, because too many requests wait. */
     isPaused: isFull,
@@ -68,6 +70,12 @@ export function createConnection(socket: Socket) {
     isActive: () => isReused && (requests.length > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
     /** Whether no request is in flight, not even a partially received one. */
     isIdle: () => requests.length === 0 && socket.bytesRead === idleBytesRead,
+
+    /** Notes that a PROXY header has been read. @param source the address in it, if there is one */
+    headerRead(source: string | undefined): void {
+      peer = source ?? peer
+      idleBytesRead = socket.bytesRead - socket.readableLength
+    },
 
     /** Whether another request is processed: none is after input that was rejected. */
     acceptsRequests: () => sendRejection === undefined,

@@ -43,23 +43,35 @@ export function createConnections(
     return longestIdle !== undefined
   }
 
+  function add(socket: Socket, peer: string | undefined): void {
+    if (open.size >= limits.connections && !evictIdle()) {
+      socket.destroy()
+      return
+    }
+    const connection = createConnection(socket, peer)
+    connection.closeAfterResponse(closeAfterResponse)
+    open.set(socket, connection)
+    socket.once('close', () => open.delete(socket))
+  }
+
   const active = () => [...open.values()].filter(connection => connection.isActive())
 
   return {
     /** Tracks a new connection. At the limit it replaces an idle one, or is destroyed if none is idle. */
-    add(socket: Socket): void {
-      if (open.size >= limits.connections && !evictIdle()) {
-        socket.destroy()
-        return
-      }
-      const connection = createConnection(socket)
-      connection.closeAfterResponse(closeAfterResponse)
-      open.set(socket, connection)
-      socket.once('close', () => open.delete(socket))
-    },
+    add: (socket: Socket) => add(socket, socket.remoteAddress),
 
-    /** Stops tracking a socket, for example because a TLS socket has replaced it. */
-    remove: (socket: Socket) => void open.delete(socket),
+    /** The address at the other end of an open connection: the one in its PROXY header, or that of its socket. */
+    peerOf: (socket: Socket) => open.get(socket)?.peer(),
+
+    /** Notes that a PROXY header has been read. @param source the address in it, if there is one */
+    headerRead: (socket: Socket, source: string | undefined) => open.get(socket)?.headerRead(source),
+
+    /** Tracks the TLS socket of a connection instead of its TCP socket. */
+    replace(tcpSocket: Socket, socket: Socket): void {
+      const peer = open.get(tcpSocket)?.peer()
+      open.delete(tcpSocket)
+      add(socket, peer)
+    },
 
     /** Calls `serve` when all earlier responses on the connection are complete. Every request passes through here. */
     requestStarted(socket: Socket, response: ServerResponse, serve: () => void): void {

@@ -9,8 +9,10 @@ import type { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
 import type { KeyPair, ListenerState, PortReport } from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
+import { createIsTrusted } from './client-address.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { answerRaw, connectNotAllowed, isTimeout, type ParserError, parserError } from './parser-errors.ts'
+import { requireProxyHeaders } from './proxied-connections.ts'
 import { requestIdOf } from './request-identity.ts'
 import type { RequestLog } from './request-log.ts'
 import { createServer, type ServerOptions, secureContext } from './server.ts'
@@ -20,7 +22,7 @@ const SWEEP_MS = 50
 const UNREAD_CHECK_MS = 1000
 
 export interface DataPortOptions extends ServerOptions {
-  readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain'>
+  readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain' | 'proxies'>
   /** Returns a new handle of the socket that is bound to the port. */
   readonly requestSocket: () => Promise<SocketHandle>
   readonly listener: RequestListener
@@ -56,8 +58,8 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
   })
   server.on('secureConnection', socket => {
     const tcpSocket = tcpSockets.get(peer(socket))
-    if (tcpSocket !== undefined) connections.remove(tcpSocket)
-    connections.add(socket)
+    if (tcpSocket === undefined) connections.add(socket)
+    else connections.replace(tcpSocket, socket)
   })
 }
 
@@ -106,7 +108,16 @@ export function createDataPort(options: DataPortOptions): DataPort {
   }
 
   setInterval(connections.closeSlowReaders, UNREAD_CHECK_MS).unref()
-  server.on('connection', (socket: Socket) => connections.add(socket))
+  if (port.proxyProtocol === true)
+    requireProxyHeaders(
+      server,
+      createIsTrusted(config.proxies.trusted),
+      (socket, { source }) => connections.headerRead(socket, source),
+      (socket, reason) => options.requestLog?.logRefusal(port.label, socket.remoteAddress, reason),
+    )
+  server.on('connection', (socket: Socket) => {
+    if (!socket.destroyed) connections.add(socket)
+  })
   if (server instanceof https.Server) trackHandshakes(server, connections)
   const serve: RequestListener = (request, response) =>
     connections.requestStarted(request.socket, response, () => listener(request, response))
@@ -117,7 +128,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
   const rejectInput = (socket: Socket, error: ApiError, requestId: string): void =>
     connections.rejectInput(socket, () => {
       traffic.recordRejection(error.status)
-      options.requestLog?.logRejection(port.label, socket.remoteAddress, error, requestId)
+      options.requestLog?.logRejection(port.label, connections.peerOf(socket), error, requestId)
       answerRaw(socket, error, requestId)
     })
   server.on('clientError', (error: ParserError, socket) => {

@@ -5,6 +5,7 @@ import type { ApiError } from '../core/api-error.ts'
 import { createTimestamp, type Log } from '../core/log.ts'
 import type { LineOutput } from '../core/log-output.ts'
 import type { LoggedClient } from './client-address.ts'
+import type { Refusal } from './proxied-connections.ts'
 import { traceOf } from './request-identity.ts'
 
 declare module 'node:http' {
@@ -73,6 +74,14 @@ export function createRequestLog(log: Log, output: LineOutput, loggedClient: Log
           (requestId === undefined ? '' : `,"requestId":"${requestId}"`) +
           (trace === undefined ? '' : `,"traceId":"${trace.traceId}","parentId":"${trace.parentId}"`) +
           '}\n',
+      )
+    },
+
+    /** Logs a connection that is closed because it does not begin with a PROXY header of a trusted proxy. */
+    logRefusal(port: string, peer: string | undefined, reason: Refusal): void {
+      if (!log.isLevelEnabled('info')) return
+      output.write(
+        `{"level":30${now()},${fields},"port":"${port}","refused":"${reason}"${clientField(peer, {})}}\n`,
       )
     },
 

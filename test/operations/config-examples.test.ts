@@ -1,8 +1,6 @@
 // The example files for operators in config/: each one is checked by its own tool, and metric names against /metrics.
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,6 +8,7 @@ import test from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
 import { configFile, runTool } from '../support/config-tools.ts'
 import { startHaproxy } from '../support/haproxy.ts'
+import { loggedClient } from '../support/logged-client.ts'
 import { claimPorts } from '../support/ports.ts'
 import { ask, startService } from '../support/service.ts'
 
@@ -33,29 +32,12 @@ test.after.always(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Sends a request from 127.0.0.2, with headers that claim another address, and returns the address in the log. */
-async function loggedClient(url: string): Promise<string | undefined> {
-  const headers = { 'X-Forwarded-For': '198.51.100.1', Forwarded: 'for=198.51.100.1' }
-  const request = http.get(`${url}/v1/users`, { agent: false, localAddress: '127.0.0.2', headers })
-  const [response]: http.IncomingMessage[] = await once(request, 'response')
-  const line = `"requestId":"${response?.resume().headers['request-id']}"`
-  for (;;) {
-    const found = service
-      .log()
-      .split('\n')
-      .find(one => one.includes(line))
-    if (found !== undefined) return JSON.parse(found).client
-    if (service.supervisor.stdout === null) throw new Error('the supervisor has no stdout')
-    await once(service.supervisor.stdout, 'data')
-  }
-}
-
 test('HAProxy: passes on the address of the client, whatever the client sends', async t => {
   const haproxy = await startHaproxy((_, label) => service.port(label), '100ms')
   t.teardown(haproxy.stop)
   await haproxy.until('http', 'A', 'UP')
-  t.is(await loggedClient(haproxy.url), '127.0.0.2')
-  t.is(await loggedClient(service.url), '127.0.0.2', 'the peer is not trusted')
+  t.is(await loggedClient(service, haproxy.url), '127.0.0.2')
+  t.is(await loggedClient(service, service.url), '127.0.0.2', 'the peer is not trusted')
 })
 
 test('HAProxy: accepts haproxy.cfg', async t => {
@@ -87,7 +69,7 @@ test('nginx: accepts nginx.conf, and skips an instance that is down', async t =>
   const url = `http://127.0.0.1:${claim.first}/v1/users`
   while ((await ask(url)) === undefined) t.is(nginx.exitCode, null)
   for (let requests = 0; requests < 10; requests++) t.is((await ask(url))?.status, 200)
-  t.is(await loggedClient(`http://127.0.0.1:${claim.first}`), '127.0.0.2')
+  t.is(await loggedClient(service, `http://127.0.0.1:${claim.first}`), '127.0.0.2')
 })
 
 test('systemd: accepts the unit', async t => {

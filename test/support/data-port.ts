@@ -5,6 +5,7 @@ import { generate } from 'selfsigned'
 import { bind } from '../../src/core/listen.ts'
 import type { KeyPair } from '../../src/core/messages.ts'
 import { createDataPort, type DataPortOptions } from '../../src/listener/data-port.ts'
+import type { RequestLog } from '../../src/listener/request-log.ts'
 import { claimPorts } from './ports.ts'
 import { connect, type Raw, type RawOptions } from './raw.ts'
 
@@ -34,6 +35,7 @@ const defaults: Settings = {
   },
   timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000 },
   drain: { mode: '404', delayMs: 0, idleMs: 300, deadlineMs: 1500 },
+  proxies: { trusted: [] },
 }
 
 export async function makeKeyPair(name: string): Promise<KeyPair> {
@@ -51,30 +53,36 @@ export const echo: RequestListener = (request, response) => {
   request.resume().on('end', () => answer(response))
 }
 
-export type Overrides = { readonly [Key in 'limits' | 'timeouts' | 'drain']?: Partial<Settings[Key]> }
+export interface Overrides {
+  readonly limits?: Partial<Settings['limits']>
+  readonly timeouts?: Partial<Settings['timeouts']>
+  readonly drain?: Partial<Settings['drain']>
+  /** The addresses of proxies. If there are any, each connection begins with a PROXY header. */
+  readonly proxies?: readonly string[]
+  readonly requestLog?: RequestLog
+}
 
 /** Returns a data port that does not listen yet. */
 export function createTestPort(
   number: number,
   protocol: 'http' | 'https',
   listener: RequestListener,
-  { limits, timeouts, drain }: Overrides = {},
+  { limits, timeouts, drain, proxies = [], requestLog }: Overrides = {},
 ) {
   return createDataPort({
-    port:
-      protocol === 'http'
-        ? { label: 'data', port: number, protocol }
-        : { label: 'data', port: number, protocol, certificate: null, key: null },
+    port: { label: 'data', port: number, protocol, proxyProtocol: proxies.length > 0 },
     config: {
       ...defaults,
       limits: { ...defaults.limits, ...limits },
       timeouts: { ...defaults.timeouts, ...timeouts },
       drain: { ...defaults.drain, ...drain },
+      proxies: { trusted: [...proxies] },
     },
     requestSocket: () => bind({ host: defaults.host, port: number }, 'data port data'),
     listener,
     keyPair,
     ticketKeys: Buffer.alloc(48, 1),
+    requestLog,
   })
 }
 

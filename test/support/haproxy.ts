@@ -1,16 +1,14 @@
 // A real HAProxy that runs config/haproxy.cfg in front of two services, A and B.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { findProgram, type Program } from '../../src/cli/private-servers/programs.ts'
+import { configFile } from './config-tools.ts'
 import { claimPorts } from './ports.ts'
-
-const file = fileURLToPath(new URL('../../config/haproxy.cfg', import.meta.url))
 
 export const haproxyProgram: Program = {
   title: 'HAProxy',
@@ -26,11 +24,18 @@ type Backend = 'http' | 'https'
  * Starts HAProxy on two free ports.
  * @param port returns a service's data port; its control port is the next one
  * @param checkEvery interval of the health checks, in HAProxy's notation
+ * @param edit changes the text of the configuration
  */
-export async function startHaproxy(port: (server: ServerName, label: Backend) => number, checkEvery: string) {
+export async function startHaproxy(
+  port: (server: ServerName, label: Backend) => number,
+  checkEvery: string,
+  edit = (text: string): string => text,
+) {
   const claim = await claimPorts()
   const folder = await mkdtemp(join(tmpdir(), 'users-api-haproxy-'))
   const socket = join(folder, 'stats.sock')
+  const file = join(folder, 'haproxy.cfg')
+  await writeFile(file, edit(await readFile(configFile('haproxy.cfg'), 'utf8')))
   const env: NodeJS.ProcessEnv = {
     ...process.env,
     LISTEN_HTTP: `127.0.0.1:${claim.first}`,

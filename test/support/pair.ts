@@ -18,9 +18,24 @@ export interface PairOptions {
   /** Interval of HAProxy's health checks, in its notation. Three checks must fit into `delayMs`. */
   checkEvery: string
   delayMs: number
+  /** Whether HAProxy sends a PROXY header on its connections to the data ports. */
+  proxyProtocol?: boolean
 }
 
-export async function startPair({ checkEvery, delayMs, env = {}, ...given }: PairOptions) {
+/** Adds `option` to the servers in haproxy.cfg. @throws Error if there are none */
+export function withServerOption(text: string, option: string): string {
+  const edited = text.replaceAll('default-server check', `default-server ${option} check`)
+  if (edited === text) throw new Error('haproxy.cfg has no default-server')
+  return edited
+}
+
+export async function startPair({
+  checkEvery,
+  delayMs,
+  env = {},
+  proxyProtocol = false,
+  ...given
+}: PairOptions) {
   const database = given.database ?? (await createDatabase())
   const claim = await claimPorts()
   const folder = await mkdtemp(join(tmpdir(), 'users-api-pair-'))
@@ -37,14 +52,18 @@ export async function startPair({ checkEvery, delayMs, env = {}, ...given }: Pai
           label,
           port: port(name, label),
           protocol: label,
+          proxyProtocol,
         })),
         stateFile: join(folder, `${name}.json`),
         drain: { delayMs },
+        proxies: { trusted: ['127.0.0.1'] },
       },
     })
   }
   const services = { A: await start('A'), B: await start('B') }
-  const haproxy = await startHaproxy(port, checkEvery)
+  const haproxy = await startHaproxy(port, checkEvery, text =>
+    proxyProtocol ? withServerOption(text, 'send-proxy-v2') : text,
+  )
 
   const untilUp = async (name: ServerName): Promise<void> => {
     for (const label of ['http', 'https'] as const) await haproxy.until(label, name, 'UP')

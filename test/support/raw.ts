@@ -7,6 +7,8 @@ export interface RawOptions {
   tls?: boolean
   /** The TLS session of an earlier connection, to resume it. */
   session?: Buffer
+  /** The address of this end, without TLS. */
+  localAddress?: string
 }
 
 export type Raw = Awaited<ReturnType<typeof connect>>
@@ -20,7 +22,7 @@ export async function connect(port: number, options: RawOptions = {}) {
         rejectUnauthorized: false,
         ...(options.session !== undefined && { session: options.session }),
       })
-    : net.connect(port, '127.0.0.1')
+    : net.connect({ port, host: '127.0.0.1', localAddress: options.localAddress })
   let text = ''
   // A reset counts as the end of the connection. The text received before it stays available.
   socket.on('error', () => {})
@@ -33,7 +35,7 @@ export async function connect(port: number, options: RawOptions = {}) {
     /** Resolves when the connection is closed. */
     closed,
     isClosed: () => socket.closed || socket.readableEnded,
-    write: (part: string) => void socket.write(part),
+    write: (part: string | Buffer) => void socket.write(part),
     /** Returns the text received so far that `answer` has not consumed. */
     text: () => text,
     /** Waits until the received text matches. @throws Error if the server closes the connection before */

@@ -18,7 +18,14 @@ const startMs = 60_000
 const stopMs = 40_000
 
 export interface Settings {
-  ports?: { label: string; port: number; protocol: 'http' | 'https'; certificate?: string; key?: string }[]
+  ports?: {
+    label: string
+    port: number
+    protocol: 'http' | 'https'
+    certificate?: string
+    key?: string
+    proxyProtocol?: boolean
+  }[]
   control?: { socket: string }
   [key: string]: unknown
 }

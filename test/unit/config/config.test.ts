@@ -106,6 +106,17 @@ test('configuration: all errors are reported together', async t => {
   const timeouts = { ...raw.timeouts, headersMs: 2, requestMs: 1 }
   t.regex(faultsOf({ timeouts }).join(), /^timeouts.headersMs/)
   t.deepEqual(faultsOf({ timeouts, fleet: { ...raw.fleet, silentMs: 1 }, workers: 0 }).length, 3)
+  const behindProxy = [{ label: 'a', port: 8000, protocol: 'http', proxyProtocol: true }]
+  t.deepEqual(faultsOf({ ports: behindProxy, host: 7 }), [
+    'host: must be a string',
+    'ports: a has proxyProtocol, so proxies.trusted must contain the addresses of its proxies',
+  ])
+  t.deepEqual(faultsOf({ ports: behindProxy, proxies: { trusted: ['::1'] }, host: 7 }), [
+    'host: must be a string',
+  ])
+  t.deepEqual(faultsOf({ ports: [{ ...behindProxy[0], proxyProtocol: 2 }] }), [
+    'ports.0.proxyProtocol: must be true or false',
+  ])
   const withCertificate = { label: 'a', port: 8000, protocol: 'http', certificate: 'a', key: 'a' }
   t.deepEqual(faultsOf({ ports: [withCertificate] }), [
     'ports: a must not have a certificate, because its protocol is http',

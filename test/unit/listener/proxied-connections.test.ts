@@ -1,0 +1,260 @@
+// Connections that begin with a PROXY header, before HTTP and TLS: how it arrives, which peers may send it, and that
+// draining, counting and the limits hold while the header is awaited.
+import { once } from 'node:events'
+import net from 'node:net'
+import test, { type ExecutionContext } from 'ava'
+import fc from 'fast-check'
+import { pino } from 'pino'
+import { createLoggedClient } from '../../../src/listener/client-address.ts'
+import { createRequestLog } from '../../../src/listener/request-log.ts'
+import { get, never, type Overrides, startDataPort, until } from '../../support/data-port.ts'
+import { version1, version2, version2Raw } from '../../support/proxy-header.ts'
+import { connect } from '../../support/raw.ts'
+
+const client = '203.0.113.7'
+const trusted = ['127.0.0.1']
+const v1 = version1(client, '192.0.2.1')
+const v2 = version2(client, '192.0.2.1', Buffer.from('\x04\0\x03abc'))
+const local = version2Raw(0x20, 0, Buffer.alloc(0))
+
+interface Line {
+  status?: number
+  refused?: string
+  client?: string
+}
+
+/** Opens a data port that trusts `proxies`, and collects the lines of its log. */
+async function start(t: ExecutionContext, protocol: 'http' | 'https', overrides: Overrides = {}) {
+  const lines: Line[] = []
+  const { proxies = trusted } = overrides
+  const requestLog = createRequestLog(
+    pino({ level: 'info' }),
+    { write: line => void lines.push(JSON.parse(line)) },
+    createLoggedClient({
+      proxies: { trusted: [...proxies] },
+      log: { level: 'info', requests: true, client: 'full' },
+    }),
+  )
+  return { ...(await startDataPort(t, { protocol, ...overrides, proxies, requestLog })), lines }
+}
+
+/**
+ * Starts a proxy. Each of its connections to `target` begins with `header`, in one piece with the first bytes of the
+ * client, and `cut` divides this piece.
+ */
+async function startProxy(
+  t: ExecutionContext,
+  target: number,
+  header: Buffer,
+  cut = (bytes: Buffer): Buffer[] => [bytes],
+): Promise<number> {
+  const server = net.createServer(socket => {
+    const onward = net.connect({ port: target, host: '127.0.0.1', noDelay: true })
+    socket.on('error', () => onward.destroy())
+    onward.on('error', () => socket.destroy())
+    socket.once('data', async first => {
+      socket.pause()
+      for (const piece of cut(Buffer.concat([header, first]))) {
+        onward.write(piece)
+        await new Promise(setImmediate)
+      }
+      socket.pipe(onward).pipe(socket)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+/** Cuts `bytes` into pieces of `sizes`, and a last one with the rest. */
+function cutInto(bytes: Buffer, sizes: readonly number[]): Buffer[] {
+  const [size, ...others] = sizes
+  if (size === undefined || size >= bytes.length) return [bytes]
+  return [bytes.subarray(0, size), ...cutInto(bytes.subarray(size), others)]
+}
+
+for (const protocol of ['http', 'https'] as const) {
+  const isTls = protocol === 'https'
+
+  test(`${protocol}: a header in any pieces, with or without the first bytes of the client`, async t => {
+    const { number, lines } = await start(t, protocol)
+    const property = fc.asyncProperty(
+      fc.constantFrom(v1, v2),
+      fc.array(fc.integer({ min: 1, max: 100 }), { maxLength: 20 }),
+      async (header, sizes) => {
+        const proxy = await startProxy(t, number, header, bytes => cutInto(bytes, sizes))
+        const raw = await connect(proxy, { tls: isTls })
+        const before = lines.length
+        for (let requests = 0; requests < 3; requests++) {
+          raw.write(get)
+          t.regex(await raw.answer(), /^HTTP\/1.1 200 OK\r\n/)
+        }
+        await until(() => lines.length === before + 3)
+        t.deepEqual(
+          lines.slice(before).map(line => line.client),
+          [client, client, client],
+        )
+        raw.socket.destroy()
+      },
+    )
+    const examples: [Buffer, number[]][] = [v1, v2].flatMap(header => [
+      [header, []],
+      [header, [header.length]],
+      [header, [header.length - 1]],
+      [header, [header.length + 1]],
+    ])
+    await fc.assert(property, { numRuns: 30, examples })
+  })
+
+  test(`${protocol}: LOCAL and UNKNOWN keep the address of the connection`, async t => {
+    const { number, lines } = await start(t, protocol)
+    for (const header of [local, Buffer.from('PROXY UNKNOWN\r\n')]) {
+      const raw = await connect(await startProxy(t, number, header), { tls: isTls })
+      raw.write(get)
+      await raw.answer()
+      raw.socket.destroy()
+    }
+    await until(() => lines.length === 2)
+    t.deepEqual(
+      lines.map(line => line.client),
+      ['127.0.0.1', '127.0.0.1'],
+    )
+  })
+
+  test(`${protocol}: the address in the header is where X-Forwarded-For starts, and is that of rejected input`, async t => {
+    const { number, lines } = await start(t, protocol, { proxies: [...trusted, client] })
+    const raw = await connect(await startProxy(t, number, v2), { tls: isTls })
+    raw.write(get.replace('Host', 'X-Forwarded-For: 198.51.100.1, 198.51.100.2\r\nHost'))
+    await raw.answer()
+    raw.write('GE<T / HTTP/1.1\r\n\r\n')
+    t.regex(await raw.answer(), /^HTTP\/1.1 400/)
+    await until(() => lines.length === 2)
+    t.like(lines, [
+      { status: 200, client: '198.51.100.2' },
+      { status: 400, refused: 'malformed_request', client },
+    ])
+  })
+
+  test(`${protocol}: a late request gets 408`, async t => {
+    const { number } = await start(t, protocol, { timeouts: { headersMs: 1000, requestMs: 1000 } })
+    const raw = await connect(await startProxy(t, number, v2), { tls: isTls })
+    raw.write('GET / HT')
+    t.regex(await raw.answer(), /^HTTP\/1.1 408/)
+  })
+
+  test(`${protocol}: connections count from the start, and close without a line in the log`, async t => {
+    const { port, open, lines } = await start(t, protocol)
+    for (const part of ['', v1.subarray(0, 9), v2.subarray(0, 20), v1]) {
+      const raw = await open({ tls: false })
+      raw.write(part)
+      await until(() => port.report().connections === 1)
+      raw.socket.end()
+      await raw.closed
+      await until(() => port.report().connections === 0)
+    }
+    const reset = await open({ tls: false })
+    reset.write(v2.subarray(0, 20))
+    await until(() => port.report().connections === 1)
+    reset.socket.resetAndDestroy()
+    await until(() => port.report().connections === 0)
+    t.deepEqual(lines, [])
+  })
+
+  test(`${protocol}: drain: connections close after idleMs, before, after and without a header`, async t => {
+    const { port, open } = await start(t, protocol, { drain: { idleMs: 100, deadlineMs: never } })
+    const silent = await open({ tls: false })
+    const afterHeader = await open({ tls: false })
+    afterHeader.write(v2)
+    const partial = await open({ tls: false })
+    partial.write(v2.subarray(0, 20))
+    await until(() => port.report().connections === 3)
+    port.setState('draining')
+    await Promise.all([silent.closed, afterHeader.closed])
+    await until(() => port.report().connections === 1)
+    if (isTls) partial.socket.destroy()
+    else {
+      partial.write(Buffer.concat([v2.subarray(20), Buffer.from(get)]))
+      t.regex(await partial.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    }
+    await until(() => port.report().connections === 0)
+    t.deepEqual(port.report(), { state: 'draining', connections: 0, active: 0, inFlight: 0 })
+  })
+
+  test(`${protocol}: untrusted peer: refused at once, and no other connection makes room for it`, async t => {
+    const { port, open, lines } = await start(t, protocol, {
+      proxies: ['127.0.0.2'],
+      limits: { connections: 1 },
+    })
+    const proxy = await open({ localAddress: '127.0.0.2' })
+    await until(() => port.report().connections === 1)
+    const other = await open({ localAddress: '127.0.0.1' })
+    other.write(v1)
+    await other.closed
+    t.is(other.text(), '')
+    await until(() => lines.length === 1)
+    t.like(lines, [{ refused: 'untrusted_proxy', client: '127.0.0.1' }])
+    t.is(port.report().connections, 1)
+    t.false(proxy.isClosed())
+  })
+}
+
+test('malformed header: closed at once', async t => {
+  const { port, open, lines } = await start(t, 'http')
+  for (const bytes of [
+    get,
+    '\x16\x03\x01',
+    'PROXY TCP4 a\r\n',
+    `${v1.toString().replace('TCP4', 'TCP6')}${get}`,
+  ]) {
+    const raw = await open()
+    raw.write(bytes)
+    await raw.closed
+    t.is(raw.text(), '')
+  }
+  await until(() => lines.length === 4 && port.report().connections === 0)
+  for (const line of lines) t.like(line, { refused: 'malformed_proxy_header', client: '127.0.0.1' })
+})
+
+test('time-out: a connection without a complete header is closed after 5 seconds', async t => {
+  const { open, lines } = await start(t, 'http')
+  const silent = await open()
+  const partial = await open()
+  partial.write(v2.subarray(0, -1))
+  const inTime = await open()
+  inTime.write(v2)
+  await Promise.all([silent.closed, partial.closed])
+  t.deepEqual(
+    lines.map(line => line.refused),
+    ['proxy_header_timeout', 'proxy_header_timeout'],
+  )
+  inTime.write(get)
+  t.regex(await inTime.answer(), /200 OK/)
+})
+
+test('connection limit: a connection that waits for its header makes room', async t => {
+  const { port, open } = await start(t, 'http', { limits: { connections: 2 } })
+  const waiting = await open()
+  const used = await open()
+  used.write(Buffer.concat([v1, Buffer.from(get)]))
+  await used.answer()
+  const added = await open()
+  await waiting.closed
+  added.write(Buffer.concat([v1, Buffer.from(get)]))
+  t.regex(await added.answer(), /200 OK/)
+  t.is(port.report().connections, 2)
+  t.false(used.isClosed())
+})
+
+test('closing: a connection with a partial header ends at the deadline', async t => {
+  const { port, open } = await start(t, 'https', { drain: { idleMs: 50, deadlineMs: 200 } })
+  const partial = await open({ tls: false })
+  partial.write(v1.subarray(0, 9))
+  await until(() => port.report().connections === 1)
+  port.setState('closing')
+  await port.closed
+  await partial.closed
+  t.is(port.report().connections, 0)
+})
