@@ -4,7 +4,8 @@ import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { CacheState } from '../core/messages.ts'
 import { afterFailure, attempt, type Breaker, closedBreaker, isOpen } from './breaker.ts'
-import { connect, readKeys, writeEntries } from './client.ts'
+import { readKeys, writeEntries } from './client.ts'
+import { connect } from './connect.ts'
 
 export interface Cache {
   /** Returns one value per key, in order; undefined for a missing key and if Redis does not reply in time. */
@@ -37,29 +38,35 @@ function valueFor(key: string, stored: unknown): string | undefined {
   return typeof stored === 'string' && stored.startsWith(key) ? stored.slice(key.length) : undefined
 }
 
-/** @param settings.url one URL per node; several URLs are a cluster; null disables the cache */
+/** @param settings.url one URL for each host; null disables the cache */
 export function createCache(settings: Config['cache'], log: Log): Cache {
   const { url, ttlSeconds, timeoutMs } = settings
   if (url === null) return noCache
   const redis = connect({ url, timeoutMs })
   let closed = false
-  /** Undefined until the first connection attempt has a result. */
-  let available: boolean | undefined
+  let breaker: Breaker = closedBreaker
   const counts = { hits: 0, misses: 0 }
-  redis.on('ready', () => {
-    if (available !== true) log.info('cache connected')
-    available = true
-  })
-  const setUnavailable = (reason: string) => {
-    if (available !== false && !closed) log.warn({ reason }, 'cache unavailable, reading from the database')
-    available = false
+  const isUsable = () => redis.status === 'ready' && !isOpen(breaker, breakerSettings)
+  /** Undefined until the first connection attempt has a result. */
+  let loggedUsable: boolean | undefined
+  /** Logs the state if it has changed. @param reason why Redis may be unavailable */
+  function logState(reason?: string): void {
+    if (closed || isUsable() === loggedUsable) return
+    loggedUsable = isUsable()
+    if (loggedUsable) log.info('cache connected')
+    else log.warn({ reason }, 'cache unavailable, reading from the database')
   }
+  redis.on('ready', () => {
+    // The failures were those of the connection before, perhaps to another server.
+    breaker = closedBreaker
+    logState()
+  })
   redis.on('error', error => {
     // A cluster also reports errors of single nodes while it is ready.
-    if (redis.status === 'ready') log.debug({ reason: reasonOf(error) }, 'cache error')
-    else setUnavailable(reasonOf(error))
+    log.debug({ reason: reasonOf(error) }, 'cache error')
+    logState(reasonOf(error))
   })
-  redis.on('close', () => setUnavailable('connection closed'))
+  redis.on('close', () => logState('connection closed'))
 
   let rejectedAtMs = Number.NEGATIVE_INFINITY
   /** Handles a write that Redis answered with an error: reads would succeed, but find nothing new. */
@@ -79,24 +86,16 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     if (errors[0] !== undefined) log.debug({ reason: errors[0].message }, 'cache write failed')
   }
 
-  let breaker: Breaker = closedBreaker
-  function setBreaker(next: Breaker, reason: string): void {
-    const wasOpen = isOpen(breaker, breakerSettings)
-    const opens = isOpen(next, breakerSettings)
-    breaker = next
-    if (wasOpen !== opens)
-      log.warn(
-        { reason },
-        opens ? 'cache circuit breaker open, reading from the database' : 'cache circuit breaker closed',
-      )
-  }
-
   async function readAvailable(keys: readonly string[]): Promise<(string | undefined)[]> {
     const { values, failure } = await readKeys(redis, keys, timeoutMs)
     if (failure !== undefined) {
-      setBreaker(afterFailure(breaker, breakerSettings, performance.now()), String(failure))
+      breaker = afterFailure(breaker, breakerSettings, performance.now())
       log.debug({ reason: String(failure) }, 'cache read failed')
-    } else if (breaker.failures > 0 && values.length > 0) setBreaker(closedBreaker, 'Redis replied')
+      logState(String(failure))
+    } else if (breaker.failures > 0 && values.length > 0) {
+      breaker = closedBreaker
+      logState()
+    }
     return keys.map((key, index) => valueFor(key, values[index]))
   }
 
@@ -121,14 +120,14 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
       return values
     },
     write(entries) {
-      if (redis.status !== 'ready' || isOpen(breaker, breakerSettings)) return
+      if (!isUsable()) return
       const small = entries.filter(([, value]) => Buffer.byteLength(value) <= MAX_VALUE_BYTES)
       if (small.length === 0) return
       writeAvailable(small).catch(error => log.debug({ reason: String(error) }, 'cache write failed'))
     },
     report() {
-      const usable = redis.status === 'ready' && !isOpen(breaker, breakerSettings)
-      return { ...counts, state: available === undefined ? 'connecting' : usable ? 'connected' : 'away' }
+      const state = loggedUsable === undefined ? 'connecting' : isUsable() ? 'connected' : 'away'
+      return { ...counts, state }
     },
     close() {
       closed = true

@@ -1,5 +1,5 @@
-// A client of one Redis or of a Redis Cluster, which reads and writes several keys at once.
-import { Cluster, Redis } from 'ioredis'
+// Reads and writes several keys at once, on one Redis server or on the nodes of a Redis Cluster.
+import { Cluster, type Redis } from 'ioredis'
 
 type Entry = readonly [key: string, value: string]
 
@@ -8,49 +8,6 @@ export interface Replies {
   readonly values: readonly unknown[]
   /** Whether Redis failed as a whole, rather than a node of a cluster that is known to be away. */
   readonly failure?: Error
-}
-
-const MAX_RECONNECT_MS = 2000
-/** How often the nodes of a cluster are asked which slots they have, beside each redirection. */
-const SLOTS_REFRESH_MS = 5000
-
-/** @param url one URL per node; several URLs are a cluster */
-export function connect({ url, timeoutMs }: { url: readonly string[]; timeoutMs: number }): Redis | Cluster {
-  const options = {
-    connectTimeout: 10 * timeoutMs,
-    // ioredis reconnects if a connection receives no data for this long.
-    socketTimeout: 2 * timeoutMs,
-    // While Redis is disconnected, commands fail at once and the database is queried.
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (attempt: number) => Math.min(MAX_RECONNECT_MS, 50 * 2 ** attempt),
-  }
-  const [first = '', ...others] = url
-  if (first.startsWith('redis+unix:')) return new Redis(new URL(first).pathname, options)
-  if (others.length === 0) return new Redis(first, options)
-  // A URL applies its user, password and TLS to its own node only, but the cluster has further nodes.
-  const { protocol, username, password } = new URL(first)
-  const isEncrypted = protocol === 'rediss:'
-  const nodes = url.map(node => {
-    const { hostname, port } = new URL(node)
-    return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? 6379 : Number(port) }
-  })
-  return new Cluster(nodes, {
-    enableAutoPipelining: true,
-    enableOfflineQueue: false,
-    // Commands to a node that is away fail at once.
-    retryDelayOnFailover: 0,
-    retryDelayOnClusterDown: 0,
-    slotsRefreshInterval: SLOTS_REFRESH_MS,
-    // A certificate names the host, not the address that ioredis would connect to.
-    ...(isEncrypted && { dnsLookup: (host, done) => done(null, host) }),
-    redisOptions: {
-      ...options,
-      ...(username !== '' && { username: decodeURIComponent(username) }),
-      ...(password !== '' && { password: decodeURIComponent(password) }),
-      ...(isEncrypted && { tls: {} }),
-    },
-  })
 }
 
 /** Waits until all requests have a result, for at most `timeoutMs`. */

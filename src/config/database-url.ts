@@ -1,21 +1,5 @@
-// Reads a database URL, which can name several hosts: mysql://user:password@a:3306,b:3306/users
-
-// The hosts follow the last @. A password can contain an @ and a comma, but no slash (RFC 3986, 3.2).
-const parts = /^(mysql:\/\/(?:[^/?#]*@)?)([^/?#]*)(\/[^?#]*)?(.*)$/is
-
-function partsOf(url: string): { start: string; hosts: string; path: string; options: string } {
-  const [, start = '', hosts = '', path = '', options = ''] = parts.exec(url) ?? []
-  return { start, hosts, path, options }
-}
-
-/** Returns one URL for each host, in order. */
-export function hostUrls(url: string): string[] {
-  const { start, hosts, path, options } = partsOf(url)
-  return hosts.split(',').map(host => `${start}${host}${path}${options}`)
-}
-
-/** Returns the `host:port` of a URL of one host, for messages. */
-export const hostOf = (url: string): string => partsOf(url).hosts
+// The database name in a database URL: mysql://user:password@host:port/database
+import { partsOf } from './host-urls.ts'
 
 export const databaseNameOf = (url: string): string => decodeURIComponent(partsOf(url).path.slice(1))
 

@@ -51,9 +51,7 @@ export function faultsOf(issue: z.core.$ZodIssue): string[] {
     return issue.keys.map(
       key => `${[...issue.path, key].join('.')}: is not a setting; config/default.json lists all settings`,
     )
-  const path = issue.path.join('.')
-  // An error in one URL of a cluster is reported for the whole setting.
-  const setting = path.replace(/^cache\.url\.\d+$/, 'cache.url')
+  const setting = issue.path.join('.')
   const variable = variableOf(setting)
   return [`${setting}${variable === undefined ? '' : ` (${variable})`}: ${issue.message}`]
 }

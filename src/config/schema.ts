@@ -3,9 +3,10 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { authSchema } from './auth.ts'
-import { hostOf, hostUrls } from './database-url.ts'
+import { hostOf, hostUrls } from './host-urls.ts'
 import { limitsSchema } from './limits.ts'
 import { proxiesSchema } from './proxies.ts'
+import { redisUrl } from './redis-url.ts'
 import { root } from './root.ts'
 
 const milliseconds = z
@@ -30,13 +31,6 @@ const label = z
     /^[A-Za-z0-9][A-Za-z0-9_.-]*$/,
     'must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',
   )
-
-/** A URL with one of `schemes`. The error message never contains the value, which can include a password. */
-const url = (...schemes: string[]) =>
-  z.string().refine(value => URL.canParse(value) && schemes.includes(new URL(value).protocol.slice(0, -1)), {
-    error: `must be a URL that starts with ${schemes.map(scheme => `${scheme}://`).join(' or ')}`,
-    abort: true,
-  })
 
 /** A host of a list must not be empty. A URL with a Unix socket has no host. */
 const isHostUrl = (value: string, _: number, all: readonly string[]) =>
@@ -102,15 +96,8 @@ export const schema = z.strictObject({
     queryTimeoutMs: atLeastOne,
   }),
   cache: z.strictObject({
-    /** One URL per node; several URLs mean a Redis Cluster. */
-    url: z.preprocess(
-      // The hosts of a cluster are separated by commas. The scheme is optional from the second host on.
-      value =>
-        typeof value === 'string'
-          ? value.split(',').map(host => (host.includes('://') ? host : `${value.split('://')[0]}://${host}`))
-          : value,
-      z.array(url('redis', 'rediss', 'redis+unix')).nullable(),
-    ),
+    /** One URL for each host. */
+    url: redisUrl.nullable(),
     ttlSeconds: atLeastOne,
     timeoutMs: atLeastOne,
   }),

@@ -1,5 +1,5 @@
 // Connects to the first of several hosts that accepts a connection.
-import { hostOf } from '../config/database-url.ts'
+import { hostOf } from '../config/host-urls.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 
 /** The Connection Attempt Delay of RFC 8305: the next host is tried while this one has not answered yet. */

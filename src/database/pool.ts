@@ -2,7 +2,7 @@
 // server accepts no more.
 import knex, { type Knex } from 'knex'
 import Client, { type PoolConnection, type Statement } from 'knex/lib/dialects/mysql2/index.js'
-import { hostUrls } from '../config/database-url.ts'
+import { hostUrls } from '../config/host-urls.ts'
 import type { Log } from '../core/log.ts'
 import { isDemoted } from './driver-errors.ts'
 import { connectToFirst } from './first-host.ts'

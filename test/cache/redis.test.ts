@@ -5,44 +5,15 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
-import { pino } from 'pino'
 import { generate } from 'selfsigned'
-import { type Cache, createCache } from '../../src/cache/cache.ts'
 import { findProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
+import { fill, keysOf, openCache, readHits, timeoutMs } from '../support/cache.ts'
 import { claimPorts } from '../support/ports.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 
-const timeoutMs = 1000
 const password = 'pass:word/ü'
 const program = await findProgram(redisProgram.names)
-
-/** Opens a cache and waits until it is connected. `lines` are the messages of its log. */
-async function openCache(t: ExecutionContext, url: string[]) {
-  const lines: { msg: string; reason?: string }[] = []
-  const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
-  const cache = createCache({ url, ttlSeconds: 300, timeoutMs }, log)
-  t.teardown(() => cache.close())
-  while (cache.report().state !== 'connected') await delay(10)
-  return { cache, messages: () => lines.map(({ msg }) => msg), lines }
-}
-
-/** Writes all keys and waits until they are stored. */
-async function fill(cache: Cache, keys: readonly string[]): Promise<void> {
-  while ((await cache.read(keys)).includes(undefined)) {
-    cache.write(keys.map(key => [key, `value of ${key}`]))
-    await delay(50)
-  }
-}
-
-/** Reads the keys and returns which of them have a value, and how many milliseconds it took. */
-async function readHits(cache: Cache, keys: readonly string[]) {
-  const beganMs = performance.now()
-  const values = await cache.read(keys)
-  return { ms: performance.now() - beganMs, hits: keys.filter((_, index) => values[index] !== undefined) }
-}
-
-const keysOf = (count: number) => Array.from({ length: count }, (_, index) => `key ${index}:`)
 
 /** Claims a folder and ports for servers, until the test ends. */
 async function claimPlace(t: ExecutionContext) {

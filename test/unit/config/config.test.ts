@@ -53,7 +53,7 @@ test('configuration: all errors are reported together', async t => {
     'ports.1: must be an object',
   ])
   t.deepEqual(faultsOf({ cache: { ...raw.cache, url: 'http://a' }, log: { level: 'loud' } }), [
-    'cache.url (REDIS_URL): must be a URL that starts with redis:// or rediss:// or redis+unix://',
+    'cache.url (REDIS_URL): must be a URL that starts with redis:// or rediss:// or redis+sentinel:// or rediss+sentinel:// or redis+unix://; several hosts are separated by commas: redis://user:password@host:port,host:port',
     'log.level (LOG_LEVEL): must be trace, debug, info, warn, error, fatal or silent',
     'log.requests: is missing',
     'log.client: must be full, prefix or off',

@@ -1,0 +1,170 @@
+// Runs Redis servers with Sentinel on this machine, for trials and tests: one master, its replicas, and a Sentinel for each.
+import { randomBytes } from 'node:crypto'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { retry } from '../../core/retry.ts'
+import { findProgram, redisProgram } from './programs.ts'
+import { runServer } from './server.ts'
+
+export interface SentinelOptions {
+  /** The folder for the files of all servers. A previous group in it is deleted. */
+  readonly base: string
+  /** Number of Redis servers, and of Sentinels. Fewer than three Sentinels do not survive the loss of one. */
+  readonly count: number
+  /** The first of `2 * count` consecutive ports on 127.0.0.1: the Redis servers, then the Sentinels. */
+  readonly firstPort: number
+  /** Called with a line before each step that can take several seconds. */
+  readonly print: (line: string) => void
+}
+
+/** A Redis server or a Sentinel that runs as a child process. */
+export interface RedisProcess {
+  /** The name for messages, such as "Redis 2 of 3". */
+  readonly title: string
+  /** The URL of this server alone. */
+  readonly url: string
+  /** Undefined while it is stopped. */
+  pid(): number | undefined
+  /** Starts it after `stop`. A master that was replaced meanwhile becomes a replica. */
+  start(): Promise<void>
+  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+export interface SentinelGroup {
+  /** The value for REDIS_URL. */
+  readonly url: string
+  /** The Redis servers; the first one is the master at the start. */
+  readonly servers: readonly RedisProcess[]
+  readonly sentinels: readonly RedisProcess[]
+  /** Stops the processes that run. */
+  stop(): Promise<void>
+}
+
+const MASTER = 'users-api'
+const READY_TIMEOUT_MS = 60_000
+const PAUSE_MS = 50
+
+/** Sends one command on a connection of its own. */
+async function ask(url: string, command: string, ...args: string[]): Promise<unknown> {
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, enableReadyCheck: false })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return await client.call(command, ...args)
+  } finally {
+    client.disconnect()
+  }
+}
+
+async function untilReply(
+  url: string,
+  command: readonly [string, ...string[]],
+  expected: RegExp,
+): Promise<void> {
+  const attempt = async () => {
+    const reply = String(await ask(url, ...command))
+    if (!expected.test(reply)) throw new Error(`Redis replied ${reply} to ${command.join(' ')}`)
+  }
+  await retry(attempt, { timeoutMs: READY_TIMEOUT_MS, pauseMs: () => PAUSE_MS, isTransient: () => true })
+}
+
+/**
+ * Creates a group, starts its processes and waits until a failover is possible. A master that does not answer for 1 s is
+ * replaced.
+ * @throws Error that says what is missing, or with the end of the log of a process that does not start
+ */
+export async function startSentinelGroup({
+  base,
+  count,
+  firstPort,
+  print,
+}: SentinelOptions): Promise<SentinelGroup> {
+  const program = (await findProgram(redisProgram.names)) ?? ''
+  if (program === '') throw new Error(`${redisProgram.title} cannot be found: install it`)
+  await rm(base, { recursive: true, force: true })
+  await mkdir(base, { recursive: true, mode: 0o700 })
+  // The ports of 127.0.0.1 are open to all users of the machine.
+  const password = randomBytes(16).toString('hex')
+
+  /** Writes the configuration file, in which Redis and Sentinel later save their role. */
+  async function createProcess(
+    title: string,
+    port: number,
+    isSentinel: boolean,
+    lines: readonly string[],
+  ): Promise<RedisProcess> {
+    const file = join(base, `${port}.conf`)
+    const common = ['bind 127.0.0.1', `port ${port}`, `dir ${base}`, `requirepass ${password}`]
+    await writeFile(file, [...common, ...lines, ''].join('\n'), { mode: 0o600 })
+    const url = `redis://:${password}@127.0.0.1:${port}`
+    const args = isSentinel ? [file, '--sentinel'] : [file]
+    const ping = async () => void (await ask(url, 'PING'))
+    let running: Awaited<ReturnType<typeof runServer>> | undefined
+    return {
+      title,
+      url,
+      pid: () => running?.child.pid,
+      async start() {
+        running = await runServer({ title, program, args, url, ping })
+      },
+      async stop(signal) {
+        await running?.stop(signal)
+        running = undefined
+      },
+    }
+  }
+  const createProcesses = (
+    title: string,
+    first: number,
+    isSentinel: boolean,
+    linesOf: (index: number) => readonly string[],
+  ) =>
+    Promise.all(
+      Array.from({ length: count }, (_, index) =>
+        createProcess(`${title} ${index + 1} of ${count}`, first + index, isSentinel, linesOf(index)),
+      ),
+    )
+
+  const firstSentinel = firstPort + count
+  const servers = await createProcesses('Redis', firstPort, false, index => [
+    `masterauth ${password}`,
+    'save ""',
+    'appendonly no',
+    'maxmemory 128mb',
+    'maxmemory-policy allkeys-lru',
+    'repl-diskless-sync-delay 0',
+    ...(index === 0 ? [] : [`replicaof 127.0.0.1 ${firstPort}`]),
+  ])
+  const sentinels = await createProcesses('Sentinel', firstSentinel, true, () => [
+    `sentinel monitor ${MASTER} 127.0.0.1 ${firstPort} ${Math.floor(count / 2) + 1}`,
+    `sentinel auth-pass ${MASTER} ${password}`,
+    `sentinel down-after-milliseconds ${MASTER} 1000`,
+    `sentinel failover-timeout ${MASTER} 2000`,
+  ])
+  const stop = async () => {
+    await Promise.all([...sentinels, ...servers].map(one => one.stop()))
+  }
+  try {
+    print(`starting ${count} Redis servers in ${base}`)
+    await Promise.all(servers.map(server => server.start()))
+    for (const { url } of servers.slice(1))
+      await untilReply(url, ['INFO', 'replication'], /master_link_status:up/)
+    print(`starting ${count} Sentinels`)
+    await Promise.all(sentinels.map(sentinel => sentinel.start()))
+    for (const { url } of sentinels) {
+      const pairs = new RegExp(`num-slaves,${count - 1},num-other-sentinels,${count - 1}(?:,|$)`)
+      await untilReply(url, ['SENTINEL', 'MASTER', MASTER], pairs)
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  const hosts = sentinels.map((_, index) => `127.0.0.1:${firstSentinel + index}`)
+  return {
+    url: `redis+sentinel://:${password}@${hosts.join()}/${MASTER}?sentinel_password=${password}`,
+    servers,
+    sentinels,
+    stop,
+  }
+}

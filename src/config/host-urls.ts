@@ -1,0 +1,18 @@
+// Splits a URL that names several hosts: scheme://user:password@a:1,b:2/path
+
+// The hosts follow the last @. A password can contain an @ and a comma, but no slash (RFC 3986, 3.2).
+const parts = /^([a-z][a-z+]*:\/\/(?:[^/?#]*@)?)([^/?#]*)(\/[^?#]*)?(.*)$/is
+
+export function partsOf(url: string): { start: string; hosts: string; path: string; options: string } {
+  const [, start = '', hosts = '', path = '', options = ''] = parts.exec(url) ?? []
+  return { start, hosts, path, options }
+}
+
+/** Returns one URL for each host, in order. */
+export function hostUrls(url: string): string[] {
+  const { start, hosts, path, options } = partsOf(url)
+  return hosts.split(',').map(host => `${start}${host}${path}${options}`)
+}
+
+/** Returns the `host:port` of a URL of one host, for messages. */
+export const hostOf = (url: string): string => partsOf(url).hosts

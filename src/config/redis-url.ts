@@ -1,0 +1,65 @@
+// The setting for Redis: the URL of one server, of the nodes of a Redis Cluster, or of the Sentinels of a master.
+import { z } from 'zod'
+import { hostUrls } from './host-urls.ts'
+
+const schemes = ['redis', 'rediss', 'redis+sentinel', 'rediss+sentinel', 'redis+unix']
+const invalidUrl = `must be a URL that starts with ${schemes.map(scheme => `${scheme}://`).join(' or ')}; several hosts are separated by commas: redis://user:password@host:port,host:port`
+const sentinelParameters = ['sentinel_username', 'sentinel_password']
+
+/** Splits a URL at its hosts. Each host can also have a scheme of its own: redis://a:1,redis://b:2 */
+const splitHosts = (value: string): string[] => value.split(/,(?=[a-z][a-z+]*:\/\/)/i).flatMap(hostUrls)
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const isServerPath = ({ pathname }: URL) => /^\/?\d*$/.test(pathname)
+const isNodePath = ({ pathname }: URL) => /^\/?0?$/.test(pathname)
+const isMasterPath = ({ pathname }: URL) => /^\/[^/]+$/.test(pathname) && isDecodable(pathname)
+const isSocketPath = ({ pathname, hostname }: URL) => /^\/./.test(pathname) && hostname === ''
+const hasSentinelParameters = ({ searchParams }: URL) =>
+  [...searchParams.keys()].every(key => sentinelParameters.includes(key))
+
+/** Returns what is wrong with the URLs, without their text, which can include a password. */
+function faultOf(urls: readonly string[]): string | undefined {
+  const parsed = urls.filter(one => URL.canParse(one)).map(one => new URL(one))
+  const used = [...new Set(parsed.map(({ protocol }) => protocol.slice(0, -1)))]
+  if (parsed.length < urls.length || !used.every(scheme => schemes.includes(scheme))) return invalidUrl
+  if (used.length > 1) return 'must have the same scheme for all hosts'
+  if (!parsed.every(({ username, password }) => isDecodable(username) && isDecodable(password)))
+    return 'must have a percent-encoded user and password: a % in them is %25'
+  const [scheme] = used
+  if (scheme === 'redis+unix')
+    return parsed.length === 1 && parsed.every(isSocketPath)
+      ? undefined
+      : 'must have the absolute path of one Unix socket: redis+unix:///path'
+  const isSentinel = scheme === 'redis+sentinel' || scheme === 'rediss+sentinel'
+  const isCluster = !isSentinel && parsed.length > 1
+  if ((isSentinel || isCluster) && parsed.some(({ hostname }) => hostname === '')) return invalidUrl
+  if (isSentinel && !parsed.every(isMasterPath))
+    return `must end with the name of the master: ${scheme}://user:password@host:port,host:port/master-name`
+  if (isSentinel && !parsed.every(hasSentinelParameters))
+    return `can have only the parameters ${sentinelParameters.join(' and ')}`
+  if (isCluster && !parsed.every(isNodePath))
+    return 'must not have a database number, because a Redis Cluster has only one database'
+  if (!isSentinel && !parsed.every(isServerPath))
+    return `can have only the number of a database as its path: ${scheme}://user:password@host:port/0`
+  return undefined
+}
+
+/** A URL of Redis. It becomes a list with one URL for each host. */
+export const redisUrl = z.preprocess(
+  value => (typeof value === 'string' ? splitHosts(value) : value),
+  z
+    .array(z.string())
+    .min(1)
+    .superRefine((urls, context) => {
+      const message = faultOf(urls)
+      if (message !== undefined) context.addIssue({ code: 'custom', message })
+    }),
+)

@@ -1,0 +1,35 @@
+// A cache on a real Redis, with its log, and keys to fill it.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ExecutionContext } from 'ava'
+import { pino } from 'pino'
+import { type Cache, createCache } from '../../src/cache/cache.ts'
+
+/** How long a cache waits for a reply. */
+export const timeoutMs = 1000
+
+/** Opens a cache and waits until it is connected. `lines` are the messages of its log. */
+export async function openCache(t: ExecutionContext, url: string[]) {
+  const lines: { msg: string; reason?: string }[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+  const cache = createCache({ url, ttlSeconds: 300, timeoutMs }, log)
+  t.teardown(() => cache.close())
+  while (cache.report().state !== 'connected') await delay(10)
+  return { cache, messages: () => lines.map(({ msg }) => msg), lines }
+}
+
+/** Writes all keys and waits until they are stored. */
+export async function fill(cache: Cache, keys: readonly string[]): Promise<void> {
+  while ((await cache.read(keys)).includes(undefined)) {
+    cache.write(keys.map(key => [key, `value of ${key}`]))
+    await delay(50)
+  }
+}
+
+/** Reads the keys and returns which of them have a value, and how many milliseconds it took. */
+export async function readHits(cache: Cache, keys: readonly string[]) {
+  const beganMs = performance.now()
+  const values = await cache.read(keys)
+  return { ms: performance.now() - beganMs, hits: keys.filter((_, index) => values[index] !== undefined) }
+}
+
+export const keysOf = (count: number) => Array.from({ length: count }, (_, index) => `key ${index}:`)
