@@ -81,10 +81,12 @@ export async function startServer(name: ServerName, settings: ServerSettings): P
     if (status !== 200) throw new Error(text)
   }
   const server = { title: name, program, args, url, ping }
-  const { stop } = await runServer(server, environment(name, claim.first, settings)).catch(async error => {
-    await claim.release()
-    throw error
-  })
+  const { stop } = await runServer(server, { env: environment(name, claim.first, settings) }).catch(
+    async error => {
+      await claim.release()
+      throw error
+    },
+  )
   return {
     name,
     url,

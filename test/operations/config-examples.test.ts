@@ -40,8 +40,9 @@ test('HAProxy: passes on the address of the client, whatever the client sends', 
   t.is(await loggedClient(service, service.url), '127.0.0.2', 'the peer is not trusted')
 })
 
-test('HAProxy: accepts haproxy.cfg', async t => {
-  await runTool(t, 'haproxy', ['-c', '-f', configFile('haproxy.cfg')])
+test('HAProxy: accepts haproxy.cfg and cluster/haproxy.cfg', async t => {
+  for (const file of ['haproxy.cfg', 'cluster/haproxy.cfg'])
+    await runTool(t, 'haproxy', ['-c', '-f', configFile(file)])
   t.pass()
 })
 
@@ -159,7 +160,7 @@ test('config/: no example file can be loaded as settings, whatever the host name
   // node-config loads every file here that is named like the host and has a known extension.
   const files = await readdir(configFile(''))
   t.deepEqual(
-    files.filter(name => !/\.(cfg|conf|service)$|^(container|monitoring)$/.test(name)).sort(),
+    files.filter(name => !/\.(cfg|conf|service)$|^(cluster|container|monitoring)$/.test(name)).sort(),
     ['custom-environment-variables', 'default', 'development', 'production', 'test'].map(
       name => `${name}.json`,
     ),

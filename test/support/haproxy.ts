@@ -6,16 +6,9 @@ import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { findProgram, type Program } from '../../src/cli/private-servers/programs.ts'
+import { findProgram, haproxyProgram } from '../../src/cli/private-servers/programs.ts'
 import { configFile } from './config-tools.ts'
 import { claimPorts } from './ports.ts'
-
-export const haproxyProgram: Program = {
-  title: 'HAProxy',
-  names: ['haproxy'],
-  debianPackage: 'haproxy',
-  brewFormula: 'haproxy',
-}
 
 export type ServerName = 'A' | 'B'
 type Backend = 'http' | 'https'

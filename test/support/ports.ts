@@ -17,25 +17,34 @@ function listen(port: number): Promise<net.Server | undefined> {
 
 const close = (server: net.Server): Promise<void> => new Promise(resolve => server.close(() => resolve()))
 
+/** Claims the block that begins with the port `base`. @returns undefined if one of its ports is in use */
+async function claimBlock(base: number): Promise<net.Server | undefined> {
+  const lock = await listen(base)
+  if (lock === undefined) return undefined
+  const rest = Array.from({ length: blockSize - 1 }, (_, index) => base + 1 + index)
+  const servers = await Promise.all(rest.map(listen))
+  await Promise.all(servers.filter(server => server !== undefined).map(close))
+  if (servers.every(server => server !== undefined)) return lock.unref()
+  await close(lock)
+  return undefined
+}
+
 /**
- * Claims nine consecutive free ports. The port before them is the lock that other processes see: it is listened on
- * until `release` is called.
- * @throws Error if no block of ports is free
+ * Claims nine consecutive free ports, or with `count` as many blocks of nine ports, each ten ports after the one before. The
+ * port before each block is the lock that other processes see: it is listened on until `release` is called.
+ * @throws Error if not enough ports are free
  */
-export async function claimPorts(): Promise<{ first: number; release(): Promise<void> }> {
+export async function claimPorts(count = 1): Promise<{ first: number; release(): Promise<void> }> {
   const start = Math.floor(Math.random() * blocks)
   for (let tried = 0; tried < blocks; tried++) {
-    const base = firstPort + ((start + tried) % blocks) * blockSize
-    const lock = await listen(base)
-    if (lock === undefined) continue
-    const rest = Array.from({ length: blockSize - 1 }, (_, index) => base + 1 + index)
-    const servers = await Promise.all(rest.map(listen))
-    await Promise.all(servers.filter(server => server !== undefined).map(close))
-    if (servers.every(server => server !== undefined)) {
-      lock.unref()
-      return { first: base + 1, release: () => close(lock) }
+    const base = firstPort + ((start + tried) % (blocks - count + 1)) * blockSize
+    const bases = Array.from({ length: count }, (_, index) => base + index * blockSize)
+    const locks = (await Promise.all(bases.map(claimBlock))).filter(lock => lock !== undefined)
+    const release = async () => {
+      await Promise.all(locks.map(close))
     }
-    await close(lock)
+    if (locks.length === count) return { first: base + 1, release }
+    await release()
   }
   throw new Error(`no free ports between ${firstPort} and ${firstPort + blocks * blockSize}`)
 }

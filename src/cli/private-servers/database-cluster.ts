@@ -21,6 +21,8 @@ export interface ClusterOptions {
 export interface ClusterServer {
   /** The URL for a user with all privileges, with an empty database name. */
   readonly url: string
+  /** The process id while the server runs. */
+  pid(): number | undefined
   /** Starts the server after `stop` and waits until it has joined the cluster. */
   start(): Promise<void>
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>

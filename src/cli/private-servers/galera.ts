@@ -2,6 +2,7 @@
 // but never a complete copy of the data, which would need further programs (galera-4, mariadb-server, rsync).
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { environmentWith, programFolders } from '../../config/environment.ts'
 import {
   type ClusterOptions,
   type ClusterServer,
@@ -111,11 +112,13 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
   await mkdir(bin)
   await writeFile(join(bin, 'wsrep_sst_local'), transferScript(base))
   await chmod(join(bin, 'wsrep_sst_local'), 0o700)
-  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}:${dirname(program)}` }
+  const env = environmentWith({ PATH: `${bin}:${programFolders}:${dirname(program)}` })
 
   const argsOf = (place: Place) => galeraArgs(place, places, library)
   const run = (place: Place, more: readonly string[]) =>
-    runServer(describeServer(title, program, [...argsOf(place), ...more], place, 'START TRANSACTION'), env)
+    runServer(describeServer(title, program, [...argsOf(place), ...more], place, 'START TRANSACTION'), {
+      env,
+    })
 
   print(`creating ${count} servers of ${title} in ${base}`)
   await initialise(installation, first.data, ['--innodb-log-file-size=32M', ...userArgs])
@@ -130,6 +133,7 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
     let running: Awaited<ReturnType<typeof runServer>> | undefined
     return {
       url: place.url,
+      pid: () => running?.pid(),
       async begin(more = []) {
         running = await run(place, more)
       },

@@ -103,6 +103,7 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
     const args = groupArgs(place, places, group, multiPrimary)
     return {
       url: place.url,
+      pid: () => running?.pid(),
       async begin(statements) {
         running = await runServer(describeServer(title, program, args, place, 'SELECT 1'))
         await execute(place, statements)

@@ -42,6 +42,13 @@ export const redisProgram: Program = {
   variable: 'REDIS_URL',
 }
 
+export const haproxyProgram: Program = {
+  title: 'HAProxy',
+  names: ['haproxy'],
+  debianPackage: 'haproxy',
+  brewFormula: 'haproxy',
+}
+
 // Servers are often installed in folders outside an ordinary user's PATH.
 const moreFolders = '/usr/sbin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin'
 

@@ -104,7 +104,7 @@ export async function startSentinelGroup({
     return {
       title,
       url,
-      pid: () => running?.child.pid,
+      pid: () => running?.pid(),
       async start() {
         running = await runServer({ title, program, args, url, ping })
       },

@@ -1,6 +1,7 @@
 // A private MySQL or Redis: its description, a wait until it is ready, and a way to run it as a child process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
 import { retry } from '../../core/retry.ts'
 
 /** A server that is ready to be run in the foreground, as a child process or under a process manager. */
@@ -22,6 +23,13 @@ export interface ServerOptions {
   readonly durable: boolean
   /** Called with a line before each step that can take several seconds. */
   readonly print: (line: string) => void
+}
+
+export interface RunOptions {
+  /** The environment of the server; by default that of this process. */
+  readonly env?: NodeJS.ProcessEnv
+  /** A file to which the output of the server is appended. */
+  readonly logFile?: string
 }
 
 const PAUSE_MS = 50
@@ -53,10 +61,9 @@ export async function waitUntilReady(
 /**
  * Starts a server as a child process and waits until it answers. `stop` ends it with SIGTERM or SIGKILL and resolves
  * when it has exited.
- * @param env the environment of the server; by default that of this process
  * @throws Error with the end of its log if the server does not start
  */
-export async function runServer(server: PrivateServer, env?: NodeJS.ProcessEnv) {
+export async function runServer(server: PrivateServer, { env, logFile }: RunOptions = {}) {
   // The server runs in its own process group, so that a Ctrl-C in the terminal signals only this process. This
   // process stops the server after the last client has finished.
   const child = spawn(server.program, server.args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -64,8 +71,12 @@ export async function runServer(server: PrivateServer, env?: NodeJS.ProcessEnv) 
   process.once('exit', kill)
   const exited = once(child, 'exit')
   let log = ''
+  const output = logFile === undefined ? undefined : createWriteStream(logFile, { flags: 'a' })
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(-MAX_LOG_CHARS)))
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      log = (log + text).slice(-MAX_LOG_CHARS)
+      output?.write(text)
+    })
 
   async function stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     child.kill(signal)
@@ -73,12 +84,18 @@ export async function runServer(server: PrivateServer, env?: NodeJS.ProcessEnv) 
     process.off('exit', kill)
   }
 
+  const isRunning = () => child.exitCode === null && child.signalCode === null
+
   await waitUntilReady(server, START_TIMEOUT_MS, () => {
-    if (child.exitCode !== null || child.signalCode !== null)
+    if (!isRunning())
       throw new Error(`${server.title} exited with ${child.exitCode ?? child.signalCode}:\n${log}`)
   }).catch(async error => {
     await stop('SIGKILL')
     throw error
   })
-  return { child, stop }
+  return {
+    stop,
+    /** The process id while the server runs. */
+    pid: () => (isRunning() ? child.pid : undefined),
+  }
 }

@@ -1,0 +1,43 @@
+// HAProxy before the nodes of the trial cluster. It runs config/cluster/haproxy.cfg.
+import { join } from 'node:path'
+import { environmentWith } from '../../config/environment.ts'
+import { root } from '../../config/root.ts'
+import { findProgram, haproxyProgram } from '../private-servers/programs.ts'
+import { createPart, type Part } from './part.ts'
+import { HOST, NUMBERS, type Ports } from './ports.ts'
+
+/**
+ * Describes HAProxy.
+ * @param folder for its log
+ * @param sockets the folder for its socket
+ * @throws Error if it is not installed
+ */
+export async function createHaproxy(ports: Ports, folder: string, sockets: string): Promise<Part> {
+  const program = await findProgram(haproxyProgram.names)
+  if (program === undefined) throw new Error(`${haproxyProgram.title} cannot be found: install it`)
+  const page = `http://${HOST}:${ports.page}/`
+  const server = {
+    title: haproxyProgram.title,
+    program,
+    args: ['-db', '-f', join(root, 'config', 'cluster', 'haproxy.cfg')],
+    url: page,
+    async ping() {
+      const response = await fetch(page)
+      await response.body?.cancel()
+      if (!response.ok) throw new Error(`${page} answers ${response.status}`)
+    },
+  }
+  const nodes = NUMBERS.map(number => ({
+    [`NODE${number}_ADDRESS`]: HOST,
+    [`NODE${number}_PORT`]: String(ports.node(number)),
+    [`NODE${number}_CHECK`]: String(ports.node(number) + 1),
+  }))
+  const env = environmentWith({
+    LISTEN: `${HOST}:${ports.api}`,
+    LISTEN_PAGE: `${HOST}:${ports.page}`,
+    CHECK_EVERY: '500ms',
+    STATS_SOCKET: join(sockets, 'haproxy.sock'),
+    ...Object.assign({}, ...nodes),
+  })
+  return createPart('haproxy', page, server, { env, logFile: join(folder, 'haproxy.log') })
+}

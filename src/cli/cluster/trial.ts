@@ -1,0 +1,140 @@
+// A trial of several nodes on this machine: three nodes of the service behind HAProxy, a cluster of three databases, and Redis.
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { withDatabase } from '../../config/database-url.ts'
+import { migrateWhenUp } from '../preflight.ts'
+import type { DatabaseCluster } from '../private-servers/database-cluster.ts'
+import { socketFolder } from '../private-servers/folders.ts'
+import { startGalera } from '../private-servers/galera.ts'
+import { startGroupReplication } from '../private-servers/group-replication.ts'
+import {
+  galeraProgram,
+  haproxyProgram,
+  installMissing,
+  mariadbProgram,
+  redisProgram,
+} from '../private-servers/programs.ts'
+import { prepareRedis } from '../private-servers/redis.ts'
+import { createHaproxy } from './haproxy.ts'
+import { createNode, type Node } from './node.ts'
+import { createPart, type Part } from './part.ts'
+import { assertPortsFree, HOST, NUMBERS, portsFrom } from './ports.ts'
+
+const DATABASE = 'users_api'
+const MIGRATE_TIMEOUT_MS = 30_000
+
+export interface TrialOptions {
+  /** The folder for all files. The databases and the logs of a previous trial are deleted. */
+  readonly base: string
+  /** The port of the API. The other ports follow it. */
+  readonly firstPort: number
+  /** MySQL with Group Replication and one primary, instead of MariaDB with Galera. */
+  readonly mysql: boolean
+  /** Called with a line before each step. An error that it throws ends the start. */
+  readonly print: (line: string) => void
+}
+
+export interface Trial {
+  /** The folder for all files. */
+  readonly base: string
+  /** The API behind HAProxy. */
+  readonly url: string
+  /** The name and the version of the databases. */
+  readonly title: string
+  readonly nodes: readonly Node[]
+  readonly databases: readonly Part[]
+  /** The URLs of the databases, each with one host. */
+  readonly databaseUrls: readonly string[]
+  readonly redis: Part
+  readonly haproxy: Part
+  /** All of the above. */
+  readonly parts: readonly Part[]
+  stop(): Promise<void>
+}
+
+async function startDatabases({ base, firstPort, mysql, print }: TrialOptions): Promise<DatabaseCluster> {
+  const options = {
+    base: join(base, 'databases'),
+    count: NUMBERS.length,
+    firstPort: portsFrom(firstPort).databases,
+    print,
+  }
+  return mysql ? startGroupReplication({ ...options, multiPrimary: false }) : startGalera(options)
+}
+
+/** Describes a server of the cluster, which runs already. */
+const partOf = (server: DatabaseCluster['servers'][number], index: number): Part => ({
+  ...server,
+  name: `database${NUMBERS[index]}`,
+  address: new URL(server.url).host,
+  start: () => server.start(),
+})
+
+/** Returns the URL that names all databases, beginning with the one at `index`. */
+function urlFrom(urls: readonly string[], index: number): string {
+  const [own = ''] = urls
+  const hosts = [...urls.slice(index), ...urls.slice(0, index)].map(url => new URL(url).host)
+  return own.replace(new URL(own).host, hosts.join())
+}
+
+/**
+ * Starts everything. If a step fails, what has been started is stopped.
+ * @throws Error that says what is missing, or why a server does not start
+ */
+export async function startTrial(options: TrialOptions): Promise<Trial> {
+  const { base, firstPort, mysql, print } = options
+  const ports = portsFrom(firstPort)
+  await assertPortsFree(ports)
+  await installMissing(
+    [haproxyProgram, redisProgram, ...(mysql ? [] : [mariadbProgram, galeraProgram])],
+    print,
+  )
+  const folder = join(base, 'nodes')
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const sockets = await socketFolder(base)
+
+  const stops: (() => Promise<void>)[] = []
+  const stop = async () => {
+    while (stops.length > 0) await stops.pop()?.()
+  }
+  const start = async (parts: readonly Part[]) => {
+    stops.push(async () => {
+      await Promise.all(parts.map(part => part.stop()))
+    })
+    await Promise.all(parts.map(part => part.start()))
+  }
+  try {
+    const cluster = await startDatabases(options)
+    stops.push(() => cluster.stop())
+    const databases = cluster.servers.map(partOf)
+    const databaseUrls = cluster.servers.map(({ url }) => withDatabase(url, DATABASE))
+    await migrateWhenUp(urlFrom(databaseUrls, 0), MIGRATE_TIMEOUT_MS, print)
+
+    print(`starting ${redisProgram.title}`)
+    const redisServer = await prepareRedis({ base: join(base, 'redis') })
+    const redis = createPart('redis', redisServer.url, redisServer, {})
+    await start([redis])
+
+    print(`starting ${NUMBERS.length} nodes of the service`)
+    const nodes = NUMBERS.map((number, index) =>
+      createNode(number, ports, {
+        folder,
+        sockets,
+        databaseUrl: urlFrom(databaseUrls, index),
+        redisUrl: redisServer.url,
+      }),
+    )
+    await start(nodes)
+
+    print(`starting ${haproxyProgram.title}`)
+    const haproxy = await createHaproxy(ports, folder, sockets)
+    await start([haproxy])
+    const url = `http://${HOST}:${ports.api}`
+    const parts = [haproxy, ...nodes, ...databases, redis]
+    return { base, url, title: cluster.title, nodes, databases, databaseUrls, redis, haproxy, parts, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}

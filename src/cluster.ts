@@ -1,0 +1,130 @@
+// Entry point of `npm run cluster`: a trial of three nodes on this machine, behind HAProxy and on a cluster of databases. The
+// trial runs in the background, in a process of this program (`keep`).
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { keepTrial, sendToKeeper } from './cli/cluster/keeper.ts'
+import { launchKeeper, type Report } from './cli/cluster/launch.ts'
+import { print, runCommand } from './cli/command-line.ts'
+import { assertWritable } from './cli/private-servers/folders.ts'
+import { createProgress } from './cli/progress.ts'
+import { root } from './config/root.ts'
+
+const usage = `usage: npm run cluster [-- start|stop|status] [--mysql] [--port NUMBER]
+
+  start     start three nodes of the service, HAProxy, three databases and Redis on 127.0.0.1; the default
+  stop      stop them
+  status    show their addresses and process ids
+
+  --mysql   MySQL with Group Replication instead of MariaDB with Galera
+  --port    port of the API, 9000 by default; the other ports are among the next 48
+
+exit codes: 0 done, 1 failed, 2 usage error, 3 status: the trial does not run`
+
+const exitCodes = { done: 0, usage: 2, notRunning: 3 } as const
+const MAX_FIRST_PORT = 65_000
+
+const base = join(root, 'var', 'cluster')
+const interruption = new AbortController()
+
+interface CommandLine {
+  readonly command: string
+  readonly mysql: boolean
+  readonly port: string
+}
+
+/** @returns undefined if the command line is invalid */
+function readCommandLine(): CommandLine | undefined {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        mysql: { type: 'boolean', default: false },
+        port: { type: 'string', default: '9000' },
+      },
+    })
+    const [command = 'start', ...rest] = positionals
+    const isPort = /^[1-9][0-9]{0,4}$/.test(values.port) && Number(values.port) <= MAX_FIRST_PORT
+    return rest.length === 0 && isPort ? { command, ...values } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function start({ mysql, port }: CommandLine): Promise<number> {
+  const running = await sendToKeeper(base, 'status')
+  if (running !== undefined) {
+    print(`the trial runs already\n\n${running}\n`)
+    return exitCodes.done
+  }
+  await assertWritable(base)
+  const startedMs = performance.now()
+  const progress = createProgress(process.stdout)
+  try {
+    const script = [fileURLToPath(import.meta.url), 'keep', '--port', port, ...(mysql ? ['--mysql'] : [])]
+    const description = await launchKeeper(base, script, mysql, progress.begin, interruption.signal)
+    progress.end()
+    print(`started in ${((performance.now() - startedMs) / 1000).toFixed(1)} s: ${description}`)
+    return exitCodes.done
+  } finally {
+    progress.end()
+  }
+}
+
+async function stop(): Promise<number> {
+  print('stopping the trial')
+  print((await sendToKeeper(base, 'stop')) === undefined ? 'not running' : 'stopped')
+  return exitCodes.done
+}
+
+async function status(): Promise<number> {
+  const reply = await sendToKeeper(base, 'status')
+  print(reply === undefined ? 'the trial does not run' : `the trial\n\n${reply}\n`)
+  return reply === undefined ? exitCodes.notRunning : exitCodes.done
+}
+
+/** The background process. It stops everything if the process that has started it ends before the trial runs. */
+async function keep({ mysql, port }: CommandLine): Promise<number> {
+  const report = (message: Report) => process.connected && process.send?.(message)
+  let isReady = false
+  process.on('disconnect', () => isReady || interruption.abort())
+  const options = {
+    base,
+    firstPort: Number(port),
+    mysql,
+    print(line: string) {
+      print(`${new Date().toISOString()} ${line}`)
+      report({ step: line })
+    },
+  }
+  try {
+    await keepTrial(options, interruption, description => {
+      isReady = true
+      report({ ready: description })
+    })
+    return exitCodes.done
+  } catch (error) {
+    report({ failed: error instanceof Error ? error.message : String(error) })
+    throw error
+  }
+}
+
+const commands: Readonly<Record<string, (commandLine: CommandLine) => Promise<number>>> = {
+  start,
+  stop,
+  status,
+  keep,
+}
+
+async function main(): Promise<number> {
+  const commandLine = readCommandLine()
+  const command = Object.entries(commands).find(([name]) => name === commandLine?.command)?.[1]
+  if (commandLine === undefined || command === undefined) {
+    console.error(usage)
+    return exitCodes.usage
+  }
+  return command(commandLine)
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
+process.exit(await runCommand(main))
