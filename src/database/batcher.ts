@@ -60,23 +60,30 @@ export function createBatcher<T, R>(
     return batch
   }
 
-  async function process(batch: readonly PendingCall<T, R>[]): Promise<void> {
-    try {
-      const results = (await processBatch(batch.map(({ item }) => item))).values()
-      for (const { resolve, reject } of batch) {
-        const { done, value } = results.next()
-        if (done === true) reject(new Error('the batch returned too few results'))
-        else resolve(value)
-      }
-    } catch (error) {
-      if (batch.length === 1 || !isDivisible(error)) {
-        for (const { reject } of batch) reject(error)
-        return
-      }
-      const half = Math.ceil(batch.length / 2)
-      await process(batch.slice(0, half))
-      await process(batch.slice(half))
+  const itemsOf = (batch: readonly PendingCall<T, R>[]) => batch.map(({ item }) => item)
+
+  function settle(batch: readonly PendingCall<T, R>[], values: readonly R[]): void {
+    const results = values.values()
+    for (const { resolve, reject } of batch) {
+      const { done, value } = results.next()
+      if (done === true) reject(new Error('the batch returned too few results'))
+      else resolve(value)
     }
+  }
+
+  /** Processes a batch that has failed again in two halves, or rejects its items. */
+  async function divide(batch: readonly PendingCall<T, R>[], error: unknown): Promise<void> {
+    if (batch.length === 1 || !isDivisible(error)) {
+      for (const { reject } of batch) reject(error)
+      return
+    }
+    const middle = Math.ceil(batch.length / 2)
+    for (const half of [batch.slice(0, middle), batch.slice(middle)])
+      try {
+        settle(half, await processBatch(itemsOf(half)))
+      } catch (again) {
+        await divide(half, again)
+      }
   }
 
   async function dispatch(): Promise<void> {
@@ -90,7 +97,9 @@ export function createBatcher<T, R>(
     itemsInProgress += batch.length
     schedule()
     try {
-      await process(batch)
+      settle(batch, await processBatch(itemsOf(batch)))
+    } catch (error) {
+      await divide(batch, error)
     } finally {
       for (const key of keys) keysInProgress.delete(key)
       batchesInProgress--

@@ -41,7 +41,7 @@ export function createOutage(
     try {
       await knex.raw(BEGIN_WRITE)
       await assertNotOutdated(knex)
-      await knex.raw('COMMIT')
+      await knex.raw('ROLLBACK')
       if (sinceMs !== undefined) log.info({ afterMs: Date.now() - sinceMs }, 'database reachable again')
       sinceMs = undefined
     } catch (error) {

@@ -68,7 +68,7 @@ export async function prepareSession(raw: Connection, settings: SessionSettings)
   )
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
   await query(BEGIN_WRITE)
-  await query('COMMIT')
+  await query('ROLLBACK')
 }
 
 /** Fails on a server that accepts no writes, and on a Galera server outside the primary component. It reads no table. */

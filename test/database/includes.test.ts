@@ -81,6 +81,7 @@ test.serial('includes: a caller can end the reading after any text', async t => 
 
 test.serial('includes: a record that changed or was deleted after its row was read has no text', async t => {
   const rows = (await records.read(ids)).sort((a, b) => a.id - b.id)
+  await database.query('DELETE FROM memberships WHERE user_id = ?', [missingId])
   await database.query('DELETE FROM users WHERE id = ?', [missingId])
   await database.query('UPDATE users SET version = 99 WHERE id = 3', [])
   const texts = await includes.of(rows)

@@ -124,7 +124,7 @@ test.serial('interrupted: a transaction is repeated if one of its statements has
   const cases = [
     [patch, /UPDATE \(SELECT/],
     [remove, /delete from `users`/],
-    [join, /update `users` set `version`/],
+    [join, /UPDATE `users` FORCE INDEX/],
     [leave, /delete from `memberships`/],
     [keyed, /update `idempotency_keys`/],
   ] as const
