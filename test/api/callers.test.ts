@@ -113,8 +113,8 @@ const refused: Record<string, [headers: Record<string, string>, Refusal]> = {
   'no token': [{}, noToken],
   'another scheme': [{ authorization: 'Basic YTpi' }, noToken],
   'another scheme with the token': [{ authorization: `BearerX ${tokens.writer}` }, noToken],
-  'an empty token': [{ authorization: 'Bearer' }, badToken('the token is malformed')],
-  'a token with a space': [bearer(`${tokens.writer} x`), badToken('the token is malformed')],
+  'an empty token': [{ authorization: 'Bearer ' }, noToken],
+  'a token with a space': [bearer(`${tokens.writer} x`), badToken('the token is not known')],
   'an unknown API key': [bearer('nobody'), badToken('the token is not known')],
   'the hash of an API key': [
     bearer(apiKey('', 'read', tokens.writer).sha256),
