@@ -89,6 +89,7 @@ test('authorize: a token that is entered is sent with each request, until the lo
     problems.join(),
   )
 
+  t.false(await page.getByText('Servers').isVisible())
   const dialog = page.locator('.dialog-ux')
   await page.getByRole('button', { name: 'Authorize', exact: true }).click()
   await dialog.getByLabel('auth-bearer-value').fill(token)
