@@ -27,7 +27,7 @@ async function compare(
       await assertSameResponses(comparison, servers, USERS)
       const load = { request, users: USERS, connections, closing }
       return measureInterleaved(
-        servers.map(({ url }) => ({ ...load, url })),
+        servers.map(({ url, headers }) => ({ ...load, url, headers })),
         rounds,
         signal,
       )

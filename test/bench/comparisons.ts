@@ -98,4 +98,16 @@ export const comparisons: readonly Comparison[] = [
     request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
     baselines: [{ server: 'logging' }],
   },
+  {
+    name: 'auth-key',
+    title: 'GET a user with groups, compared with an API key in each request',
+    request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
+    baselines: [{ server: 'auth-key' }],
+  },
+  {
+    name: 'auth-jwt',
+    title: 'GET a user with groups, compared with a JWT in each request',
+    request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
+    baselines: [{ server: 'auth-jwt' }],
+  },
 ]

@@ -32,7 +32,7 @@ async function ask(server: RunningServer, request: Request, id: number, sample: 
   const unique = request.method === 'POST' ? `${server.name} ${sample}` : `sample ${sample}`
   const { path, body } = fill(request, id, unique)
   const client = createClient(server.url)
-  const headers = body === undefined ? {} : { 'content-type': 'application/json' }
+  const headers = { ...server.headers, ...(body !== undefined && { 'content-type': 'application/json' }) }
   const { status, text } = await client.send(request.method, path, headers, body).finally(client.close)
   return { status, text, body }
 }

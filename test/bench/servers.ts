@@ -1,8 +1,11 @@
 // Starts the compared servers, each as a separate process with the same environment variables.
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createToken } from '../../src/api/callers/api-keys.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
 import { createClient } from '../support/http.ts'
+import { apiKey, audience, claims, createKey, issuer, keySet, sign } from '../support/issuer.ts'
 import { claimPorts } from '../support/ports.ts'
 import { platformaticArgs, platformaticProgram } from './platformatic.ts'
 
@@ -14,6 +17,9 @@ const programs = {
   service,
   /** The service with request logging. */
   logging: service,
+  /** The service with callers: its clients send an API key or a JWT. */
+  'auth-key': service,
+  'auth-jwt': service,
   bare: script('./bare.ts'),
   conventional: script('./conventional.ts'),
   constant: { ...script('./constant.ts'), isConstant: true },
@@ -28,6 +34,8 @@ export interface RunningServer {
   readonly url: string
   /** Whether the server returns the same response for every user. */
   readonly isConstant: boolean
+  /** The headers of every request. */
+  readonly headers: Readonly<Record<string, string>>
   stop(): Promise<void>
 }
 
@@ -39,6 +47,23 @@ export interface ServerSettings {
   readonly workers: number
 }
 
+/** Returns the callers that a server knows, and the headers of one of them. */
+async function credentialsOf(
+  name: ServerName,
+  folder: string,
+): Promise<{ auth?: object; headers: Record<string, string> }> {
+  const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
+  if (name === 'auth-key') {
+    const token = createToken()
+    return { auth: { keys: [apiKey('bench', 'write', token)] }, headers: bearer(token) }
+  }
+  if (name !== 'auth-jwt') return { headers: {} }
+  const key = await createKey('bench', 'RS256')
+  const jwks = join(folder, 'jwks.json')
+  await writeFile(jwks, await keySet(key))
+  return { auth: { jwt: { jwks, issuer, audience } }, headers: bearer(await sign(key, claims())) }
+}
+
 /**
  * Returns the environment of a server. The service runs with the production settings, except for its ports, files
  * and drain delay; the other servers use only some of the variables.
@@ -47,6 +72,7 @@ function environment(
   name: ServerName,
   port: number,
   { databaseUrl, redisUrl, folder, workers }: ServerSettings,
+  auth: object | undefined,
 ): NodeJS.ProcessEnv {
   const config = {
     host: '127.0.0.1',
@@ -54,6 +80,7 @@ function environment(
     control: { host: '127.0.0.1', offset: 1, socket: join(folder, `control-${port}.sock`) },
     stateFile: join(folder, `state-${port}.json`),
     drain: { delayMs: 0 },
+    ...(auth !== undefined && { auth }),
   }
   return {
     ...process.env,
@@ -73,15 +100,16 @@ function environment(
  */
 export async function startServer(name: ServerName, settings: ServerSettings): Promise<RunningServer> {
   const { program, args, isConstant } = programs[name]
+  const { auth, headers } = await credentialsOf(name, settings.folder)
   const claim = await claimPorts()
   const url = `http://127.0.0.1:${claim.first}`
   const ping = async () => {
     const client = createClient(url)
-    const { status, text } = await client.get('/v1/users/1').finally(client.close)
+    const { status, text } = await client.get('/v1/users/1', headers).finally(client.close)
     if (status !== 200) throw new Error(text)
   }
   const server = { title: name, program, args, url, ping }
-  const { stop } = await runServer(server, { env: environment(name, claim.first, settings) }).catch(
+  const { stop } = await runServer(server, { env: environment(name, claim.first, settings, auth) }).catch(
     async error => {
       await claim.release()
       throw error
@@ -91,6 +119,7 @@ export async function startServer(name: ServerName, settings: ServerSettings): P
     name,
     url,
     isConstant,
+    headers,
     async stop() {
       await stop()
       await claim.release()

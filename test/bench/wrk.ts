@@ -11,6 +11,7 @@ const script = fileURLToPath(new URL('./request.lua', import.meta.url))
 export interface Load {
   readonly url: string
   readonly request: Request
+  readonly headers?: Readonly<Record<string, string>>
   /** Random ids are chosen from 1 to this number. */
   readonly users: number
   readonly connections: number
@@ -47,12 +48,14 @@ export async function assertWrk(): Promise<void> {
  * @throws Error if any request failed, because the figures would include failures
  */
 export async function runWrk(load: Load, signal: AbortSignal): Promise<Figures> {
-  const { url, request, users, connections, seconds, closing } = load
+  const { url, request, headers = {}, users, connections, seconds, closing } = load
   const { stdout } = await run(
     'wrk',
     [
       ...['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`],
-      ...['--timeout', '30s', '--script', script, url, '--'],
+      ...['--timeout', '30s', '--script', script],
+      ...Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]),
+      ...[url, '--'],
       // The time makes the unique texts of each run different.
       ...[request.method, request.path, request.body ?? '', String(users), String(Date.now())],
       closing ? 'close' : 'keep-alive',
