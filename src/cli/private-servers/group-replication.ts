@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { hasCode } from '../../core/error-reason.ts'
 import { retry } from '../../core/retry.ts'
 import {
   type ClusterOptions,
@@ -106,7 +107,12 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
       pid: () => running?.pid(),
       async begin(statements) {
         running = await runServer(describeServer(title, program, args, place, 'SELECT 1'))
-        await execute(place, statements)
+        // The group refuses a server that crashed until it has noticed that the server was gone.
+        await retry(() => execute(place, statements), {
+          timeoutMs: ONLINE_TIMEOUT_MS,
+          pauseMs: () => 1000,
+          isTransient: error => hasCode(error) && error.code === 'ER_GROUP_REPLICATION_CONFIGURATION',
+        })
         await untilOnline(place)
       },
       start() {
