@@ -7,7 +7,7 @@ import type { Caller } from './caller.ts'
 export const createToken = (): string => randomBytes(32).toString('base64url')
 
 /**
- * Returns the hash of a token that the configuration stores. A fast hash without salt is enough, because nobody can try
+ * Returns the hash of a token that the configuration stores. A fast hash without salt is enough, because no attacker can try
  * out 2^256 tokens; it would not be enough for a password.
  */
 export const hashOf = (token: string): string => hash('sha256', token, 'hex')
