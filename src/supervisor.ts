@@ -24,6 +24,7 @@ import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
 import { createShutdown } from './supervisor/shutdown.ts'
 import { createSystemd } from './supervisor/systemd.ts'
+import { createTicketKeys } from './supervisor/ticket-keys.ts'
 
 /** Extra time after the drain deadline for a worker to exit by itself. */
 const EXIT_GRACE_MS = 2000
@@ -56,7 +57,8 @@ async function supervise(): Promise<void> {
   if (config.cache.url === null) log.warn('REDIS_URL is not set: running without a cache')
   const desired = createDesiredState(config.log.level)
   const certificates = createCertificates(config, log, desired)
-  await certificates.load().catch((error: Error) => {
+  const ticketKeys = createTicketKeys(config, log, desired)
+  await Promise.all([certificates.load(), ticketKeys.load()]).catch((error: Error) => {
     throw new ConfigError([error.message])
   })
   const maintenance = createMaintenance(config, log, desired)
@@ -118,6 +120,7 @@ async function supervise(): Promise<void> {
     sockets.set(label, await bind({ host: config.host, port }, `data port ${label}`))
   cluster.start()
   void certificates.watch(cluster.publish)
+  void ticketKeys.watch(cluster.publish)
   connectPm2(process, commands)
 }
 

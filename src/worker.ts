@@ -22,6 +22,7 @@ import { createLoggedClient } from './listener/client-address.ts'
 import { createDataPort, type DataPort } from './listener/data-port.ts'
 import { startHeartbeat } from './listener/heartbeat.ts'
 import { createRequestLog, type RequestLog } from './listener/request-log.ts'
+import type { TlsSettings } from './listener/server.ts'
 
 /** Extra time after the drain deadline to exit by itself. */
 const EXIT_GRACE_MS = 2000
@@ -42,6 +43,12 @@ function repeat(everyMs: number, task: () => Promise<void>): void {
   }, everyMs).unref()
 }
 
+/** Returns the certificate of a port and the ticket keys; undefined for a port without TLS. */
+function tlsOf({ keyPairs, ticketKeys }: DesiredState, label: string): TlsSettings | undefined {
+  const keyPair = keyPairs[label]
+  return keyPair && { keyPair, ticketKeys: Buffer.from(ticketKeys, 'base64') }
+}
+
 /**
  * Creates the data ports, which do not listen yet.
  * @throws ConfigError if the ports in the settings differ from those of the supervisor
@@ -55,14 +62,12 @@ function createPorts(
   const samePorts = config.ports.every(({ label, port }) => desired.ports[label]?.port === port)
   if (!samePorts || config.ports.length !== Object.keys(desired.ports).length)
     throw new ConfigError(['ports: changed ports require a restart; a reload cannot apply them'])
-  const ticketKeys = Buffer.from(desired.ticketKeys, 'base64')
   return config.ports.map(port =>
     createDataPort({
       port,
       config,
       requestSocket: () => requestSocket(port.label),
-      keyPair: desired.keyPairs[port.label],
-      ticketKeys,
+      tls: tlsOf(desired, port.label),
       listener,
       requestLog,
     }),
@@ -104,8 +109,8 @@ async function serve(): Promise<void> {
   const apply = (): void => {
     log.level = desired?.logLevel ?? log.level
     for (const port of ports) {
-      const keyPair = desired?.keyPairs[port.label]
-      if (keyPair !== undefined) port.useKeyPair(keyPair)
+      const tls = desired === undefined ? undefined : tlsOf(desired, port.label)
+      if (tls !== undefined) port.useTls(tls)
       const { state = 'serving', maxActive } = desired?.ports[port.label] ?? {}
       port.setState(state, maxActive)
     }

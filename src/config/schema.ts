@@ -104,6 +104,10 @@ export const schema = z.strictObject({
   idempotency: z.strictObject({ keepSeconds: atLeastOne, removeEveryMs: milliseconds.min(1) }),
   /** How often the files of the certificates are read again. */
   certificates: z.strictObject({ readEveryMs: milliseconds.min(1) }),
+  tls: z.strictObject({
+    /** A file with a secret from which the nodes derive the same keys of TLS session tickets. */
+    ticketKeyFile: path.nullable(),
+  }),
   stateFile: path,
   /** The name of this node in the log, the status and the metrics. */
   node: z

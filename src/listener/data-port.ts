@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/config.ts'
 import type { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
-import type { KeyPair, ListenerState, PortReport } from '../core/messages.ts'
+import type { ListenerState, PortReport } from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
 import { createIsTrusted } from './client-address.ts'
 import { type Connections, createConnections } from './connections.ts'
@@ -15,7 +15,7 @@ import { answerRaw, connectNotAllowed, isTimeout, type ParserError, parserError 
 import { requireProxyHeaders } from './proxied-connections.ts'
 import { requestIdOf } from './request-identity.ts'
 import type { RequestLog } from './request-log.ts'
-import { createServer, type ServerOptions, secureContext } from './server.ts'
+import { createServer, type ServerOptions, secureContext, type TlsSettings } from './server.ts'
 import { createTraffic, type Traffic } from './traffic.ts'
 
 const SWEEP_MS = 50
@@ -38,8 +38,8 @@ export interface DataPort {
    * @param maxActive with it no connections are accepted, and the active ones beyond this number are closed
    */
   setState(state: ListenerState, maxActive?: number): void
-  /** Uses another certificate for new connections. The supervisor has validated it. */
-  useKeyPair(keyPair: KeyPair): void
+  /** Uses another certificate, or other ticket keys, for new connections. The supervisor has validated them. */
+  useTls(settings: TlsSettings): void
   report(): PortReport
   /** The responses since the port was created. */
   readonly traffic: Pick<Traffic, 'totals' | 'routes'>
@@ -81,7 +81,7 @@ export function createDataPort(options: DataPortOptions): DataPort {
   let state: ListenerState = 'serving'
   let isStarted = false
   let sinceMs = performance.now()
-  let { keyPair } = options
+  let { tls } = options
   let sweeper: NodeJS.Timeout | undefined
   let resolveClosed = (): void => {}
   const closed = new Promise<void>(resolve => {
@@ -152,10 +152,10 @@ export function createDataPort(options: DataPortOptions): DataPort {
       if (newState === 'closing' || maxActive !== undefined) acceptor.stop()
       else if (isStarted) void acceptor.start()
     },
-    useKeyPair(newKeyPair) {
-      if (!(server instanceof https.Server) || isDeepStrictEqual(newKeyPair, keyPair)) return
-      keyPair = newKeyPair
-      server.setSecureContext(secureContext(newKeyPair, options.ticketKeys))
+    useTls(settings) {
+      if (!(server instanceof https.Server) || isDeepStrictEqual(settings, tls)) return
+      tls = settings
+      server.setSecureContext(secureContext(settings))
     },
     report: () => ({
       state,

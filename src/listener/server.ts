@@ -9,13 +9,17 @@ const TIMEOUT_CHECK_MS = 500
 // only bounds memory.
 const PARSER_SLACK_BYTES = 65_536
 
+export interface TlsSettings {
+  readonly keyPair: KeyPair
+  /** 48 bytes, the same in every worker: a TLS session can be resumed by any of them. */
+  readonly ticketKeys: Buffer
+}
+
 export interface ServerOptions {
   readonly port: DataPortConfig
   readonly config: Pick<Config, 'limits' | 'timeouts'>
   /** Required for https. */
-  readonly keyPair?: KeyPair | undefined
-  /** 48 bytes, the same in every worker: a TLS session can be resumed by any of them. */
-  readonly ticketKeys: Buffer
+  readonly tls?: TlsSettings | undefined
 }
 
 // Only ciphers with forward secrecy and authenticated encryption, as in the intermediate configuration of
@@ -29,13 +33,21 @@ const ciphers = [
   ),
 ].join(':')
 
-/** The TLS settings of a server. */
-export const secureContext = ({ certificate, key }: KeyPair, ticketKeys: Buffer) =>
-  ({ cert: certificate, key, minVersion: 'TLSv1.2', ciphers, ticketKeys }) as const
+/** Returns the options of Node.js for these settings. */
+export const secureContext = ({ keyPair, ticketKeys }: TlsSettings) =>
+  ({
+    cert: keyPair.certificate,
+    key: keyPair.key,
+    ticketKeys,
+    // Sessions are resumed only where it is the same. By default, it depends on the path and the arguments of the process.
+    sessionIdContext: 'users-api',
+    minVersion: 'TLSv1.2',
+    ciphers,
+  }) as const
 
 /** Creates a server that does not listen yet. @throws Error if an https port has no key pair */
 export function createServer(options: ServerOptions): http.Server | https.Server {
-  const { port, config, keyPair, ticketKeys } = options
+  const { port, config, tls } = options
   const { limits, timeouts } = config
   const settings = {
     maxHeaderSize: limits.urlBytes + limits.headerBytes + PARSER_SLACK_BYTES,
@@ -47,13 +59,13 @@ export function createServer(options: ServerOptions): http.Server | https.Server
     requireHostHeader: false,
     noDelay: true,
   }
-  if (port.protocol === 'https' && keyPair === undefined) throw new Error(`no certificate for ${port.label}`)
+  if (port.protocol === 'https' && tls === undefined) throw new Error(`no certificate for ${port.label}`)
   const server =
-    keyPair === undefined || port.protocol === 'http'
+    tls === undefined || port.protocol === 'http'
       ? http.createServer(settings)
       : https.createServer({
           ...settings,
-          ...secureContext(keyPair, ticketKeys),
+          ...secureContext(tls),
           handshakeTimeout: timeouts.headersMs,
         })
   // Destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.

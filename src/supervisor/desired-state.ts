@@ -19,7 +19,7 @@ export function createDesiredState(logLevel: LogLevel) {
   return {
     current: (): DesiredState => state,
     /** Workers that start later receive the change; the others receive it with the next revision. */
-    set(change: Partial<Pick<DesiredState, 'ports' | 'keyPairs' | 'logLevel'>>): void {
+    set(change: Partial<Pick<DesiredState, 'ports' | 'keyPairs' | 'ticketKeys' | 'logLevel'>>): void {
       state = { ...state, ...change }
     },
     /** Starts a new revision, also without a change: its acknowledgement is a heartbeat sent after this call. */

@@ -1,6 +1,6 @@
 // Certificates of a real service: rotation under load, rejection of invalid ones, reuse of self-signed ones.
 import { spawn } from 'node:child_process'
-import { X509Certificate } from 'node:crypto'
+import { randomBytes, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,14 @@ import { startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
-import { ask, createDatabase, type Service, type Settings, startService } from '../support/service.ts'
+import {
+  ask,
+  createDatabase,
+  runInWorkers,
+  type Service,
+  type Settings,
+  startService,
+} from '../support/service.ts'
 
 const dayMs = 86_400_000
 const { first: httpPort } = await claimPorts()
@@ -211,6 +218,63 @@ test.serial(
         workers.length === 2 && workers.every(({ pid, state }) => pid !== victim && state === 'ready'),
     )
     for (let connection = 0; connection < 4; connection++) t.is(await fingerprint(), first.fingerprint)
+  },
+)
+
+/** Returns a new TLS session with a service. */
+async function openSession(service: Service): Promise<Buffer> {
+  const { socket } = await connect(service.port('https'), { tls: true })
+  const [session] = await once(socket, 'session')
+  socket.destroy()
+  return session
+}
+
+/** Returns whether the service resumes the session. */
+async function resumes(service: Service, session: Buffer): Promise<boolean> {
+  const { socket } = await connect(service.port('https'), { tls: true, session })
+  const isReused = socket instanceof tls.TLSSocket && socket.isSessionReused()
+  socket.destroy()
+  return isReused
+}
+
+test.serial(
+  'TLS sessions: nodes with the same tls.ticketKeyFile resume those of each other, and a changed file is used',
+  async t => {
+    const ticketKeyFile = join(folder(t), 'tickets')
+    writeFileSync(ticketKeyFile, randomBytes(48))
+    const shared = {
+      tls: { ticketKeyFile },
+      certificates: { readEveryMs },
+      log: { level: 'info', requests: false },
+    }
+    const startNode = async (config: Settings, env = {}) => {
+      const service = await startService({ database, config, env })
+      t.teardown(() => service.stop())
+      return service
+    }
+    const one = await startNode(shared)
+    // By default, Node resumes sessions only of programs with the same path and arguments.
+    const other = await startNode(shared, runInWorkers("process.argv.push('other')"))
+    const alone = await startNode({})
+    const session = await openSession(one)
+    t.true(await resumes(other, session))
+    t.true(await resumes(one, session))
+    t.false(await resumes(alone, session))
+    t.true(await resumes(alone, await openSession(alone)))
+
+    replace(ticketKeyFile, randomBytes(48).toString('hex'))
+    for (const node of [one, other]) while (await resumes(node, session)) await delay(20)
+    t.true(await resumes(other, await openSession(one)))
+
+    const refused = 'changed TLS ticket key cannot be used, the old one stays'
+    replace(ticketKeyFile, 'short')
+    while (logLines(one, refused).length === 0) await delay(20)
+    // The file is read several times more.
+    await delay(5 * readEveryMs)
+    t.is(logLines(one, refused).length, 1)
+    t.regex(logLines(one, refused)[0]?.reason ?? '', /has 5 bytes; it needs at least 32 random bytes/)
+    t.is(logLines(one, 'TLS ticket key changed').length, 1)
+    t.true(await resumes(other, await openSession(one)))
   },
 )
 

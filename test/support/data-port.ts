@@ -43,6 +43,8 @@ export async function makeKeyPair(name: string): Promise<KeyPair> {
   return { certificate: cert, key }
 }
 const keyPair = await makeKeyPair('one.test')
+/** The TLS session ticket keys of every port. */
+export const ticketKeys = Buffer.alloc(48, 1)
 
 export function answer(response: ServerResponse): void {
   response.setHeader('Content-Length', 2).end('ok')
@@ -80,8 +82,7 @@ export function createTestPort(
     },
     requestSocket: () => bind({ host: defaults.host, port: number }, 'data port data'),
     listener,
-    keyPair,
-    ticketKeys: Buffer.alloc(48, 1),
+    tls: { keyPair, ticketKeys },
     requestLog,
   })
 }

@@ -13,6 +13,7 @@ import {
   never,
   post,
   startDataPort as start,
+  ticketKeys,
   until,
 } from '../../support/data-port.ts'
 
@@ -316,7 +317,7 @@ test('certificate: a new one applies to new connections, and open connections st
     socket instanceof tls.TLSSocket ? socket.getPeerCertificate().subject.CN : undefined
   const before = await open()
   t.is(nameOf(before), 'one.test')
-  port.useKeyPair(await makeKeyPair('two.test'))
+  port.useTls({ keyPair: await makeKeyPair('two.test'), ticketKeys })
   t.is(nameOf(await open()), 'two.test')
   before.write(get)
   t.regex(await before.answer(), /200 OK/)
@@ -327,7 +328,7 @@ test('certificate: a new one applies to new connections, and open connections st
 
 test('TLS session: another worker resumes it, even with a new certificate', async t => {
   const [one, other] = [await start(t, { protocol: 'https' }), await start(t, { protocol: 'https' })]
-  other.port.useKeyPair(await makeKeyPair('two.test'))
+  other.port.useTls({ keyPair: await makeKeyPair('two.test'), ticketKeys })
   const first = await one.open()
   const [session] = await once(first.socket, 'session')
   const second = await other.open({ tls: true, session })

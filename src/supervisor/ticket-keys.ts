@@ -1,0 +1,82 @@
+// The keys of the TLS session tickets that several nodes share: derived from the secret in a file and from the time, so that
+// the nodes agree without a message and no key is used for long.
+import { hkdfSync } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { setInterval } from 'node:timers/promises'
+import type { Config } from '../config/config.ts'
+import { reasonOf } from '../core/error-reason.ts'
+import type { Log } from '../core/log.ts'
+import type { DesiredStateStore } from './desired-state.ts'
+
+const KEY_BYTES = 48
+const MIN_SECRET_BYTES = 32
+/** Much longer than the 5 minutes in which a session can be resumed, so few resumptions fall on a change of the key. */
+const PERIOD_MS = 3_600_000
+
+/** Derives the keys of the period that contains `nowMs`, in milliseconds since 1970 (HKDF, RFC 5869). */
+export function deriveTicketKeys(secret: Uint8Array, nowMs: number): Buffer {
+  const info = `users-api TLS session tickets ${Math.floor(nowMs / PERIOD_MS)}`
+  return Buffer.from(hkdfSync('sha256', secret, '', info, KEY_BYTES))
+}
+
+async function readSecret(file: string): Promise<Buffer> {
+  const secret = await readFile(file)
+  if (secret.length < MIN_SECRET_BYTES)
+    throw new Error(
+      `${file} has ${secret.length} bytes; it needs at least ${MIN_SECRET_BYTES} random bytes, such as from openssl rand -out ${file} ${KEY_BYTES}`,
+    )
+  return secret
+}
+
+/** Without `tls.ticketKeyFile`, it does nothing: the workers keep the random keys of the desired state. */
+export function createTicketKeys(
+  config: Pick<Config, 'tls' | 'certificates'>,
+  log: Log,
+  desired: DesiredStateStore,
+) {
+  const { ticketKeyFile } = config.tls
+  let secret: Uint8Array = new Uint8Array()
+  /** Why the file could not be read last. */
+  let fault: string | undefined
+
+  /** @returns whether the keys have changed */
+  function use(): boolean {
+    const ticketKeys = deriveTicketKeys(secret, Date.now()).toString('base64')
+    if (ticketKeys === desired.current().ticketKeys) return false
+    desired.set({ ticketKeys })
+    return true
+  }
+
+  /** Reads the file again. A fault is logged once, and the old secret stays. */
+  async function refresh(file: string): Promise<void> {
+    try {
+      const found = await readSecret(file)
+      if (!found.equals(secret)) log.info('TLS ticket key changed')
+      secret = found
+      fault = undefined
+    } catch (error) {
+      const reason = reasonOf(error)
+      if (reason !== fault) log.error({ reason }, 'changed TLS ticket key cannot be used, the old one stays')
+      fault = reason
+    }
+  }
+
+  return {
+    /** Reads the file and writes the keys to the desired state. @throws Error that names the setting */
+    async load(): Promise<void> {
+      if (ticketKeyFile === null) return
+      secret = await readSecret(ticketKeyFile).catch((error: unknown) => {
+        throw new Error(`tls.ticketKeyFile cannot be used: ${reasonOf(error)}`)
+      })
+      use()
+    },
+    /** Applies changes of the file and of the period. @param publish sends the desired state to the workers */
+    async watch(publish: () => Promise<void>): Promise<void> {
+      if (ticketKeyFile === null) return
+      for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {
+        await refresh(ticketKeyFile)
+        if (use()) await publish()
+      }
+    },
+  }
+}

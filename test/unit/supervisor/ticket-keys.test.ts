@@ -1,0 +1,27 @@
+// The keys of TLS session tickets: their derivation, and a file that cannot be used at startup.
+import test from 'ava'
+import { pino } from 'pino'
+import { createDesiredState } from '../../../src/supervisor/desired-state.ts'
+import { createTicketKeys, deriveTicketKeys } from '../../../src/supervisor/ticket-keys.ts'
+
+const hourMs = 3_600_000
+const secret = Buffer.alloc(48, 1)
+
+test('ticket keys: all nodes with the same secret derive the same 48 bytes for one hour', t => {
+  const beganMs = 500_000 * hourMs
+  const keys = deriveTicketKeys(secret, beganMs)
+  t.is(keys.length, 48)
+  t.deepEqual(deriveTicketKeys(Buffer.from(secret), beganMs + hourMs - 1), keys)
+  const others = [
+    deriveTicketKeys(secret, beganMs + hourMs),
+    deriveTicketKeys(secret, beganMs - 1),
+    deriveTicketKeys(Buffer.alloc(48, 2), beganMs),
+  ]
+  for (const other of others) t.notDeepEqual(other, keys)
+})
+
+test('ticket keys: the error for a file that cannot be used names the setting', async t => {
+  const config = { tls: { ticketKeyFile: '/does/not/exist' }, certificates: { readEveryMs: 1000 } }
+  const { load } = createTicketKeys(config, pino({ level: 'silent' }), createDesiredState('info'))
+  await t.throwsAsync(load(), { message: /^tls\.ticketKeyFile cannot be used: ENOENT/ })
+})
