@@ -50,7 +50,8 @@ fi
 
 const saved = 'grastate.dat'
 
-function galeraArgs(place: Place, places: readonly Place[], library: string): string[] {
+/** Returns the arguments of a server. */
+export function galeraArgs(place: Place, places: readonly Place[], library: string): string[] {
   const { number, clusterPort, transferPort } = place
   const provider = {
     base_host: '127.0.0.1',

@@ -26,7 +26,13 @@ export interface GroupOptions extends ClusterOptions {
   readonly multiPrimary: boolean
 }
 
-function groupArgs(place: Place, places: readonly Place[], group: string, multiPrimary: boolean): string[] {
+/** Returns the arguments of a server. */
+export function groupArgs(
+  place: Place,
+  places: readonly Place[],
+  group: string,
+  multiPrimary: boolean,
+): string[] {
   const address = (one: Place) => `127.0.0.1:${one.clusterPort}`
   const settings = {
     'group-name': group,
