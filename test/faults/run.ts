@@ -16,7 +16,8 @@ import { mysqlSilent } from './mysql-silent.ts'
 import { processesKilled } from './processes-killed.ts'
 import { redisFaults } from './redis-faults.ts'
 import { startRestartableServer } from './restartable-server.ts'
-import type { Scenario, ScenarioContext } from './scenario.ts'
+import { chooseScenarios, runScenarios } from './run-scenarios.ts'
+import type { Scenario } from './scenario.ts'
 import { slowHttpTest } from './slowhttptest.ts'
 import { storm } from './storm.ts'
 
@@ -38,34 +39,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 
-/** Runs the scenarios in sequence. @returns whether all passed */
-async function runAll(chosen: readonly Scenario[], context: ScenarioContext): Promise<boolean> {
-  const reasons: string[] = []
-  for (const { title, run } of chosen) {
-    const startedMs = performance.now()
-    try {
-      const summary = await run(context)
-      console.log(`  ✔ ${title} (${((performance.now() - startedMs) / 1000).toFixed(0)} s)\n      ${summary}`)
-    } catch (error) {
-      console.log(`  ✘ ${title}`)
-      reasons.push(`${title}\n${error instanceof Error ? error.stack : error}`)
-    }
-  }
-  // Like AVA: the reasons follow a line that ends the list.
-  if (reasons.length > 0) console.log(`  ─\n\n  ${reasons.length} tests failed\n\n${reasons.join('\n\n')}`)
-  return reasons.length === 0
-}
-
 async function main(): Promise<boolean> {
-  const unknown = positionals.filter(name => !Object.hasOwn(scenarios, name))
-  if (unknown.length > 0)
-    throw new Error(
-      `unknown scenario: ${unknown.join(', ')}; the scenarios are ${Object.keys(scenarios).join(', ')}`,
-    )
-  const chosen = Object.entries(scenarios)
-    .filter(([name]) => positionals.length === 0 || positionals.includes(name))
-    .map(([, scenario]) => scenario)
-    .filter(({ longOnly }) => !values.short || !longOnly)
+  const chosen = chooseScenarios(scenarios, positionals, values.short)
   await installMissing([mysqlProgram, redisProgram], console.log)
   const base = await mkdtemp(join(tmpdir(), 'users-api-faults-'))
   const mysql = await startRestartableServer(
@@ -76,7 +51,7 @@ async function main(): Promise<boolean> {
   process.env.TEST_REDIS_URL = redis.url
   console.log(`on ${mysql.title}, Node ${process.version.slice(1)}`)
   try {
-    return await runAll(chosen, { short: values.short, mysql, redis })
+    return await runScenarios(chosen, { short: values.short, mysql, redis })
   } finally {
     await Promise.all([mysql.stop(), redis.stop()])
     await rm(base, { recursive: true, force: true })

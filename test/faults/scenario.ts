@@ -1,5 +1,6 @@
-// The interface of a fault scenario: it injects a fault, checks what the service guarantees, and returns a summary.
+// What the fault scenarios get.
 import type { RestartableServer } from './restartable-server.ts'
+import type { Scenario as ScenarioOf } from './run-scenarios.ts'
 
 export interface ScenarioContext {
   /** Run the shorter form that CI uses. */
@@ -9,14 +10,4 @@ export interface ScenarioContext {
   readonly redis: RestartableServer
 }
 
-export interface Scenario {
-  readonly title: string
-  /** The scenario has no short form and is skipped by `--short`. */
-  readonly longOnly?: true
-  /**
-   * Runs the scenario.
-   * @returns the summary to print
-   * @throws Error that names the violated guarantee
-   */
-  run(context: ScenarioContext): Promise<string>
-}
+export type Scenario = ScenarioOf<ScenarioContext>

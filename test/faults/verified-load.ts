@@ -1,26 +1,15 @@
 // A mixed load that records every acknowledged write and verifies the records during and after a fault.
 import assert from 'node:assert/strict'
-import { setTimeout as delay } from 'node:timers/promises'
-import { type Answer, type Client, createClient } from '../support/http.ts'
+import { type Client, createClient } from '../support/http.ts'
+import { type Attempts, createAttempts } from './attempts.ts'
 
 interface VerifiedLoadOptions {
   readonly url: string
   readonly clients: number
   /** Every request must complete within this time. */
   readonly maxResponseMs: number
-}
-
-interface Tally {
-  acknowledged: number
-  /** Responses with status 503, a JSON body and Retry-After. */
-  unavailable: number
-  /** Connections that ended before the first byte of a response. */
-  lost: number
-  /** Refused connections. */
-  refused: number
-  slowestMs: number
-  /** End of the last request that was not acknowledged, as `performance.now()`. */
-  lastFailureMs: number
+  /** Counts the responses; by default, those of a service without a proxy. */
+  readonly attempts?: Attempts
 }
 
 /** A user that only one client changes. Its last name is a counter that this client increments. */
@@ -31,59 +20,17 @@ interface OwnedUser {
   attempted: number
 }
 
-const RECONNECT_DELAY_MS = 20
-
 let names = 0
 const newName = () => `${process.pid} ${++names}`
 
-/** @throws AssertionError if `answer` is not a documented 503 */
-function assertUnavailable(answer: Answer): void {
-  assert.equal(answer.status, 503, answer.text)
-  assert.equal(answer.body.meta.code, 'unavailable', answer.text)
-  assert.match(answer.headers['retry-after'] ?? '', /^\d+$/)
-}
-
 /** Starts the clients. All clients stop at the first violation, which `stop` then throws. */
-export async function startVerifiedLoad({ url, clients, maxResponseMs }: VerifiedLoadOptions) {
-  const tally: Tally = {
-    acknowledged: 0,
-    unavailable: 0,
-    lost: 0,
-    refused: 0,
-    slowestMs: 0,
-    lastFailureMs: 0,
-  }
+export async function startVerifiedLoad(options: VerifiedLoadOptions) {
+  const { url, clients, maxResponseMs, attempts = createAttempts(maxResponseMs) } = options
+  const { attempt, tally, until } = attempts
   const created = new Map<number, string>()
   const deleted = new Set<number>()
   const owned: OwnedUser[] = []
-  const waiters: { isReached(): boolean; resolve(): void }[] = []
   let stopped = false
-
-  /** Returns the response of an acknowledged request, otherwise undefined. */
-  async function attempt(send: () => Promise<Answer>): Promise<Answer | undefined> {
-    const startedMs = performance.now()
-    const answer = await send().catch(async (error: Error) => {
-      const refused = error.message.includes('ECONNREFUSED')
-      // Any other error, such as a truncated response, is a violation.
-      assert.match(error.message, refused ? /./ : /socket hang up|ECONNRESET|EPIPE/)
-      tally[refused ? 'refused' : 'lost']++
-      if (refused) await delay(RECONNECT_DELAY_MS)
-      return undefined
-    })
-    const endedMs = performance.now()
-    tally.slowestMs = Math.max(tally.slowestMs, endedMs - startedMs)
-    assert.ok(endedMs - startedMs < maxResponseMs, `a response took ${Math.round(endedMs - startedMs)} ms`)
-    if (answer?.status === 200) tally.acknowledged++
-    else {
-      tally.lastFailureMs = endedMs
-      if (answer !== undefined) {
-        assertUnavailable(answer)
-        tally.unavailable++
-      }
-    }
-    for (const waiter of waiters) if (waiter.isReached()) waiter.resolve()
-    return answer?.status === 200 ? answer : undefined
-  }
 
   const operations = [
     async (own: OwnedUser) => {
@@ -135,7 +82,7 @@ export async function startVerifiedLoad({ url, clients, maxResponseMs }: Verifie
   const running = owned.map(own =>
     run(own).finally(() => {
       stopped = true
-      for (const waiter of waiters) waiter.resolve()
+      attempts.end()
     }),
   )
   // `stop` throws the failure; this handler prevents an unhandled rejection before that.
@@ -143,14 +90,7 @@ export async function startVerifiedLoad({ url, clients, maxResponseMs }: Verifie
 
   return {
     tally,
-    /** Resolves after `more` further requests were acknowledged or answered with 503, or when the clients stop. */
-    until(kind: 'acknowledged' | 'unavailable', more: number): Promise<void> {
-      const goal = tally[kind] + more
-      return new Promise(resolve => {
-        if (stopped) resolve()
-        else waiters.push({ isReached: () => tally[kind] >= goal, resolve })
-      })
-    },
+    until,
     /** Stops the clients. @throws Error of the first violation */
     async stop(): Promise<void> {
       stopped = true

@@ -1,0 +1,40 @@
+// npm run test:cluster [-- --short] [-- --mysql] [-- name …]: runs the trial of three nodes and breaks its parts under load.
+// Without names it runs all scenarios; --short runs the shorter forms, as CI does.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { startTrial } from '../../src/cli/cluster/trial.ts'
+import { chooseScenarios, runScenarios } from '../faults/run-scenarios.ts'
+import { claimPorts } from '../support/ports.ts'
+import { scenariosFor } from './scenarios.ts'
+
+const { values, positionals } = parseArgs({
+  options: {
+    short: { type: 'boolean', default: false },
+    mysql: { type: 'boolean', default: false },
+  },
+  allowPositionals: true,
+})
+
+async function main(): Promise<boolean> {
+  const { short, mysql } = values
+  const chosen = chooseScenarios(scenariosFor(mysql), positionals, short)
+  const base = await mkdtemp(join(tmpdir(), 'users-api-cluster-'))
+  const claim = await claimPorts(5)
+  try {
+    const trial = await startTrial({ base, firstPort: claim.first, mysql, print: console.log })
+    console.log(`on ${trial.title}, Node ${process.version.slice(1)}`)
+    try {
+      return await runScenarios(chosen, { short, trial })
+    } finally {
+      await trial.stop()
+    }
+  } finally {
+    await claim.release()
+    await rm(base, { recursive: true, force: true })
+  }
+}
+
+// Exits explicitly: a failed scenario may leave open handles.
+process.exit((await main()) ? 0 : 1)
