@@ -12,12 +12,12 @@ import { root } from './config/root.ts'
 
 const usage = `usage: npm run cluster [-- start|stop|status] [--mysql] [--port NUMBER]
 
-  start     start three nodes of the service, HAProxy, three databases and Redis on 127.0.0.1; the default
+  start     start three nodes of the service, HAProxy, three databases and Redis with Sentinel on 127.0.0.1; the default
   stop      stop them
   status    show their addresses and process ids
 
   --mysql   MySQL with Group Replication instead of MariaDB with Galera
-  --port    port of the API, 9000 by default; the other ports are among the next 48
+  --port    port of the API, 9000 by default; the other ports are among the next 55
 
 exit codes: 0 done, 1 failed, 2 usage error, 3 status: the trial does not run`
 

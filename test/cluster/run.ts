@@ -21,7 +21,7 @@ async function main(): Promise<boolean> {
   const { short, mysql } = values
   const chosen = chooseScenarios(scenariosFor(mysql), positionals, short)
   const base = await mkdtemp(join(tmpdir(), 'users-api-cluster-'))
-  const claim = await claimPorts(5)
+  const claim = await claimPorts(6)
   try {
     const trial = await startTrial({ base, firstPort: claim.first, mysql, print: console.log })
     console.log(`on ${trial.title}, Node ${process.version.slice(1)}`)

@@ -155,15 +155,15 @@ const scenarios: Readonly<Record<string, Scenario<ClusterContext>>> = {
         }
       }),
   },
-  'redis-killed': {
-    title: 'Redis is killed with -9 and comes back',
+  'redis-master-killed': {
+    title: 'the master of Redis is killed with -9 and comes back as a replica',
     longOnly: true,
     run: context =>
       underLoad(context, false, async pause => {
-        const { redis } = context.trial
-        await redis.stop('SIGKILL')
+        const [master] = context.trial.redis
+        await master?.stop('SIGKILL')
         await pause()
-        await redis.start()
+        await master?.start()
       }),
   },
 }

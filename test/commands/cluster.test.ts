@@ -6,7 +6,7 @@ import { isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 
 const installation = await createInstallation({ withPm2: false })
-const claim = await claimPorts(5)
+const claim = await claimPorts(6)
 const cluster = (...args: string[]) => installation.run('dist/cluster.js', args)
 
 test.after.always(async () => {
@@ -41,7 +41,7 @@ test.serial('cluster: starts, serves through all nodes, starts ended parts again
   }
 
   const before = await pids()
-  t.is(before.size, 8)
+  t.is(before.size, 13)
   const again = await cluster()
   t.regex(again.stdout, /runs already/)
 

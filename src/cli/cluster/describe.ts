@@ -11,9 +11,7 @@ export function describeParts({ parts, nodes, url }: Trial): string {
   const lines = parts.map(part => {
     const page = nodes.find(({ name }) => name === part.name)?.controlUrl
     const process = part.pid() === undefined ? 'does not run' : `pid ${part.pid()}`
-    // The path of a socket is long, and only the service uses it.
-    const address = part.address.startsWith('redis+unix:') ? '' : part.address
-    return row(part.name, address, page === undefined ? process : `${process}, status page ${page}/`)
+    return row(part.name, part.address, page === undefined ? process : `${process}, status page ${page}/`)
   })
   return [row('API', `${url}/v1/users`, ''), ...lines].join('\n')
 }
@@ -31,7 +29,7 @@ Try, with this in another terminal:
   kill -9 ${pid(nodes[1])}    node2: only requests in flight on it fail
   kill ${pid(nodes[2])}       node3, in good order: no request fails
   kill -9 ${pid(databases[0])}    database1: all writes wait a few seconds, until the others agree that it is gone
-  kill -9 ${pid(redis)}    Redis: no request fails
+  kill -9 ${pid(redis[0])}    redis1, the master at the start: no request fails, and a replica takes over
 
 What has ended starts again after ${restartSeconds} s. The status pages of the nodes and the page of HAProxy show the effect.
 \`npm run cluster -- status\` shows the process ids, \`npm run cluster -- stop\` stops everything. The next start begins with an

@@ -16,13 +16,16 @@ export const portsFrom = (first: number) => ({
   node: (number: number) => first + 10 * number,
   /** The first of the three ports of each database. */
   databases: first + 40,
+  /** The first of the ports of the Redis servers, which the ports of the Sentinels follow. */
+  redis: first + 50,
 })
 
 /** @throws Error that names the first port that another process uses */
-export async function assertPortsFree({ api, page, node, databases }: Ports): Promise<void> {
+export async function assertPortsFree({ api, page, node, databases, redis }: Ports): Promise<void> {
   const ofNodes = NUMBERS.flatMap(number => [node(number), node(number) + 1])
   const ofDatabases = NUMBERS.flatMap((_, index) => [0, 1, 2].map(more => databases + 3 * index + more))
-  for (const port of [api, page, ...ofNodes, ...ofDatabases])
+  const ofRedis = NUMBERS.flatMap((_, index) => [redis + index, redis + NUMBERS.length + index])
+  for (const port of [api, page, ...ofNodes, ...ofDatabases, ...ofRedis])
     await untilFree({ host: HOST, port }, 'trial cluster').catch(() => {
       throw new Error(`port ${port} is in use: free it, or choose other ports, such as --port ${api + 1000}`)
     })

@@ -1,9 +1,10 @@
-// A trial of several nodes on this machine: three nodes of the service behind HAProxy, a cluster of three databases, and Redis.
+// A trial of several nodes on this machine: three nodes of the service behind HAProxy, a cluster of three databases, and Redis
+// with Sentinel.
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { withDatabase } from '../../config/database-url.ts'
 import { migrateWhenUp } from '../preflight.ts'
-import type { DatabaseCluster } from '../private-servers/database-cluster.ts'
+import type { ClusterServer, DatabaseCluster } from '../private-servers/database-cluster.ts'
 import { socketFolder } from '../private-servers/folders.ts'
 import { startGalera } from '../private-servers/galera.ts'
 import { startGroupReplication } from '../private-servers/group-replication.ts'
@@ -14,10 +15,10 @@ import {
   mariadbProgram,
   redisProgram,
 } from '../private-servers/programs.ts'
-import { prepareRedis } from '../private-servers/redis.ts'
+import { type RedisProcess, startSentinelGroup } from '../private-servers/sentinel.ts'
 import { createHaproxy } from './haproxy.ts'
 import { createNode, type Node } from './node.ts'
-import { createPart, type Part } from './part.ts'
+import type { Part } from './part.ts'
 import { assertPortsFree, HOST, NUMBERS, portsFrom } from './ports.ts'
 
 const DATABASE = 'users_api'
@@ -45,7 +46,9 @@ export interface Trial {
   readonly databases: readonly Part[]
   /** The URLs of the databases, each with one host. */
   readonly databaseUrls: readonly string[]
-  readonly redis: Part
+  /** The first one is the master at the start. */
+  readonly redis: readonly Part[]
+  readonly sentinels: readonly Part[]
   readonly haproxy: Part
   /** All of the above. */
   readonly parts: readonly Part[]
@@ -62,13 +65,15 @@ async function startDatabases({ base, firstPort, mysql, print }: TrialOptions): 
   return mysql ? startGroupReplication({ ...options, multiPrimary: false }) : startGalera(options)
 }
 
-/** Describes a server of the cluster, which runs already. */
-const partOf = (server: DatabaseCluster['servers'][number], index: number): Part => ({
-  ...server,
-  name: `database${NUMBERS[index]}`,
-  address: new URL(server.url).host,
-  start: () => server.start(),
-})
+/** Describes servers that run already. */
+const partsOf = (name: string, servers: readonly (ClusterServer | RedisProcess)[]): Part[] =>
+  servers.map((server, index) => ({
+    name: `${name}${index + 1}`,
+    address: new URL(server.url).host,
+    pid: () => server.pid(),
+    start: () => server.start(),
+    stop: signal => server.stop(signal),
+  }))
 
 /** Returns the URL that names all databases, beginning with the one at `index`. */
 function urlFrom(urls: readonly string[], index: number): string {
@@ -107,14 +112,19 @@ export async function startTrial(options: TrialOptions): Promise<Trial> {
   try {
     const cluster = await startDatabases(options)
     stops.push(() => cluster.stop())
-    const databases = cluster.servers.map(partOf)
+    const databases = partsOf('database', cluster.servers)
     const databaseUrls = cluster.servers.map(({ url }) => withDatabase(url, DATABASE))
     await migrateWhenUp(urlFrom(databaseUrls, 0), MIGRATE_TIMEOUT_MS, print)
 
-    print(`starting ${redisProgram.title}`)
-    const redisServer = await prepareRedis({ base: join(base, 'redis') })
-    const redis = createPart('redis', redisServer.url, redisServer, {})
-    await start([redis])
+    const group = await startSentinelGroup({
+      base: join(base, 'redis'),
+      count: NUMBERS.length,
+      firstPort: ports.redis,
+      print,
+    })
+    stops.push(() => group.stop())
+    const redis = partsOf('redis', group.servers)
+    const sentinels = partsOf('sentinel', group.sentinels)
 
     print(`starting ${NUMBERS.length} nodes of the service`)
     const nodes = NUMBERS.map((number, index) =>
@@ -122,7 +132,7 @@ export async function startTrial(options: TrialOptions): Promise<Trial> {
         folder,
         sockets,
         databaseUrl: urlFrom(databaseUrls, index),
-        redisUrl: redisServer.url,
+        redisUrl: group.url,
       }),
     )
     await start(nodes)
@@ -131,8 +141,20 @@ export async function startTrial(options: TrialOptions): Promise<Trial> {
     const haproxy = await createHaproxy(ports, folder, sockets)
     await start([haproxy])
     const url = `http://${HOST}:${ports.api}`
-    const parts = [haproxy, ...nodes, ...databases, redis]
-    return { base, url, title: cluster.title, nodes, databases, databaseUrls, redis, haproxy, parts, stop }
+    const parts = [haproxy, ...nodes, ...databases, ...redis, ...sentinels]
+    return {
+      base,
+      url,
+      title: cluster.title,
+      nodes,
+      databases,
+      databaseUrls,
+      redis,
+      sentinels,
+      haproxy,
+      parts,
+      stop,
+    }
   } catch (error) {
     await stop()
     throw error

@@ -1,5 +1,5 @@
 // A private MySQL or Redis: its description, a wait until it is ready, and a way to run it as a child process.
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { retry } from '../../core/retry.ts'
@@ -58,6 +58,12 @@ export async function waitUntilReady(
   })
 }
 
+/** The servers that run. They end with this process. */
+const children = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
 /**
  * Starts a server as a child process and waits until it answers. `stop` ends it with SIGTERM or SIGKILL and resolves
  * when it has exited.
@@ -67,9 +73,8 @@ export async function runServer(server: PrivateServer, { env, logFile }: RunOpti
   // The server runs in its own process group, so that a Ctrl-C in the terminal signals only this process. This
   // process stops the server after the last client has finished.
   const child = spawn(server.program, server.args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-  const kill = () => child.kill('SIGKILL')
-  process.once('exit', kill)
-  const exited = once(child, 'exit')
+  children.add(child)
+  const exited = once(child, 'exit').finally(() => children.delete(child))
   let log = ''
   const output = logFile === undefined ? undefined : createWriteStream(logFile, { flags: 'a' })
   for (const stream of [child.stdout, child.stderr])
@@ -81,7 +86,6 @@ export async function runServer(server: PrivateServer, { env, logFile }: RunOpti
   async function stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     child.kill(signal)
     await exited
-    process.off('exit', kill)
   }
 
   const isRunning = () => child.exitCode === null && child.signalCode === null
