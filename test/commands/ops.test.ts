@@ -17,7 +17,8 @@ test.after.always(() => service.stop())
 
 /** The environment of an operator. A fault in another setting must not keep an operator from a drain. */
 const envOf = (socket: string): NodeJS.ProcessEnv => {
-  const { NO_COLOR: _, FORCE_COLOR: __, ...env } = process.env
+  // Node also takes a terminal for one without colors if CI is set.
+  const { NO_COLOR: _, FORCE_COLOR: __, NODE_DISABLE_COLORS: ___, CI: ____, ...env } = process.env
   return { ...env, NODE_CONFIG: JSON.stringify({ workers: 'many', control: { socket } }) }
 }
 const env = envOf(service.socket)
