@@ -54,7 +54,7 @@ const heartbeat = z.object({
   ports: z.record(z.string(), portReport),
   /** Totals by port label. */
   traffic: z.record(z.string(), trafficTotals),
-  /** Totals by port label and route. The routes are path patterns, such as `/v1/users/:id`, or NO_ROUTE. */
+  /** Totals by port label and route. The routes are path patterns, such as `/v1/users/:user_id`, or NO_ROUTE. */
   routes: z.record(z.string(), z.record(z.string(), trafficTotals)).optional(),
   /** Maximum event loop delay in milliseconds since the last heartbeat. */
   lagMs: count,

@@ -12,7 +12,7 @@ declare module 'node:http' {
   interface ServerResponse {
     /** The address of the connection's other end. */
     peer?: string | undefined
-    /** The path pattern of the matched route, such as `/v1/users/:id`; undefined if no route matches. */
+    /** The path pattern of the matched route, such as `/v1/users/:user_id`; undefined if no route matches. */
     route?: string | undefined
     /** The name of the caller; undefined if the API is open or the request has no valid token. */
     caller?: string | undefined

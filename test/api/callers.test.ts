@@ -59,7 +59,7 @@ function call({ path, method }: DocumentedOperation, headers: Record<string, str
   const url = path.replaceAll(/{\w+}/g, '999999')
   if (method === 'GET' || method === 'DELETE') return api.send(method, url, headers)
   const names = { first_name: 'never', last_name: 'stored' }
-  const body = /\/\w+s\/{id}\/\w+s$/.test(path)
+  const body = /\/\w+s\/{\w+}\/\w+s$/.test(path)
     ? { id: 1 }
     : path.includes('groups')
       ? { name: 'never' }
@@ -330,7 +330,7 @@ test.serial('request log: the name of the caller, also of one who may not send t
   const expected = {
     'by-jwt': { caller: sub, status: 200 },
     'by-key': { caller: 'writer', status: 200 },
-    forbidden: { caller: 'reader', status: 403, route: '/v1/users/:id' },
+    forbidden: { caller: 'reader', status: 403, route: '/v1/users/:user_id' },
     'by-none': { caller: undefined, status: 401, route: '/v1/users' },
     open: { caller: undefined, status: 200 },
   }

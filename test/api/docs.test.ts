@@ -31,11 +31,17 @@ async function openDocs(t: ExecutionContext, url = service.url) {
     problems,
     operations: () => page.locator('.opblock .opblock-summary-description').allTextContents(),
 
-    /** Opens an operation, fills in its fields and sends the request. Returns the text of the displayed response. */
+    /**
+     * Opens an operation, fills in its fields and sends the request.
+     * @param fields the values by parameter name; names with brackets are filters, which are folded
+     * @returns the text of the displayed response
+     */
     async tryOut(id: string, fields: Record<string, string> = {}): Promise<string | null> {
       const operation = page.locator(`.opblock[id$="-${id}"]`)
       await operation.locator('.opblock-summary-control').click()
       await operation.getByRole('button', { name: 'Try it out' }).click()
+      if (Object.keys(fields).some(name => name.includes('[')))
+        await operation.getByRole('button', { name: 'Show the filters' }).click()
       for (const [name, value] of Object.entries(fields))
         await operation.getByPlaceholder(name, { exact: true }).first().fill(value)
       await operation.getByRole('button', { name: 'Execute' }).click()
@@ -55,7 +61,7 @@ for (const protocol of ['http', 'https'] as const)
       t.true(shown.includes(summary), summary)
 
     const id = await client.create('/v1/users', { first_name: protocol, last_name: 'Lovelace' })
-    const one = await tryOut('getUser', { id: String(id) })
+    const one = await tryOut('getUser', { user_id: String(id) })
     t.regex(`${one}`, new RegExp(`^200.*"first_name": "${protocol}"`, 's'))
     const none = await tryOut('listUsers', { 'groups[*].name[prefix]': 'x' })
     t.regex(`${none}`, /^200.*"total_records": 0/s)
@@ -69,20 +75,44 @@ test('page: the example body is prefilled and can be sent', async t => {
   t.deepEqual(problems, [])
 })
 
+test('page: the commands of the introduction have the address of the server', async t => {
+  const { page, problems } = await openDocs(t)
+  const [first = ''] = await page.locator('.info pre code').allTextContents()
+  t.true(first.startsWith(`curl -s ${service.url}/v1/users `), first)
+  t.false((await page.locator('.info').textContent())?.includes('localhost:8000'))
+  t.deepEqual(problems, [])
+})
+
+test('page: the filters of a collection are folded, and stay as they are while they are hidden', async t => {
+  const { page, problems, tryOut } = await openDocs(t)
+  await tryOut('listUsers', { 'first_name[prefix]': 'x' })
+  const operation = page.locator('#operations-Users-listUsers')
+  const filter = operation.getByPlaceholder('first_name[prefix]')
+  await operation.getByRole('button', { name: 'Hide the filters' }).click()
+  await filter.waitFor({ state: 'hidden' })
+  for (const name of ['start_index', 'If-None-Match'])
+    t.true(await operation.getByPlaceholder(name).isVisible(), name)
+  await operation.getByRole('button', { name: 'Show the filters' }).click()
+  t.is(await filter.inputValue(), 'x')
+
+  await page.locator('#operations-Users-getUser .opblock-summary-control').click()
+  t.is(await page.getByRole('button', { name: 'the filters' }).count(), 1)
+  t.deepEqual(problems, [])
+})
+
 test('page: the users of a group can be added and listed', async t => {
   const { problems, tryOut } = await openDocs(t)
   const group = String(await client.create('/v1/groups', { name: 'of the page' }))
   await client.create('/v1/users', { first_name: 'First', last_name: 'user' })
-  t.regex(`${await tryOut('addGroupUsers', { id: group })}`, /^200.*"id": 1/s)
-  // The id of the path is not the filter `id`, which stays empty.
-  const list = await tryOut('listGroupUsers', { id: group, start_index: '0' })
+  t.regex(`${await tryOut('addGroupUsers', { group_id: group })}`, /^200.*"id": 1/s)
+  const list = await tryOut('listGroupUsers', { group_id: group, start_index: '0' })
   t.regex(`${list}`, /^200.*"id": 1,.*"total_records": 1/s)
   t.deepEqual(problems, [])
 })
 
 test('authorize: a token that is entered is sent with each request, until the log-out', async t => {
   const { page, problems, tryOut } = await openDocs(t, guarded.url)
-  const refused = await tryOut('getUser', { id: '1' })
+  const refused = await tryOut('getUser', { user_id: '1' })
   t.regex(`${refused}`, /^401.*"code": "unauthorized".*www-authenticate: Bearer/s)
   t.true(
     problems.every(problem => problem.includes('401 (Unauthorized)')),
@@ -130,7 +160,7 @@ test('search: keeps the operations with the phrase in their path or description'
     'Add users to a group',
   ])
   await search.fill('membership_not')
-  await page.getByText('Create a user').waitFor({ state: 'detached' })
+  await page.getByText('Create a user or a batch').waitFor({ state: 'detached' })
   t.deepEqual(await operations(), ['Remove a user from a group'])
   t.deepEqual(problems, [])
 })

@@ -22,7 +22,7 @@ test.after.always(async () => {
 })
 
 interface RequestOptions {
-  /** The values of path parameters such as `{id}`. */
+  /** The values of path parameters such as `{user_id}`. */
   path?: Record<string, string | number>
   /** The query string, with its question mark. */
   query?: string
@@ -91,6 +91,8 @@ async function sendInvalidReads(t: ExecutionContext, id: string, sent: RequestOp
 }
 
 const unknownId = { id: 999_999 }
+const unknownUser = { user_id: 999_999 }
+const unknownGroup = { group_id: 999_999 }
 const tooManyRecords = `?records_per_page=${limits.recordsPerPage + 1}`
 
 /** Calls every operation on a resource. @param newFields returns fields that no other record has */
@@ -100,10 +102,12 @@ async function callAllOperations(
   plural: string,
   newFields: () => Record<string, string>,
 ) {
+  const pathOf = (id = 0) => ({ [`${Type.toLowerCase()}_id`]: id })
+  const unknownPath = pathOf(999_999)
   const [list, create, get] = [`list${Type}s`, `create${Type}`, `get${Type}`]
   const first = newFields()
   const { body: created } = await call(t, create, { body: first })
-  const path = { id: created.id ?? 0 }
+  const path = pathOf(created.id)
   const empty = Object.fromEntries(Object.keys(first).map(name => [name, '']))
   const nulls = Object.fromEntries(Object.keys(first).map(name => [name, null]))
 
@@ -124,7 +128,7 @@ async function callAllOperations(
   await call(t, list, { query: '?id=abc' })
   await call(t, list, { query: tooManyRecords })
   await sendInvalidReads(t, list)
-  await call(t, get, { path: unknownId })
+  await call(t, get, { path: unknownPath })
   await sendInvalidReads(t, get, { path })
 
   const valid = { path, body: first }
@@ -132,11 +136,11 @@ async function callAllOperations(
     const { headers } = await call(t, change, valid)
     t.truthy(headers.etag)
     const { body: other } = await call(t, create, { body: newFields() })
-    await call(t, change, { path: { id: other.id ?? 0 }, body: first })
+    await call(t, change, { path: pathOf(other.id), body: first })
     await call(t, change, { path, body: { ...first, id: 1_000_000 } })
     await call(t, change, { path, body: empty })
     await call(t, change, { path, body: nulls })
-    await call(t, change, { path: unknownId, body: newFields() })
+    await call(t, change, { path: unknownPath, body: newFields() })
     await call(t, change, { ...valid, headers: { 'if-match': '"another"' } })
     await sendInvalidBodies(t, change, valid)
   }
@@ -167,7 +171,7 @@ test.serial('users and groups: responses match the document', async t => {
 })
 
 test.serial('memberships: responses match the document', async t => {
-  const path = { id: await client.create('/v1/users', person()) }
+  const path = { user_id: await client.create('/v1/users', person()) }
   const ids: number[] = []
   for (let created = 0; created < limits.membershipsPerUser + 1; created++)
     ids.push(await client.create('/v1/groups', group()))
@@ -186,7 +190,7 @@ test.serial('memberships: responses match the document', async t => {
   await call(t, add, { path, body: { id: second } })
   await call(t, add, { path, body: { id: third } })
   await call(t, add, { path, body: unknownId })
-  await call(t, add, { path: unknownId, body: { id: first } })
+  await call(t, add, { path: unknownUser, body: { id: first } })
   await call(t, add, { path, body: { id: first }, headers: { 'if-match': '"another"' } })
   await sendInvalidBodies(t, add, { path, body: { id: first } })
 
@@ -196,19 +200,19 @@ test.serial('memberships: responses match the document', async t => {
   await call(t, 'listUserGroups', { path, query: '?start_index=1' })
   await call(t, 'listUserGroups', { path, query: '?start_index=-1' })
   await call(t, 'listUserGroups', { path, query: tooManyRecords })
-  await call(t, 'listUserGroups', { path: unknownId })
+  await call(t, 'listUserGroups', { path: unknownUser })
   await sendInvalidReads(t, 'listUserGroups', { path })
 
-  const member = { path: { ...path, related: first ?? 0 } }
+  const member = { path: { ...path, group_id: first ?? 0 } }
   await sendInvalidRequests(t, 'removeUserGroup', member)
   await call(t, 'removeUserGroup', { ...member, headers: { 'if-match': '"another"' } })
   await call(t, 'removeUserGroup', member)
   await call(t, 'removeUserGroup', member)
-  await call(t, 'removeUserGroup', { path: { ...unknownId, related: 1 } })
+  await call(t, 'removeUserGroup', { path: { ...unknownUser, group_id: 1 } })
 })
 
 test.serial('members: responses match the document', async t => {
-  const path = { id: await client.create('/v1/groups', group()) }
+  const path = { group_id: await client.create('/v1/groups', group()) }
   const id = await client.create('/v1/users', person())
   const full = await client.create('/v1/users', person())
   for (let count = 0; count < limits.membershipsPerUser; count++)
@@ -228,7 +232,7 @@ test.serial('members: responses match the document', async t => {
   await call(t, add, { path, body: { users: [{}, 7] } })
   await call(t, add, { path, body: { id: full } })
   await call(t, add, { path, body: unknownId })
-  await call(t, add, { path: unknownId, body: { id } })
+  await call(t, add, { path: unknownGroup, body: { id } })
   await call(t, add, { path, body: { id }, headers: { 'if-match': '"another"' } })
   await sendInvalidBodies(t, add, { path, body: { id } })
 
@@ -240,7 +244,7 @@ test.serial('members: responses match the document', async t => {
   t.is(page.body.users?.length, 1)
   await call(t, list, { path, query: '?id=abc' })
   await call(t, list, { path, query: tooManyRecords })
-  await call(t, list, { path: unknownId })
+  await call(t, list, { path: unknownGroup })
   await sendInvalidReads(t, list, { path })
 })
 
@@ -278,7 +282,7 @@ test.serial('internal error: the response matches the document', async t => {
   const database = await mysql.createConnection(service.database)
   await database.query('RENAME TABLE users TO people')
   await database.end()
-  t.is((await call(t, 'getUser', { path: unknownId })).status, 500)
+  t.is((await call(t, 'getUser', { path: unknownUser })).status, 500)
 })
 
 /** These codes need a timeout, a race or an outage. Other tests cover them. */

@@ -383,6 +383,8 @@ test.serial('third resource: no write of a user waits for a row that users share
 test.serial('third resource: every operation on it is described and was called', t => {
   const own = operations.filter(({ path }) => path.includes('/roles'))
   t.is(own.length, 11)
+  t.true(own.some(({ path }) => path === '/v1/users/{user_id}/roles/{role_id}'))
+  t.true(own.some(({ path }) => path === '/v1/roles/{role_id}/users'))
   const missed = own.map(({ operation }) => operation.operationId).filter(id => !called.has(id))
   t.deepEqual(missed, [])
 })

@@ -10,20 +10,21 @@ export function mistakes(client: Client<paths>) {
   // @ts-expect-error: last_name is required.
   client.POST('/v1/users', { body: { first_name: 'Ada' } })
   // @ts-expect-error: a group's name cannot be removed.
-  client.PATCH('/v1/groups/{id}', { params: { path: { id: 1 } }, body: { name: null } })
+  client.PATCH('/v1/groups/{group_id}', { params: { path: { group_id: 1 } }, body: { name: null } })
   // @ts-expect-error: the column does not exist.
   client.GET('/v1/users', { params: { query: { sort: ['colour'] } } })
   // @ts-expect-error: only groups can be included.
   client.GET('/v1/users', { params: { query: { include: ['friends'] } } })
   // @ts-expect-error: a group cannot include its users.
-  client.GET('/v1/groups/{id}', { params: { path: { id: 1 }, query: { include: ['users'] } } })
+  client.GET('/v1/groups/{group_id}', { params: { path: { group_id: 1 }, query: { include: ['users'] } } })
+  const params = { path: { group_id: 1 } }
   // @ts-expect-error: a batch of a group's users has the field users.
-  client.POST('/v1/groups/{id}/users', { params: { path: { id: 1 } }, body: { groups: [{ id: 1 }] } })
+  client.POST('/v1/groups/{group_id}/users', { params, body: { groups: [{ id: 1 }] } })
   // @ts-expect-error: a membership is removed from the user's side.
-  client.DELETE('/v1/groups/{id}/users/{related}', { params: { path: { id: 1, related: 1 } } })
+  client.DELETE('/v1/groups/{group_id}/users/{user_id}', { params: { path: { group_id: 1, user_id: 1 } } })
   // @ts-expect-error: the id is required.
-  client.DELETE('/v1/users/{id}', {})
-  client.GET('/v1/users/{id}', { params: { path: { id: 1 } } }).then(({ data, error }) => {
+  client.DELETE('/v1/users/{user_id}', {})
+  client.GET('/v1/users/{user_id}', { params: { path: { user_id: 1 } } }).then(({ data, error }) => {
     // @ts-expect-error: first_name can be missing.
     data?.first_name.length
     // @ts-expect-error: the operation does not return this code.

@@ -18,7 +18,7 @@ const body = { first_name: 'Ada', last_name: 'Lovelace' }
 const ada = await client.POST('/v1/users', { body })
 show(ada)
 if (ada.data === undefined || !('id' in ada.data)) throw new Error('expected one user, not a batch')
-const path = { id: ada.data.id }
+const path = { user_id: ada.data.id }
 
 const batch = await client.POST('/v1/groups', { body: { groups: [{ name: 'Analysts' }, { name: 'Poets' }] } })
 show(batch)
@@ -26,19 +26,19 @@ if (batch.data === undefined || !('groups' in batch.data)) throw new Error('expe
 const [analysts] = batch.data.groups
 if (analysts === undefined || !('id' in analysts)) throw new Error(analysts?.meta.message)
 
-show(await client.POST('/v1/users/{id}/groups', { params: { path }, body: { id: analysts.id } }))
-show(await client.GET('/v1/users/{id}', { params: { path, query: { include: ['groups'] } } }))
+show(await client.POST('/v1/users/{user_id}/groups', { params: { path }, body: { id: analysts.id } }))
+show(await client.GET('/v1/users/{user_id}', { params: { path, query: { include: ['groups'] } } }))
 
 const query = { 'groups[*].name': '!Poets', sort: ['-last_name' as const], records_per_page: 10 }
 show(await client.GET('/v1/users', { params: { query } }))
 
 const [, poets] = batch.data.groups
 if (poets === undefined || !('id' in poets)) throw new Error(poets?.meta.message)
-const group = { id: poets.id }
-const users = [path]
-show(await client.POST('/v1/groups/{id}/users', { params: { path: group }, body: { users } }))
+const group = { group_id: poets.id }
+const users = [{ id: ada.data.id }]
+show(await client.POST('/v1/groups/{group_id}/users', { params: { path: group }, body: { users } }))
 const page = { sort: ['last_name' as const], records_per_page: 10 }
-show(await client.GET('/v1/groups/{id}/users', { params: { path: group, query: page } }))
+show(await client.GET('/v1/groups/{group_id}/users', { params: { path: group, query: page } }))
 
 const again = await client.POST('/v1/users', { body })
 if (again.error?.meta.code === 'user_exists') show(again)

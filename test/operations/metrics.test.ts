@@ -62,7 +62,7 @@ test('metrics: count the responses of each route, and those without one', async 
   const now = await untilSamples(
     all =>
       count(all, 'none', '4xx') === 3 &&
-      count(all, '/v1/users/:id', '4xx') === 2 &&
+      count(all, '/v1/users/:user_id', '4xx') === 2 &&
       count(all, '/v1/docs', '2xx') === 1,
   )
   t.is(now.get('http_request_duration_seconds_count{port="http",route="none"}'), 3)

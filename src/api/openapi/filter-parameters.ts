@@ -1,83 +1,88 @@
-// Describes the filters of a collection. The names come from the parser of the filters, so none can be missing.
+// Describes the filters of a collection: as parameters, whose names come from the parser of the filters, and once for
+// all of them, as a table of the introduction.
 import { MAX_ID, type Resource } from '../../model/resource.ts'
 import { filterNames } from '../requests/filters.ts'
-import type { Schema } from './json-schema.ts'
+import { capitalize, type Schema } from './json-schema.ts'
 import { inQuery, listInQuery, type Parameter } from './parameters.ts'
 
-interface Operator {
-  /** @param subject the filtered field, as the start of a sentence or after a verb */
-  readonly describe: (subject: string) => string
+/** The operand of an operator for one kind of field. */
+interface Operand {
   readonly schema: Schema
   /** @param value an example value of the field */
   readonly examples: (value: string) => unknown[]
-  readonly list?: true
 }
 
+interface Operator {
+  /** A predicate; its subject is the filtered field. */
+  readonly meaning: string
+  readonly list?: true
+  readonly id?: Operand
+  readonly text?: Operand
+}
+
+const EXAMPLE_ID = '1'
 const bound: Schema = { type: 'integer', format: 'int64', minimum: 0, maximum: MAX_ID }
 
-/** The operators by name, for ids and for strings. The empty name stands for a filter without an operator. */
-const operators: Readonly<Record<'id' | 'text', Readonly<Record<string, Operator>>>> = {
-  id: {
-    '': {
-      describe: subject =>
-        `${subject} equals the value. A leading \`!\` negates the filter: it selects all other records.`,
+/** The operators by name. The empty name stands for a filter without an operator. */
+const operators: Readonly<Record<string, Operator>> = {
+  '': {
+    meaning: 'equals the value; a leading `!` selects all other records',
+    id: {
       schema: { type: ['integer', 'string'], minimum: 1, maximum: MAX_ID, pattern: '^!?[1-9][0-9]{0,15}$' },
-      examples: () => [1, '!1'],
+      examples: value => [Number(value), `!${value}`],
     },
-    gt: {
-      describe: subject => `${subject} is greater than the value.`,
-      schema: bound,
-      examples: () => [1],
-    },
-    lt: { describe: subject => `${subject} is less than the value.`, schema: bound, examples: () => [9] },
-    in: {
-      describe: subject => `${subject} is one of the comma-separated values.`,
-      // The schema has no format because swagger-ui has no input for lists of int64.
-      schema: { type: 'integer', minimum: 1, maximum: MAX_ID },
-      examples: () => [1, 2],
-      list: true,
-    },
+    text: { schema: { type: 'string' }, examples: value => [value, `!${value}`] },
   },
-  text: {
-    '': {
-      describe: subject =>
-        `${subject} equals the value. A leading \`!\` negates the filter: it selects all other records, including those without a value. \`\\!x\` is the value \`!x\`, and \`\\\\x\` is the value \`\\x\`.`,
-      schema: { type: 'string' },
-      examples: value => [value, `!${value}`],
-    },
-    in: {
-      describe: subject => `${subject} is one of the comma-separated values.`,
-      schema: { type: 'string', pattern: '^[^,]+$' },
-      examples: value => [value],
-      list: true,
-    },
-    prefix: {
-      describe: subject => `${subject} starts with the value.`,
-      schema: { type: 'string', minLength: 1 },
-      examples: value => [value.slice(0, 1)],
-    },
-    exists: {
-      describe: subject => `\`true\`: ${subject} has a value. \`false\`: selects all other records.`,
-      schema: { type: 'boolean' },
-      examples: () => [true],
-    },
+  in: {
+    meaning: 'is one of the comma-separated values',
+    list: true,
+    // The schema has no format because swagger-ui has no input for lists of int64.
+    id: { schema: { type: 'integer', minimum: 1, maximum: MAX_ID }, examples: () => [1, 2] },
+    text: { schema: { type: 'string', pattern: '^[^,]+$' }, examples: value => [value] },
+  },
+  gt: { meaning: 'is greater than the value', id: { schema: bound, examples: () => [1] } },
+  lt: { meaning: 'is less than the value', id: { schema: bound, examples: () => [9] } },
+  prefix: {
+    meaning: 'starts with the value',
+    text: { schema: { type: 'string', minLength: 1 }, examples: value => [value.slice(0, 1)] },
+  },
+  exists: {
+    meaning: 'has a value; `false` selects all other records',
+    text: { schema: { type: 'boolean' }, examples: () => [true] },
   },
 }
+
+const kindOf = (column: string) => (column === 'id' ? 'id' : 'text')
+
+const exampleOf = ({ fields }: Resource, column: string): string => fields[column]?.example ?? EXAMPLE_ID
 
 /** @param name the name of the filter, such as `groups[*].name[prefix]` */
 function filterParameter(resource: Resource, name: string): Parameter {
   const [, related, column = '', operatorName = ''] =
     /^(?:(.+)\[\*\]\.)?([^[]+)(?:\[(.+)\])?$/.exec(name) ?? []
-  const operator = operators[column === 'id' ? 'id' : 'text'][operatorName]
-  if (operator === undefined) throw new Error(`the filter ${name} has no description for the document`)
-  const { fields } = resource.relations.find(relation => relation.name === related)?.to ?? resource
-  const examples = operator.examples(fields[column]?.example ?? '')
-  const subject =
-    related === undefined ? `\`${column}\`` : `the \`${column}\` of at least one of its ${related}`
-  const description = operator.describe(subject).replace(/^the/, 'The')
-  if (operator.list) return listInQuery(name, description, operator.schema, examples)
-  return inQuery(name, description, { ...operator.schema, examples })
+  const operator = operators[operatorName]
+  const operand = operator?.[kindOf(column)]
+  if (operator === undefined || operand === undefined)
+    throw new Error(`the filter ${name} has no description for the document`)
+  const owner = resource.relations.find(relation => relation.name === related)?.to ?? resource
+  const examples = operand.examples(exampleOf(owner, column))
+  const description = `${capitalize(operator.meaning)}.`
+  if (operator.list) return listInQuery(name, description, operand.schema, examples)
+  return inQuery(name, description, { ...operand.schema, examples })
 }
 
 export const filterParameters = (resource: Resource): Parameter[] =>
   filterNames(resource).map(name => filterParameter(resource, name))
+
+/** Returns a Markdown table of all operators, with examples for the id and for the field `column`. */
+export function operatorTable(resource: Resource, column: string): string {
+  const rows = Object.entries(operators).map(([name, operator]) => {
+    const filters = ['id', column].flatMap(field => {
+      const values = operator[kindOf(field)]?.examples(exampleOf(resource, field)) ?? []
+      const operands = operator.list && values.length > 0 ? [values.join(',')] : values
+      return operands.map(operand => `\`${field}${name && `[${name}]`}=${operand}\``)
+    })
+    return `| ${filters.join(', ')} | ${operator.meaning} |`
+  })
+  return ['| Filter | The field |', '|---|---|', ...rows].join('\n')
+}

@@ -4,7 +4,7 @@ import { ApiError } from '../../core/api-error.ts'
 import type { LimitedRelation, Relation, Resource } from '../../model/resource.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { parseListQuery, parseNoQuery, parsePagingQuery, unpagedRecords } from '../requests/query.ts'
-import { notFound } from '../resources/handler.ts'
+import { idName, notFound } from '../resources/handler.ts'
 import {
   additionsExample,
   batchFailures,
@@ -44,7 +44,7 @@ function describeAddition(
     operationId: `add${capitalize(one)}${capitalize(name)}`,
     tags: [capitalize(resource.plural)],
     ...texts,
-    parameters: [idParameter('id', resource), ifMatch, idempotencyKey],
+    parameters: [idParameter(resource), ifMatch, idempotencyKey],
     requestBody: {
       required: true,
       content: json(oneOf(`${capitalize(other)}Reference`, `${capitalize(other)}References`), {
@@ -80,7 +80,7 @@ function describeRelated(resource: Resource, relation: LimitedRelation, limits: 
   const [one, other] = [resource.singular, to.singular]
   const maxMemberships = relation.maxPerRecord(limits)
   const tags = [capitalize(resource.plural)] as const
-  const parameters = [idParameter('id', resource)]
+  const parameters = [idParameter(resource)]
   const missing = notFound(resource, 7)
 
   const parsePaging = (search: string) => parsePagingQuery(search, maxMemberships, limits)
@@ -109,7 +109,7 @@ function describeRelated(resource: Resource, relation: LimitedRelation, limits: 
     tags,
     summary: `Remove a ${one} from a ${other}`,
     description: `Deletes the membership. The ${one} and the ${other} remain.`,
-    parameters: [...parameters, idParameter('related', to), ifMatch],
+    parameters: [...parameters, idParameter(to), ifMatch],
     responses: {
       ...success(
         `The ${one} was removed from the ${other}.`,
@@ -141,11 +141,11 @@ function describeMembers(resource: Resource, relation: LimitedRelation, limits: 
     operationId: `list${capitalize(one)}${capitalize(members)}`,
     tags: [capitalize(to.plural)],
     summary: `List the ${members} of a ${one}`,
-    description: `Returns a page of the ${members} in the ${one} that match all filters: the same page as \`GET /v1/${members}?${name}[*].id={id}\` with the same other parameters.`,
+    description: `Returns a page of the ${members} in the ${one} that match all filters: the same page as \`GET /v1/${members}?${name}[*].id={${idName(to)}}\` with the same other parameters.`,
     parameters: [
-      idParameter('id', to),
-      ...filterParameters(resource),
+      idParameter(to),
       ...collectionParameters(resource, limits),
+      ...filterParameters(resource),
       ifNoneMatch,
     ],
     responses: {

@@ -3,6 +3,7 @@ import type { Config } from '../../config/config.ts'
 import { requestIdPattern } from '../../listener/request-identity.ts'
 import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { unpagedRecords } from '../requests/query.ts'
+import { idName } from '../resources/handler.ts'
 import { idempotencyKeyPattern } from '../resources/with-idempotency.ts'
 import { idSchema, type Schema } from './json-schema.ts'
 
@@ -63,20 +64,20 @@ export function includeParameters(resource: Resource): Parameter[] {
 export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
   const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
   const description =
-    'The sort keys, separated by commas. The prefix `-` sorts in descending order. Names are sorted by code point. Missing values come first in ascending order. Records with equal keys are sorted by ascending id.'
+    'The sort keys, separated by commas. The prefix `-` sorts in descending order. Names are sorted by code point. Missing values come first in ascending order. Records with equal keys, and all records without a sort key, are sorted by ascending id.'
   return [
-    listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
     ...includeParameters(resource),
+    listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
     ...pagingParameters(limits, unpagedRecords(limits)),
   ]
 }
 
-/** The path parameter `name` with the id of a record. */
-export const idParameter = (name: string, { singular }: Resource): Parameter => ({
-  name,
+/** The path parameter with the id of a record. */
+export const idParameter = (resource: Resource): Parameter => ({
+  name: idName(resource),
   in: 'path',
   required: true,
-  description: `The id of the ${singular}.`,
+  description: `The id of the ${resource.singular}.`,
   schema: idSchema,
 })
 

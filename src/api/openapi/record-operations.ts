@@ -45,8 +45,8 @@ export function describeReads(resource: Resource, limits: Config['limits']) {
     operationId: `list${capitalize(plural)}`,
     tags,
     summary: `List ${plural}`,
-    description: `Returns a page of the ${plural} that match all filters. A request can have at most ${limits.filters} filters. The same filter can be given more than once. The default order is by ascending id. A page of more than ${limits.responseBytes} bytes is not returned: the response is \`limit_exceeded\`, and a lower \`records_per_page\` helps.`,
-    parameters: [...filterParameters(resource), ...collectionParameters(resource, limits), ifNoneMatch],
+    description: `Returns a page of the ${plural} that match all filters. The section Filters of the introduction describes them.`,
+    parameters: [...collectionParameters(resource, limits), ...filterParameters(resource), ifNoneMatch],
     responses: {
       ...read(`A page of ${plural}.`, json(ref(`${type}Page`), { 'A page': page })),
       ...failures(queryFailures(parseList, 'id=abc', tooManyRecords)),
@@ -57,7 +57,7 @@ export function describeReads(resource: Resource, limits: Config['limits']) {
     operationId: `get${type}`,
     tags,
     summary: `Get a ${singular}`,
-    parameters: [idParameter('id', resource), ...includeParameters(resource), ifNoneMatch],
+    parameters: [idParameter(resource), ...includeParameters(resource), ifNoneMatch],
     responses: {
       ...read(
         `The ${singular}.`,
@@ -77,7 +77,7 @@ export function describeWrites(resource: Resource, limits: Config['limits']) {
   const { singular, plural } = resource
   const type = capitalize(singular)
   const tags = [capitalize(plural)] as const
-  const parameters = [idParameter('id', resource), ifMatch]
+  const parameters = [idParameter(resource), ifMatch]
   const record = { [`A ${singular}`]: recordExample(resource) }
   const fields = { [`A ${singular}`]: fieldsExample(resource) }
   const invalidQuery = queryFailures(parseNoQuery)

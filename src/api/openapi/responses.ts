@@ -25,7 +25,7 @@ export interface Operation {
 /** A route with its description in the document. */
 export interface DescribedRoute {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** The path pattern, with parameters as `:id`. */
+  /** The path pattern, with parameters such as `:user_id`. */
   readonly path: string
   readonly operation: Operation
 }

@@ -80,7 +80,7 @@ export function createAddHandler(dependencies: AddDependencies): Handler {
   }
 
   return async ctx => {
-    const id = pathId(resource, ctx.params.id)
+    const id = pathId(resource, ctx.params)
     parseNoQuery(ctx.querystring)
     const target = { id, precondition: preconditionOf(ctx.req.headers) }
     const body = await objectBody(ctx, readBody)

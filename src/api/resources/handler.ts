@@ -18,18 +18,22 @@ export type CheckPath = (params: PathParams) => void
 export const notFound = ({ singular }: Resource, id: string | number) =>
   new ApiError(`${singular}_not_found`, `there is no ${singular} with id ${id}`)
 
-/** Returns the id in the path. @throws ApiError with status 404 if it is not a valid id */
-export function pathId(resource: Resource, text = ''): number {
+/** Returns the name of the path parameter with the id of a record: `user_id`. */
+export const idName = ({ singular }: Resource): string => `${singular}_id`
+
+/** Returns the id of a record in the path. @throws ApiError with status 404 if it is not a valid id */
+export function pathId(resource: Resource, params: PathParams): number {
+  const text = params[idName(resource)] ?? ''
   const id = parseId(text)
   if (id === undefined) throw notFound(resource, text)
   return id
 }
 
-/** Returns a check that the `id` of the path is valid. */
+/** Returns a check that the id of a record in the path is valid. */
 export const checkId =
   (resource: Resource): CheckPath =>
   params =>
-    void pathId(resource, params.id)
+    void pathId(resource, params)
 
 /** Checks the media types, then reads the body. @throws ApiError */
 export async function objectBody(ctx: Context, readBody: ReadBody): Promise<JsonObject> {

@@ -11,7 +11,7 @@ import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
 import { createAddHandler } from './add-handler.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { type CheckPath, type Handler, notFound, type PathParams, pathId } from './handler.ts'
+import { type CheckPath, type Handler, idName, notFound, type PathParams, pathId } from './handler.ts'
 import { listMeta } from './page-meta.ts'
 import type { WithIdempotency } from './with-idempotency.ts'
 
@@ -46,7 +46,7 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
   })
 
   const list: Handler = async ctx => {
-    const id = pathId(resource, ctx.params.id)
+    const id = pathId(resource, ctx.params)
     const query = parsePagingQuery(ctx.querystring, maxMemberships, limits)
     assertAcceptsJson(ctx)
     const complete = await loader.findComplete(id)
@@ -62,10 +62,11 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
     new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
 
   /** Returns the ids in the path of a membership. @throws ApiError with status 404 if one is not a valid id */
-  function pathIds({ id: own, related = '' }: PathParams) {
-    const id = pathId(resource, own)
-    const other = parseId(related)
-    if (other === undefined) throw noMember(id, related)
+  function pathIds(params: PathParams) {
+    const id = pathId(resource, params)
+    const text = params[idName(to)] ?? ''
+    const other = parseId(text)
+    if (other === undefined) throw noMember(id, text)
     return { id, other }
   }
   const checkMember: CheckPath = params => void pathIds(params)

@@ -93,7 +93,7 @@ export function createReadHandlers(dependencies: ReadDependencies) {
   const listMembers =
     (relation: LimitedRelation, relatedLoader: RecordLoader): Handler =>
     async ctx => {
-      const id = pathId(relation.to, ctx.params.id)
+      const id = pathId(relation.to, ctx.params)
       const query = parseListQuery(resource, ctx.querystring, limits)
       assertAcceptsJson(ctx)
       const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: id } } as const
@@ -104,7 +104,7 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     }
 
   const get: Handler = async ctx => {
-    const id = pathId(resource, ctx.params.id)
+    const id = pathId(resource, ctx.params)
     const { include } = parseRecordQuery(resource, ctx.querystring)
     assertAcceptsJson(ctx)
     const found = await find(id, include)

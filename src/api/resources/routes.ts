@@ -16,7 +16,7 @@ import { describeMemberships } from '../openapi/membership-operations.ts'
 import { describeReads, describeWrites } from '../openapi/record-operations.ts'
 import type { ReadBody } from '../requests/body.ts'
 import type { Route } from '../router.ts'
-import { checkId } from './handler.ts'
+import { checkId, idName } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
 import { createReadHandlers } from './read-handlers.ts'
 import type { WithIdempotency } from './with-idempotency.ts'
@@ -51,9 +51,12 @@ function relationRoutes(
   const memberships = createMemberships(database, counts, resource, relation, relation.maxPerRecord(limits))
   const handlers = createMembershipHandlers({ ...dependencies, resource, relation, loader, memberships })
   const operations = describeMemberships(resource, relation, limits)
-  const related = { path: `/v1/${resource.plural}/:id/${relation.name}`, checkPath: checkId(resource) }
-  const one = { path: `${related.path}/:related`, checkPath: handlers.checkMember }
-  const members = { path: `/v1/${to.plural}/:id/${resource.plural}`, checkPath: checkId(to) }
+  const related = {
+    path: `/v1/${resource.plural}/:${idName(resource)}/${relation.name}`,
+    checkPath: checkId(resource),
+  }
+  const one = { path: `${related.path}/:${idName(to)}`, checkPath: handlers.checkMember }
+  const members = { path: `/v1/${to.plural}/:${idName(to)}/${resource.plural}`, checkPath: checkId(to) }
   const list = listMembers(relation, createRecordLoader(database, createRecords(database, to)))
   return {
     own: [
@@ -94,7 +97,7 @@ function routesOf(resource: Resource, dependencies: RouteDependencies): Relation
   })
   const operations = { ...describeReads(resource, limits), ...describeWrites(resource, limits) }
   const collection = { path: `/v1/${plural}` }
-  const record = { path: `${collection.path}/:id`, checkPath: checkId(resource) }
+  const record = { path: `${collection.path}/:${idName(resource)}`, checkPath: checkId(resource) }
   const relations = related.map(({ relation, includes }) =>
     relationRoutes(
       resource,

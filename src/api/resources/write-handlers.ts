@@ -87,7 +87,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
   const change =
     (mode: 'replace' | 'patch'): Handler =>
     async ctx => {
-      const id = pathId(resource, ctx.params.id)
+      const id = pathId(resource, ctx.params)
       parseNoQuery(ctx.querystring)
       const precondition = preconditionOf(ctx.req.headers)
       const { values, faults } = checkBody(resource, await objectBody(ctx, readBody), mode, id)
@@ -123,7 +123,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
   }
 
   const remove: Handler = async ctx => {
-    const id = pathId(resource, ctx.params.id)
+    const id = pathId(resource, ctx.params)
     parseNoQuery(ctx.querystring)
     const precondition = preconditionOf(ctx.req.headers)
     assertAcceptsJson(ctx)

@@ -22,7 +22,7 @@ const heartbeat: Heartbeat = {
   appliedRevision: 4,
   ports: { http: port },
   traffic: { http: traffic },
-  routes: { http: { '/v1/users/:id': traffic } },
+  routes: { http: { '/v1/users/:user_id': traffic } },
   lagMs: 1,
   lagP99Ms: 1,
   cache: { hits: 1, misses: 2, state: 'connected' },

@@ -27,7 +27,7 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
   const event = fc.record({
     worker: fc.nat(2),
     kind: fc.constantFrom('response', 'rejection', 'heartbeat', 'exit'),
-    route: fc.constantFrom('/v1/users', '/v1/users/:id', undefined),
+    route: fc.constantFrom('/v1/users', '/v1/users/:user_id', undefined),
     status: fc.constantFrom(200, 201, 404, 503),
     durationMs: fc.double({ min: 0, max: 20_000, noNaN: true }),
   })
@@ -65,7 +65,7 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
     t.is(sum(Object.values(ports.http?.responses ?? {})), expected.length)
     t.is(sum(ports.http?.latency), processed.length)
     t.is(cache.hits, processed.length)
-    for (const name of ['/v1/users', '/v1/users/:id', 'none']) {
+    for (const name of ['/v1/users', '/v1/users/:user_id', 'none']) {
       const totals = routes.http?.[name]
       const ofRoute = ({ route }: { route: string }) => route === name
       t.is(sum(Object.values(totals?.responses ?? {})), expected.filter(ofRoute).length)

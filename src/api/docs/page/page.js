@@ -44,6 +44,18 @@ const nothingFound = system => ({
   },
 })
 
+/** Puts the address of this server into the commands of the introduction. */
+const serverAddress = () => ({
+  statePlugins: {
+    spec: {
+      wrapActions: {
+        updateSpec: updateSpec => text =>
+          updateSpec(text.replaceAll('http://localhost:8000', location.origin)),
+      },
+    },
+  },
+})
+
 /** Shows the examples of a parameter. swagger-ui itself shows an example only as a value that it also sends. */
 const parameterExamples = system => ({
   wrapComponents: {
@@ -58,6 +70,31 @@ const parameterExamples = system => ({
   },
 })
 
+/** Folds the filters of a collection, which are its last query parameters. The filter `id` is the first of them. */
+const foldedFilters = system => {
+  const create = system.React.createElement
+  const Toggle = () => {
+    const [shown, setShown] = system.React.useState(false)
+    const toggle = { className: 'btn', 'aria-expanded': shown, onClick: () => setShown(!shown) }
+    const button = create('button', toggle, shown ? 'Hide the filters' : 'Show the filters')
+    return create('tr', { className: 'filters' }, create('td', { colSpan: 2 }, button))
+  }
+  return {
+    wrapComponents: {
+      parameterRow: ParameterRow => properties => {
+        const { param } = properties
+        const isFirst = param.get('in') === 'query' && param.get('name') === 'id'
+        return create(
+          system.React.Fragment,
+          null,
+          isFirst && create(Toggle),
+          create(ParameterRow, properties),
+        )
+      },
+    },
+  }
+}
+
 SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#document',
@@ -67,7 +104,7 @@ SwaggerUIBundle({
   filter: true,
   // Disables the request to the online validator of swagger.io.
   validatorUrl: null,
-  plugins: [search, nothingFound, parameterExamples],
+  plugins: [search, nothingFound, serverAddress, parameterExamples, foldedFilters],
   onComplete() {
     const input = document.querySelector('.operation-filter-input')
     // Adds a clear button. Escape clears the input, too.
