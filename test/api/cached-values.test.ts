@@ -3,6 +3,7 @@ import test from 'ava'
 import { Redis } from 'ioredis'
 import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
+import { until } from '../support/until.ts'
 
 const { api, close } = await openApi()
 test.after.always(close)
@@ -31,12 +32,13 @@ if (url !== undefined) {
       .slice(1)
       .split('.')[0]
     /** The write to the cache happens in the background. */
-    const cachedUnder = async (): Promise<string> => {
-      for (;;) {
+    const cachedUnder = () =>
+      until(async () => {
         const [key] = await redis.keys(`users-api:*:user:${user}:groups:${version}:*`)
-        if (key !== undefined && (await redis.get(key))?.endsWith(JSON.stringify(groups)) === true) return key
-      }
-    }
+        const isCached =
+          key !== undefined && (await redis.get(key))?.endsWith(JSON.stringify(groups)) === true
+        return isCached && key
+      })
     const key = await cachedUnder()
     t.regex(key, /^users-api:\d+:[\w-]{8}:user:/)
     for (const text of [

@@ -1,6 +1,5 @@
 // Callers: every operation without a token, with API keys and with valid and invalid JWTs. The status, the headers and
 // the JSON of each response are exact, and nothing is stored that may not be.
-import { setImmediate } from 'node:timers/promises'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import test, { type ExecutionContext } from 'ava'
 import { openApi } from '../support/api-suite.ts'
@@ -335,9 +334,7 @@ test.serial('request log: the name of the caller, also of one who may not send t
     open: { caller: undefined, status: 200 },
   }
   for (const [requestId, fields] of Object.entries(expected)) {
-    const isLine = (one: string) => one.includes(`"requestId":"${requestId}"`)
-    while (!service.log().split('\n').some(isLine)) await setImmediate()
-    const line = service.log().split('\n').find(isLine) ?? ''
+    const line = await service.logLine(new RegExp(`"requestId":"${requestId}"`))
     t.like(JSON.parse(line), fields)
   }
   for (const token of Object.values(tokens)) t.false(service.log().includes(token))

@@ -10,7 +10,7 @@ import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { createClient, sendRaw } from '../support/http.ts'
-import { check } from '../support/operator.ts'
+import { check, createOperator } from '../support/operator.ts'
 import { ask, createDatabase, startService } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 
@@ -175,15 +175,14 @@ test.serial('security: logs, errors and status responses contain no secrets', as
 
 test.serial('security: files on disk are readable only by their owner', async t => {
   await check(service.port('http') + 1, '/status')
-  service.supervisor.send({ msg: 'drain', opts: 'http', name: 'users-api' })
-  while ((await ask(`${service.controlUrl}/healthcheck/http`))?.status !== 404);
+  const operator = createOperator(service)
+  await operator.run('drain', 'http')
   const stateFolder = join(folder, 'var')
   t.is((await stat(stateFolder)).mode & 0o777, 0o700)
   const files = readdirSync(stateFolder)
   t.deepEqual(files.sort(), ['self-signed.pem', 'state.json'])
   for (const file of files) t.is((await stat(join(stateFolder, file))).mode & 0o777, 0o600, file)
-  service.supervisor.send({ msg: 'resume', opts: 'http', name: 'users-api' })
-  while ((await ask(`${service.controlUrl}/healthcheck/http`))?.status !== 200);
+  await operator.run('resume', 'http')
 })
 
 test.serial('security: requests to a control port change nothing', async t => {

@@ -1,12 +1,12 @@
 // The database becomes unreachable: requests are 503 with Retry-After, no batch is stored in part, and the
 // service recovers once the database is back.
-import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { createDatabase } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 const database = await createDatabase()
 const proxy = await openTcpProxy(database)
@@ -79,8 +79,8 @@ test.serial(
 
 /** Resolves once the health of the database is known again. */
 async function untilReachable(): Promise<void> {
-  const down = () => service.log().split('database unreachable').length
-  while (service.log().split('database reachable again').length < down()) await sleep(50)
+  const outages = service.logLines(/database unreachable/).length
+  if (outages > 0) await service.logLine(/database reachable again/, outages)
 }
 
 test.serial('unavailable: an interrupted statement is logged with the reason and without names', async t => {
@@ -90,9 +90,7 @@ test.serial('unavailable: an interrupted statement is logged with the reason and
   await direct.query(`KILL QUERY ${await connectionInState('Waiting for table%')}`)
   expectError(t, await page, 503, 'unavailable')
   await direct.query('UNLOCK TABLES')
-  const lines = service.log().split('\n')
-  const line = lines.find(one => one.includes('"requestId":"interrupted"'))
-  t.regex(line ?? '', /"reason":".*interrupted/)
+  t.regex(await service.logLine(/"requestId":"interrupted"/), /"reason":".*interrupted/)
   t.notRegex(service.log(), /Secret/)
 })
 
@@ -119,25 +117,23 @@ test.serial('unavailable: an outage is logged once, with the reason and without 
 
 /** Resolves with the id of the connection whose state matches `pattern`, a LIKE pattern. */
 async function connectionInState(pattern: string): Promise<number> {
-  for (;;) {
+  return until(async () => {
     const [rows] = await direct.query<mysql.RowDataPacket[]>(
       'SELECT id FROM information_schema.processlist WHERE state LIKE ?',
       [pattern],
     )
-    if (rows[0] !== undefined) return Number(rows[0].id ?? rows[0].ID)
-  }
+    return rows[0] !== undefined && Number(rows[0].id ?? rows[0].ID)
+  })
 }
 
 /** Resolves once a statement of the service waits for a lock. */
 async function untilLockWait(): Promise<void> {
-  const deadline = Date.now() + 10_000
-  for (;;) {
+  const isWaiting = async () => {
     const [waiting] = await direct.query<mysql.RowDataPacket[]>(
       "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
     )
-    if (waiting.length > 0) return
-    if (Date.now() > deadline) throw new Error('the batch did not wait for the lock')
-    // InnoDB refreshes innodb_trx only if it was not read for 100 ms.
-    await sleep(150)
+    return waiting.length > 0
   }
+  // InnoDB refreshes innodb_trx only if it was not read for 100 ms.
+  await until(isWaiting, { withinMs: 10_000, everyMs: 150, describe: () => 'the batch waits for the lock' })
 }

@@ -2,7 +2,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
 import { generate } from 'selfsigned'
@@ -11,6 +10,7 @@ import { runServer } from '../../src/cli/private-servers/server.ts'
 import { fill, keysOf, openCache, readHits, timeoutMs } from '../support/cache.ts'
 import { claimPorts } from '../support/ports.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 const user = 'us:er'
 const userPassword = 'pass:word/ü'
@@ -98,8 +98,9 @@ async function startCluster(t: ExecutionContext) {
     await client.call('CLUSTER', 'MEET', '127.0.0.1', claim.first, claim.first + 3)
   }
   for (const { client } of nodes)
-    while (!/cluster_state:ok.*cluster_slots_ok:16384/s.test(String(await client.call('CLUSTER', 'INFO'))))
-      await delay(20)
+    await until(async () =>
+      /cluster_state:ok.*cluster_slots_ok:16384/s.test(String(await client.call('CLUSTER', 'INFO'))),
+    )
   return { nodes, ports }
 }
 

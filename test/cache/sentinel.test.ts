@@ -1,5 +1,4 @@
 // Redis with Sentinel: real Sentinels, a master and its replicas, before a cache and before a service.
-import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
 import { findProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
@@ -10,6 +9,7 @@ import { folder } from '../support/folder.ts'
 import { createClient } from '../support/http.ts'
 import { claimPorts } from '../support/ports.ts'
 import { ask as askService, createDatabase, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const connected = 'cache connected'
 const unavailable = 'cache unavailable, reading from the database'
@@ -51,7 +51,9 @@ async function findMaster(servers: readonly RedisProcess[]): Promise<RedisProces
 
 /** Plans a failover. Sentinel refuses it until it has finished the one before. */
 async function requestFailover(sentinel: RedisProcess): Promise<void> {
-  while ((await ask(sentinel, 'SENTINEL', 'FAILOVER', 'users-api')) !== 'OK') await delay(200)
+  await until(async () => (await ask(sentinel, 'SENTINEL', 'FAILOVER', 'users-api')) === 'OK', {
+    everyMs: 200,
+  })
 }
 
 if ((await findProgram(redisProgram.names)) === undefined)
@@ -74,10 +76,10 @@ else {
       /** Expects that the cache is away and comes back, and that no read waits longer than the time-out. */
       const expectFailover = async () => {
         expected.push(unavailable, connected)
-        while (messages().length < expected.length) {
+        await until(async () => {
           t.true((await readHits(cache, keys)).ms < 2 * timeoutMs)
-          await delay(20)
-        }
+          return messages().length >= expected.length
+        })
         await fill(cache, keys)
         t.deepEqual((await readHits(cache, keys)).hits, keys)
         t.deepEqual(messages(), expected)
@@ -95,7 +97,7 @@ else {
       signal(second, 'SIGCONT')
 
       // An operator plans a failover, while all servers run.
-      while (await isMaster(second)) await delay(100)
+      await until(async () => !(await isMaster(second)), { everyMs: 100 })
       const third = await findMaster(servers)
       await requestFailover(sentinels[1] ?? third)
       await expectFailover()

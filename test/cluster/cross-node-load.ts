@@ -101,6 +101,7 @@ export async function startCrossNodeLoad({ url, nodeUrls, clients, attempts }: C
     for (let answer: Answer | undefined; answer?.status !== 200 && !stopped; ) {
       answer = await attempt(() => send(api), [409])
       record(answer)
+      // As a client that repeats its request.
       if (answer?.status !== 200) await delay(RETRY_MS)
     }
     assert.ok(ids.size <= 1, `the key ${headers['idempotency-key']} created ${[...ids]}`)
@@ -172,6 +173,7 @@ export async function startCrossNodeLoad({ url, nodeUrls, clients, attempts }: C
     while (!stopped) {
       const users = Array.from({ length: BATCH_SIZE }, () => ({ first_name: 'Many', last_name: newName() }))
       await attempt(() => api.post('/v1/users', { users }))
+      // A part of the load.
       await delay(BATCH_PAUSE_MS)
     }
     api.close()

@@ -3,7 +3,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import mysql from 'mysql2/promise'
 import { startGalera } from '../../src/cli/private-servers/galera.ts'
@@ -17,8 +16,10 @@ import { createDatabase, type Database } from '../../src/database/database.ts'
 import { migrations } from '../../src/database/migrations/index.ts'
 import { migrate } from '../../src/database/migrator.ts'
 import { users } from '../../src/model/users.ts'
+import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { ask, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
 
 const config = await loadConfig()
@@ -132,22 +133,20 @@ test.serial('health: fails while the database is outside its cluster, and recove
     config: { health: { databaseGraceMs: 1000 }, log: { level: 'info', requests: false } },
   })
   t.teardown(() => service.stop())
-  const untilHealth = async (status: number) => {
-    while ((await ask(`${service.controlUrl}/healthcheck/http`))?.status !== status) await delay(50)
-  }
-  await untilHealth(200)
+  const operator = createOperator(service)
+  await operator.untilHealth('http', 200)
   const startedMs = performance.now()
   const [leave, join] = isMariadb
     ? [isolate(1), isolate(0)]
     : ['STOP GROUP_REPLICATION', 'START GROUP_REPLICATION']
   await executeOn(last, leave)
-  await untilHealth(503)
+  await operator.untilHealth('http', 503)
   const failedMs = performance.now() - startedMs
   t.log(`the health check failed after ${failedMs.toFixed()} ms`)
   t.true(failedMs < 10_000)
   for (let n = 0; n < 20; n++) t.is((await ask(`${service.url}/v1/users/1`))?.status, 503)
   await executeOn(last, join)
-  await untilHealth(200)
+  await operator.untilHealth('http', 200)
   t.is((await ask(`${service.url}/v1/users/1`))?.status, 200)
   const lines = service.log().match(/"msg":"(database [^"]*|unavailable)"/g)
   t.deepEqual(lines, ['"msg":"database unreachable"', '"msg":"database reachable again"'])
@@ -207,10 +206,10 @@ if (!isMariadb)
         if (status !== 200 && status !== 503) t.fail(`status ${status}`)
       }
     })
-    while (stored.length < 100) await delay(50)
+    await until(() => stored.length >= 100)
     await executeOn(first, `SELECT group_replication_set_as_primary('${other}')`)
     const before = stored.length
-    while (stored.length < before + 100) await delay(50)
+    await until(() => stored.length >= before + 100)
     ended = true
     await Promise.all(clients)
     const seconds = ((failedAtMs.at(-1) ?? 0) - (failedAtMs[0] ?? 0)) / 1000
@@ -225,9 +224,6 @@ if (!isMariadb)
       stored.filter(name => !names.has(name)),
       [],
     )
-    const lines = service
-      .log()
-      .split('\n')
-      .filter(line => /"msg":"(database|unavailable)/.test(line))
+    const lines = service.logLines(/"msg":"(database|unavailable)/)
     t.true(lines.length < 20, lines.join('\n'))
   })

@@ -10,6 +10,7 @@ import type { Scenario } from '../faults/run-scenarios.ts'
 import { startVerifiedLoad } from '../faults/verified-load.ts'
 import { createClient } from '../support/http.ts'
 import { ask } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { startCrossNodeLoad } from './cross-node-load.ts'
 
 interface ClusterContext {
@@ -58,16 +59,16 @@ const assertTotals = (trial: Trial) =>
 
 /** Waits until all nodes serve. */
 async function untilServing({ nodes }: Trial): Promise<void> {
-  const deadlineMs = performance.now() + MAX_RECOVERY_MS
   for (const { url, controlUrl, name } of nodes) {
     const isServing = async () => {
       const answers = await Promise.all([fetch(`${controlUrl}/readyz`), fetch(`${url}/v1/users/1`)])
       return answers.every(({ status }) => status !== 503)
     }
-    while (!(await isServing().catch(() => false))) {
-      assert.ok(performance.now() < deadlineMs, `${name} does not serve again`)
-      await delay(100)
-    }
+    await until(() => isServing().catch(() => false), {
+      withinMs: MAX_RECOVERY_MS,
+      everyMs: 100,
+      describe: () => `${name} serves again`,
+    })
   }
 }
 
@@ -93,6 +94,7 @@ async function underLoad(
   })
   const nodeUrls = nodes.map(node => node.url)
   const crossed = await startCrossNodeLoad({ url, nodeUrls, clients: CLIENTS, attempts })
+  // How long the load and the fault last.
   const pause = () => delay(short ? 2000 : 10_000)
   const faultPause = () => delay(short ? MIN_FAULT_MS : 15_000)
   try {

@@ -1,9 +1,9 @@
 // `npm run cluster`: starts a real cluster, starts again what has ended, and stops everything.
-import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import { createInstallation } from '../support/installation.ts'
 import { isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
+import { until } from '../support/until.ts'
 
 const installation = await createInstallation({ withPm2: false })
 const claim = await claimPorts(6)
@@ -47,8 +47,7 @@ test.serial('cluster: starts, serves through all nodes, starts ended parts again
 
   const killed = before.get('node2') ?? 0
   process.kill(killed, 'SIGKILL')
-  for (let after = before; [undefined, killed].includes(after.get('node2')); after = await pids())
-    await delay(500)
+  await until(async () => ![undefined, killed].includes((await pids()).get('node2')), { everyMs: 500 })
   t.is((await fetch(`http://127.0.0.1:${claim.first + 20}/v1/users`)).status, 200)
 
   const running = [...(await pids()).values()]

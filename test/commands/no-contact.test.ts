@@ -3,9 +3,9 @@
 // sees daily checks too.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import { createInstallation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
 
 /** The code that runs first in each Node process. It appends a line to `file` for each contact. */
 function recordContacts(file: string): string {
@@ -55,8 +55,10 @@ test('contacts: a first start, pm2, the commands and a stop contact no foreign m
   await writeFile(file, '')
   const PM2_HOME = join(here.folder, 'pm2-alone')
   t.is((await pm2(['ls'], { PM2_HOME })).code, 0)
-  for (const program of ['bin/pm2', 'Daemon.js'])
-    while (!new RegExp(` version\\.pm2\\.io by .*/${program}$`, 'm').test(await contacts())) await delay(20)
+  for (const program of ['bin/pm2', 'Daemon.js']) {
+    const line = new RegExp(` version\\.pm2\\.io by .*/${program}$`, 'm')
+    await until(async () => line.test(await contacts()), { describe: () => `${line} in the contacts` })
+  }
   t.is((await pm2(['kill'], { PM2_HOME })).code, 0)
 
   await writeFile(file, '')

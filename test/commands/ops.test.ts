@@ -107,7 +107,6 @@ test.serial('wait: says every few seconds what it waits for, and at the deadline
   )
   await operator.until(({ ports }) => ports.http?.in_flight === 1)
   await operator.run('drain', 'http')
-  while ((await operator.health('http')) !== 404);
   const waited = await ops('wait', 'http')
   t.is(waited.code, 0)
   t.like(JSON.parse(waited.stdout), { ended: 'deadline', connections: 1 })

@@ -7,9 +7,11 @@ import { join } from 'node:path'
 import anyTest, { type TestFn } from 'ava'
 import { createClient } from '../support/http.ts'
 import { createInstallation, type Installation } from '../support/installation.ts'
+import { collectLog } from '../support/log.ts'
 import { isAlive } from '../support/operator.ts'
 import { type Outcome, runToEnd } from '../support/run-to-end.ts'
 import { ask, createDatabase } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const test = anyTest as TestFn<{ here: Installation }>
 
@@ -160,15 +162,13 @@ test.serial('start: an interruption is reported, and leaves no process behind', 
   const env = { ...here.env, DATABASE_URL: 'mysql://me@127.0.0.1:9/users' }
   const start = spawn(process.execPath, ['dist/start.js'], { cwd: here.folder, env })
   const closed = once(start, 'close')
-  let text = ''
-  for (const stream of [start.stdout, start.stderr])
-    stream.setEncoding('utf8').on('data', part => (text += part))
-  while (!text.includes('waiting for the database')) await once(start.stdout, 'data')
+  const log = collectLog(start)
+  await log.line(/waiting for the database/)
   // Twice, because npm forwards the signal that the terminal has sent to the whole process group.
   start.kill('SIGINT')
   start.kill('SIGINT')
   t.deepEqual(await closed, [130, null])
-  t.regex(text, /\nusers-api: interrupted: stopping everything .* started\nusers-api: stopped\n$/)
+  t.regex(log.text(), /\nusers-api: interrupted: stopping everything .* started\nusers-api: stopped\n$/)
   t.deepEqual(await here.processes(), [])
 })
 
@@ -191,7 +191,7 @@ test.serial('start and stop: servers that outlive a killed pm2 daemon are stoppe
     const supervisor = await processOf(here, 'supervisor.js')
     process.kill(await processOf(here, 'God Daemon'), 'SIGKILL')
     // The supervisor detects the loss of pm2 and exits. The private servers continue to run.
-    while ((await processOf(here, 'supervisor.js')) === supervisor);
+    await until(() => !isAlive(supervisor))
     t.true((await processOf(here, 'mysql.sock')) > 0)
     const outcome = await next()
     t.is(outcome.code, 0, outcome.stderr)
@@ -260,8 +260,8 @@ test.serial('pm2: starts, triggers and stops the service with ecosystem.config.j
 
   const supervisor = await processOf(here, 'supervisor.js')
   process.kill(supervisor, 'SIGKILL')
-  while (isAlive(supervisor)) await new Promise(setImmediate)
-  while ((await ask(`http://127.0.0.1:${here.port + 3}/healthcheck/https`))?.status !== 200);
+  await until(() => !isAlive(supervisor))
+  await until(async () => (await ask(`http://127.0.0.1:${here.port + 3}/healthcheck/https`))?.status === 200)
   t.is((await ask(`http://127.0.0.1:${here.port + 1}/healthcheck/http`))?.status, 404)
   t.not(await processOf(here, 'supervisor.js'), supervisor)
 

@@ -12,6 +12,7 @@ import { groups } from '../../src/model/groups.ts'
 import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
 
 const config = await loadConfig()
@@ -174,7 +175,7 @@ test.serial('compact: one write with many changes starts a compaction', async t 
   if (user === undefined) throw new Error('the user exists already')
   const ids = inserted.flatMap(group => (group === undefined ? [] : [group.id]))
   await memberships.add(user.id, ids)
-  while ((await database.knex('count_changes')).length > 0) await new Promise(setImmediate)
+  await until(async () => (await database.knex('count_changes')).length === 0)
   t.is((await database.knex('counts').where({ kind: 'groups.members' }).whereIn('slot', ids)).length, 400)
 })
 

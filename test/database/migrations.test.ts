@@ -139,6 +139,7 @@ test('migrations: a process that keeps its lock is waited for, one that has lost
   let second: Promise<string[]> | undefined
   await underMigrationLock(knex, async assertHeld => {
     second = migrate(url, log)
+    // Nothing may happen for longer than it takes to take over the lock of a process that is gone.
     const first = await Promise.race([second, delay(13_000, 'still waiting')])
     t.is(first, 'still waiting')
     await assertHeld()

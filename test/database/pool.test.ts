@@ -6,6 +6,7 @@ import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
@@ -22,7 +23,7 @@ test.serial('pool: the server ends a statement after queryTimeoutMs', async t =>
   await impatient.close()
   const running = () =>
     database.query('SELECT id FROM information_schema.processlist WHERE info LIKE ?', ['SELECT BENCHMARK%'])
-  while ((await running()).length > 0);
+  await until(async () => (await running()).length === 0)
   t.pass()
 })
 

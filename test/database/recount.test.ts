@@ -1,5 +1,4 @@
 // The recount of the kept totals: exact during concurrent writes, and the output of `npm run recount`.
-import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
@@ -14,6 +13,7 @@ import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
 
 const config = await loadConfig()
@@ -131,7 +131,7 @@ test.serial('recount: a record that is deleted during the recount leaves no coun
     await counts.record(trx, [recordChange(groups, group, -1)])
     corrected = recount.correct().finally(() => (done = true))
     // InnoDB refreshes this table only if it was not read for 100 ms.
-    while (!done && !(await isWaiting())) await delay(150)
+    await until(async () => done || isWaiting(), { everyMs: 150 })
   })
   await corrected
   t.deepEqual(await recount.find(), [])

@@ -64,6 +64,7 @@ export function createAttempts(maxResponseMs: number, unavailable: readonly numb
         // Any other error, such as a truncated response, is a violation.
         assert.match(error.message, refused ? /./ : /socket hang up|ECONNRESET|EPIPE/)
         tally[refused ? 'refused' : 'lost']++
+        // As a client that connects again.
         if (refused) await delay(RECONNECT_DELAY_MS)
         return undefined
       })

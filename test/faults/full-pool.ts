@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import mysql from 'mysql2/promise'
 import { createClient } from '../support/http.ts'
+import { until } from '../support/until.ts'
 import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 
@@ -27,7 +28,7 @@ export const fullPool: Scenario = {
         )
         return rows.length
       }
-      while ((await waiting()) < database.poolMax);
+      await until(async () => (await waiting()) >= database.poolMax)
       let slowestMs = 0
       const statuses = new Map<number, number>()
       await Promise.all(

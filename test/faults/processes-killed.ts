@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { createOperator, isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { createDatabase, type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import type { Scenario } from './scenario.ts'
 import { startVerifiedLoad } from './verified-load.ts'
 
@@ -71,11 +71,10 @@ export const processesKilled: Scenario = {
         const pids = await service.workers()
         service.supervisor.kill('SIGKILL')
         await service.stop()
-        const deadlineMs = performance.now() + maxOrphanMs
-        while (pids.some(isAlive)) {
-          assert.ok(performance.now() < deadlineMs, `orphaned workers among ${pids}`)
-          await delay(20)
-        }
+        await until(() => !pids.some(isAlive), {
+          withinMs: maxOrphanMs,
+          describe: () => `no orphaned workers among ${pids}`,
+        })
         service = await start()
         const after = createOperator(service)
         assert.equal(await after.health('http'), inMaintenance ? 404 : 200)

@@ -1,6 +1,7 @@
 // A TCP proxy in front of a Redis on a Unix socket. It can drop, delay or replace the responses of Redis.
 import { randomBytes } from 'node:crypto'
 import net from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** Returns the bytes to send instead of a chunk of a response, or undefined to drop the chunk. */
 type ResponseFault = (chunk: Buffer) => Buffer | Promise<Buffer> | undefined
@@ -20,7 +21,7 @@ export const responseFaults = {
 export const slow =
   (delayMs: number): ResponseFault =>
   chunk =>
-    new Promise(resolve => setTimeout(() => resolve(chunk), delayMs))
+    delay(delayMs, chunk)
 
 /** @param url a `redis+unix:` URL */
 export async function startRedisProxy(url: string) {

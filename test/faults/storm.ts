@@ -1,6 +1,7 @@
 // Scenario: concurrent writers lock the same rows in opposite orders. The service retries deadlocks and lock wait
 // timeouts, so no client sees one.
 import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
 import mysql, { type RowDataPacket } from 'mysql2/promise'
 import { type Answer, type Client, createClient } from '../support/http.ts'
 import type { Scenario } from './scenario.ts'
@@ -33,7 +34,8 @@ async function lockRow(url: string, user: number, holdMs: number): Promise<void>
   const connection = await mysql.createConnection(url)
   await connection.beginTransaction()
   await connection.query('SELECT id FROM users WHERE id = ? FOR UPDATE', [user])
-  await new Promise(resolve => setTimeout(resolve, holdMs))
+  // The fault itself: the lock is held for this long.
+  await delay(holdMs)
   await connection.rollback()
   await connection.end()
 }

@@ -1,5 +1,4 @@
 // Certificates of a real service: rotation under load, rejection of invalid ones, reuse of self-signed ones.
-import { spawn } from 'node:child_process'
 import { randomBytes, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -13,6 +12,7 @@ import { startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
+import { runNode } from '../support/run-to-end.ts'
 import {
   ask,
   createDatabase,
@@ -20,7 +20,9 @@ import {
   type Service,
   type Settings,
   startService,
+  supervisorEnv,
 } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
 const { first: httpPort } = await claimPorts()
@@ -109,13 +111,10 @@ function swap(link: string, { cert, key }: { cert: string; key: string }): void 
   renameSync(`${link}.new`, link)
 }
 
+const withMessage = (msg: string) => new RegExp(`"msg":"${msg}"`)
+
 const logLines = (service: Service, msg: string): { msg: string; reason?: string; valid_to?: string }[] =>
-  service
-    .log()
-    .split('\n')
-    .slice(0, -1)
-    .map(line => JSON.parse(line))
-    .filter(line => line.msg === msg)
+  service.logLines(withMessage(msg)).map(line => JSON.parse(line))
 
 const changed = 'certificate changed'
 const unusable = 'changed certificate cannot be used, the old one stays'
@@ -180,7 +179,7 @@ test.serial('changed files that cannot be used: logged once for each change, the
   ]
   for (const [index, [change, reason]] of changes.entries()) {
     change()
-    while (faults().length <= index) await load.requests(1)
+    await service.logLine(withMessage(unusable), index + 1)
     t.regex(faults().at(-1)?.reason ?? '', reason)
     // The files are read several times more.
     await delay(5 * readEveryMs)
@@ -263,12 +262,12 @@ test.serial(
     t.true(await resumes(alone, await openSession(alone)))
 
     replace(ticketKeyFile, randomBytes(48).toString('hex'))
-    for (const node of [one, other]) while (await resumes(node, session)) await delay(20)
+    for (const node of [one, other]) await until(async () => !(await resumes(node, session)))
     t.true(await resumes(other, await openSession(one)))
 
     const refused = 'changed TLS ticket key cannot be used, the old one stays'
     replace(ticketKeyFile, 'short')
-    while (logLines(one, refused).length === 0) await delay(20)
+    await one.logLine(withMessage(refused))
     // The file is read several times more.
     await delay(5 * readEveryMs)
     t.is(logLines(one, refused).length, 1)
@@ -282,21 +281,12 @@ test.serial('invalid certificate: the service does not start', async t => {
   const path = folder(t)
   const file = join(path, 'bad.pem')
   writeFileSync(file, 'garbage')
-  const child = spawn(process.execPath, ['dist/supervisor.js'], {
-    env: {
-      ...process.env,
-      NODE_ENV: 'test',
-      DATABASE_URL: database,
-      NODE_CONFIG: JSON.stringify({
-        ports: [{ label: 'https', port: httpPort, protocol: 'https', certificate: file, key: file }],
-      }),
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  let text = ''
-  child.stderr.setEncoding('utf8').on('data', chunk => (text += chunk))
-  t.deepEqual(await once(child, 'close'), [78, null])
-  t.regex(text, /^users-api: .*the certificate of https cannot be used: .*\n$/)
+  const config: Settings = {
+    ports: [{ label: 'https', port: httpPort, protocol: 'https', certificate: file, key: file }],
+  }
+  const { code, stderr } = await runNode('dist/supervisor.js', [], supervisorEnv(database, config))
+  t.is(code, 78)
+  t.regex(stderr, /^users-api: .*the certificate of https cannot be used: .*\n$/)
 })
 
 test.serial(

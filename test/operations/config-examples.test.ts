@@ -11,6 +11,7 @@ import { startHaproxy } from '../support/haproxy.ts'
 import { loggedClient } from '../support/logged-client.ts'
 import { claimPorts } from '../support/ports.ts'
 import { ask, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const service = await startService({
@@ -68,7 +69,8 @@ test('nginx: accepts nginx.conf, and skips an instance that is down', async t =>
   })
   t.teardown(() => nginx.kill('SIGTERM'))
   const url = `http://127.0.0.1:${claim.first}/v1/users`
-  while ((await ask(url)) === undefined) t.is(nginx.exitCode, null)
+  await until(async () => nginx.exitCode !== null || (await ask(url)) !== undefined)
+  t.is(nginx.exitCode, null)
   for (let requests = 0; requests < 10; requests++) t.is((await ask(url))?.status, 200)
   t.is(await loggedClient(service, `http://127.0.0.1:${claim.first}`), '127.0.0.2')
 })

@@ -1,5 +1,4 @@
 // The control socket of a real service: requests, the file and its folder, and many operators at once.
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, connect as open } from 'node:net'
@@ -11,7 +10,15 @@ import { folder } from '../support/folder.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { runNode } from '../support/run-to-end.ts'
-import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
+import {
+  createDatabase,
+  type Service,
+  type ServiceOptions,
+  type Settings,
+  startService,
+  supervisorEnv,
+} from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const database = await createDatabase()
 
@@ -23,36 +30,22 @@ async function start(t: ExecutionContext, options: ServiceOptions = {}) {
 
 /** The log lines of commands. */
 function commandsOf(
-  log: string,
+  service: Service,
 ): { command: string; argument: string | null; by: string; outcome: string }[] {
-  const lines: { msg: string; command: string; argument: string | null; by: string; outcome: string }[] = log
-    .trim()
-    .split('\n')
-    .map(line => JSON.parse(line))
-  return lines.filter(({ msg }) => msg === 'command')
+  return service.logLines(/"msg":"command"/).map(line => JSON.parse(line))
 }
 
 /** Starts a supervisor that is expected to exit. @returns its exit code and its standard error */
 async function runSupervisor(t: ExecutionContext, socket: string) {
   const claim = await claimPorts()
   t.teardown(claim.release)
-  const child = spawn(process.execPath, ['dist/supervisor.js'], {
-    env: {
-      ...process.env,
-      NODE_ENV: 'test',
-      DATABASE_URL: database,
-      NODE_CONFIG: JSON.stringify({
-        ports: [{ label: 'http', port: claim.first, protocol: 'http' }],
-        stateFile: join(folder(t), 'state.json'),
-        control: { socket },
-      }),
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: 30_000,
-  })
-  const errors = text(child.stderr)
-  const [code] = await once(child, 'close')
-  return { code, errors: await errors }
+  const config: Settings = {
+    ports: [{ label: 'http', port: claim.first, protocol: 'http' }],
+    stateFile: join(folder(t), 'state.json'),
+    control: { socket },
+  }
+  const { code, stderr } = await runNode('dist/supervisor.js', [], supervisorEnv(database, config))
+  return { code, errors: stderr }
 }
 
 test.serial('commands: reply with JSON, and are logged with the name of the operator', async t => {
@@ -88,7 +81,7 @@ test.serial('commands: reply with JSON, and are logged with the name of the oper
   })
   t.is(refused.status, 400)
   t.deepEqual(
-    commandsOf(service.log()).map(({ command, argument, by }) => [command, argument, by]),
+    commandsOf(service).map(({ command, argument, by }) => [command, argument, by]),
     [
       ['drain', 'http:404', 'ada lovelace'],
       ['wait', 'http', 'control socket'],
@@ -151,7 +144,7 @@ test.serial('requests: invalid ones receive JSON errors, and nothing runs', asyn
     await text(stranger),
     /^HTTP\/1\.1 400 Bad Request(.|\r\n)*\r\n\r\n\{"error":"this is not an HTTP request"\}$/,
   )
-  t.deepEqual(commandsOf(service.log()), [])
+  t.deepEqual(commandsOf(service), [])
 })
 
 test.serial('disconnects: an operator that leaves changes nothing for the others', async t => {
@@ -172,7 +165,7 @@ test.serial('disconnects: an operator that leaves changes nothing for the others
     leaver.destroy()
   }
   t.is((await operator.run('status')).error, undefined)
-  t.is(commandsOf(service.log()).filter(({ command }) => command === 'drain').length, 1)
+  t.is(commandsOf(service).filter(({ command }) => command === 'drain').length, 1)
 })
 
 test.serial(
@@ -247,7 +240,7 @@ test.serial(
       database,
       config: { ports: [{ label: 'http', port: claim.first, protocol: 'http' }], control: { socket } },
     })
-    while (!existsSync(socket)) await new Promise(setImmediate)
+    await until(() => existsSync(socket))
     const operator = createSocketOperator(socket)
     t.deepEqual((await operator.run('status')).workers, [])
     const reload = operator.run('reload')
@@ -275,6 +268,6 @@ test.serial('24 operators at once: each gets its own reply, and each command run
     if (command === 'resume') t.regex(reply.error, new RegExp(`^unknown port "${argument}"`))
   }
   const sent = outcomes.map(({ command, argument }) => `${command} ${argument ?? null}`)
-  const run = commandsOf(service.log()).map(({ command, argument }) => `${command} ${argument}`)
+  const run = commandsOf(service).map(({ command, argument }) => `${command} ${argument}`)
   t.deepEqual(run.sort(), sent.sort())
 })

@@ -7,6 +7,7 @@ import { type Answer, createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
 import { createDatabase, startService } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 interface Scene {
   /** Text that occurs only in the transaction under test. */
@@ -72,9 +73,11 @@ test.serial(
       t.is(stored, committed ? 3 : 0, `after message ${last}`)
       if (answer !== undefined) break
       seen[committed ? 'after' : 'before']++
-      let again = await send()
       // The key stays locked until the database has noticed the lost connection.
-      while (again?.body.meta.code === 'request_in_progress') again = await send()
+      const again = await until(async () => {
+        const one = await send()
+        return one?.body.meta.code !== 'request_in_progress' && one
+      })
       t.like(again?.body.meta, { status: 200, created: 3, failed: 0 })
       t.is(again?.headers['idempotent-replayed'], committed ? 'true' : undefined)
       t.is(await count(), 3)

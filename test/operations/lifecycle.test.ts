@@ -10,8 +10,18 @@ import { folder } from '../support/folder.ts'
 import { check, createOperator, isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
-import { ask, createDatabase, runInWorkers, type ServiceOptions, startService } from '../support/service.ts'
+import { runNode } from '../support/run-to-end.ts'
+import {
+  ask,
+  createDatabase,
+  runInWorkers,
+  type ServiceOptions,
+  type Settings,
+  startService,
+  supervisorEnv,
+} from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
 const body = () => JSON.stringify({ name: randomUUID() })
@@ -112,13 +122,11 @@ test.serial(
       t.is(found.length, 4)
       return JSON.parse(found[0]?.text ?? '')
     }
-    const untilReady = async (status: number) => {
-      for (;;) {
+    const untilReady = (status: number) =>
+      until(async () => {
         const answer = await check(operator.controlPort('http'), '/readyz')
-        if (answer !== 'refused' && answer.status === status) return
-        await delay(20)
-      }
-    }
+        return answer !== 'refused' && answer.status === status
+      })
     const alive = { meta: { status: 200, message: 'the supervisor is running', code: 'alive' } }
     t.deepEqual(await answers('/livez'), alive)
     t.deepEqual(await answers('/readyz'), {
@@ -152,6 +160,7 @@ test.serial('status: lists checkers with address, time, response and HAProxy ser
   const { operator } = await start(t)
   const headers = { 'X-Haproxy-Server-State': 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0' }
   for (let checks = 0; checks < 3; checks++) {
+    // The steady interval of a checker.
     if (checks > 0) await delay(1000)
     await check(operator.controlPort('https'), '/healthcheck/http', { headers })
     await operator.health('http')
@@ -202,17 +211,10 @@ for (const workers of [1, 2])
     t.teardown(() => {
       for (const pid of hung) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
     })
-    const untilHealth = async (status: number) => {
-      const deadlineMs = performance.now() + 30_000
-      while ((await operator.health('http')) !== status) {
-        if (performance.now() > deadlineMs) throw new Error(`health is not ${status}`)
-        await delay(20)
-      }
-    }
-    await untilHealth(503)
+    await operator.untilHealth('http', 503)
     t.true(hung.every(isAlive), 'health fails before the workers are killed')
     t.like(await check(operator.controlPort('http'), '/healthcheck/https'), { code: 'no_worker' })
-    await untilHealth(200)
+    await operator.untilHealth('http', 200)
     t.false(hung.some(isAlive))
     const client = await open()
     client.write(get)
@@ -241,14 +243,16 @@ for (const [title, withWorkers] of [
     service.supervisor.kill('SIGSTOP')
     for (const pid of suspended) process.kill(pid, 'SIGSTOP')
     checker.write(request)
+    // Longer than a worker may be silent.
     await delay(2 * silentMs)
     service.supervisor.kill('SIGCONT')
-    // The supervisor notices its suspension before the workers send messages.
+    // The supervisor notices its suspension before the workers send messages. No event shows that it has.
     await delay(200)
     for (const pid of suspended) process.kill(pid, 'SIGCONT')
     const endMs = performance.now() + silentMs
     do {
       t.regex(await checker.answer(), /^HTTP\/1.1 200/)
+      // A part of the load.
       await delay(20)
       checker.write(request)
     } while (performance.now() < endMs)
@@ -387,38 +391,32 @@ test.serial('killed supervisor: workers finish in-flight requests and exit', asy
   slow.write(body())
   t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
   await slow.closed
-  while (workers.some(isAlive)) await new Promise(setImmediate)
+  await until(() => !workers.some(isAlive))
   t.pass()
 })
 
 /** Kills a supervisor when its two workers are about to listen. Returns what the workers then write to stderr. */
 async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJS.ProcessEnv) {
+  const config: Settings = {
+    workers: 2,
+    ports: [{ label: 'http', port, protocol: 'http' }],
+    control: { socket: join(folder(t), 'control.sock') },
+  }
   const child = spawn(process.execPath, ['dist/supervisor.js'], {
-    env: {
-      ...process.env,
-      NODE_ENV: 'test',
-      DATABASE_URL: database,
-      NODE_CONFIG: JSON.stringify({
-        workers: 2,
-        ports: [{ label: 'http', port, protocol: 'http' }],
-        control: { socket: join(folder(t), 'control.sock') },
-      }),
-      ...env,
-    },
+    env: supervisorEnv(database, config, env),
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', text => (errors += text))
   const operator = createOperator({ supervisor: child, port: () => port })
-  while ((await operator.health('http')) === 'refused') await delay(10)
-  const metrics = async () => (await ask(`http://127.0.0.1:${port + 1}/metrics`))?.text ?? ''
-  while ((await metrics()).match(/^users_api_worker_database_up.* 1$/gm)?.length !== 2) await delay(10)
+  const metrics = async () => (await ask(`http://127.0.0.1:${port + 1}/metrics`))?.text
+  await until(async () => (await metrics())?.match(/^users_api_worker_database_up.* 1$/gm)?.length === 2)
   const { workers } = await operator.status()
   child.kill('SIGKILL')
   // The workers inherit its stderr, so `close` is emitted when they have exited.
   await once(child, 'close')
   t.is(workers.length, 2)
-  while (workers.some(({ pid = 0 }) => isAlive(pid))) await delay(20)
+  await until(() => !workers.some(({ pid = 0 }) => isAlive(pid)))
   return errors
 }
 
@@ -525,47 +523,45 @@ test.serial(
 
 test.serial('start failures: one line on stderr with the reason, and the documented exit code', async t => {
   const { service, operator } = await start(t)
-  const run = async (env: NodeJS.ProcessEnv) => {
-    const child = spawn(process.execPath, ['dist/supervisor.js'], {
-      env: { ...process.env, NODE_ENV: 'test', LOG_LEVEL: 'silent', DATABASE_URL: service.database, ...env },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    let text = ''
-    child.stderr.setEncoding('utf8').on('data', chunk => (text += chunk))
-    const [code] = await once(child, 'close')
-    return { code, text }
-  }
   const path = folder(t)
-  const http = (port: number, socket = join(path, 'control.sock')) =>
-    JSON.stringify({ workers: 1, ports: [{ label: 'http', port, protocol: 'http' }], control: { socket } })
+  const run = async (port: number, url = service.database) => {
+    const config: Settings = {
+      workers: 1,
+      ports: [{ label: 'http', port, protocol: 'http' }],
+      control: { socket: join(path, 'control.sock') },
+    }
+    const env = supervisorEnv(url, config, { LOG_LEVEL: 'silent' })
+    const { code, stderr } = await runNode('dist/supervisor.js', [], env)
+    return { code, stderr }
+  }
 
-  const control = await run({ NODE_CONFIG: http(service.port('http') - 1) })
+  const control = await run(service.port('http') - 1)
   t.deepEqual(control, {
     code: 71,
-    text: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG\n`,
+    stderr: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG\n`,
   })
   const { first: free, release } = await claimPorts()
   t.teardown(release)
   // The port after this one is a free port of the service's claim.
-  const data = await run({ NODE_CONFIG: http(operator.controlPort('https')) })
-  t.is(data.code, 71, data.text)
+  const data = await run(operator.controlPort('https'))
+  t.is(data.code, 71, data.stderr)
   t.regex(
-    data.text,
+    data.stderr,
     /^users-api: .*\(data port http\): the port is already in use, .*; free that port, .*\n$/,
   )
 
-  t.deepEqual(await run({ NODE_CONFIG: http(free), DATABASE_URL: '' }).then(({ code }) => code), 78)
+  t.is((await run(free, '')).code, 78)
   const empty = new URL(service.database)
   empty.pathname = '/mysql'
-  const unmigrated = await run({ NODE_CONFIG: http(free), DATABASE_URL: empty.href })
+  const unmigrated = await run(free, empty.href)
   t.is(unmigrated.code, 78)
-  t.regex(unmigrated.text, /npm run migrate/)
+  t.regex(unmigrated.stderr, /npm run migrate/)
   const stranger = new URL(service.database)
   stranger.username = 'unknown_user'
-  const refused = await run({ NODE_CONFIG: http(free), DATABASE_URL: stranger.href })
+  const refused = await run(free, stranger.href)
   t.is(refused.code, 70)
   t.regex(
-    refused.text,
+    refused.stderr,
     /^users-api: no worker could start: .*Access denied for .*: correct DATABASE_URL, .*\n$/,
   )
 })

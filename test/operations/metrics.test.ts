@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const service = await startService({ workers: 2, env: { NODE_NAME: 'n-1' } })
 test.after.always(() => service.stop())
@@ -22,11 +23,10 @@ async function samples(): Promise<Map<string, number>> {
 
 /** Polls the metrics until `reached` returns true. */
 async function untilSamples(reached: (now: Map<string, number>) => boolean): Promise<Map<string, number>> {
-  for (;;) {
+  return until(async () => {
     const now = await samples()
-    if (reached(now)) return now
-    await new Promise(resolve => setTimeout(resolve, 100))
-  }
+    return reached(now) && now
+  })
 }
 
 test('metrics: count the responses of all workers', async t => {

@@ -1,5 +1,4 @@
 // The request log: one line per request, and a log level that can be changed at run time.
-import { once } from 'node:events'
 import { connect } from 'node:net'
 import test from 'ava'
 import { createClient } from '../support/http.ts'
@@ -31,25 +30,11 @@ interface Line {
   [key: string]: unknown
 }
 
-const lines = (): Line[] =>
-  service
-    .log()
-    .split('\n')
-    .slice(0, -1)
-    .map(line => JSON.parse(line))
-
-/** Waits for the first line that matches. */
-async function line(matches: (line: Line) => boolean): Promise<Line> {
-  for (;;) {
-    const found = lines().find(matches)
-    if (found !== undefined) return found
-    if (service.supervisor.stdout === null) throw new Error('the supervisor has no stdout')
-    await once(service.supervisor.stdout, 'data')
-  }
-}
+const lines = (): Line[] => service.logLines(/./).map(line => JSON.parse(line))
 
 /** Waits for the line of the request with this id. */
-const lineOf = (requestId: string) => line(one => one.requestId === requestId)
+const lineOf = async (requestId: string): Promise<Line> =>
+  JSON.parse(await service.logLine(new RegExp(`"requestId":"${requestId}"`)))
 
 test.serial('request line: contains all documented fields and no personal data', async t => {
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
@@ -87,9 +72,9 @@ test.serial('request line: contains all documented fields and no personal data',
 })
 
 test.serial('log: every line of supervisor and workers has the name of the node', async t => {
-  await line(({ msg, role }) => msg === 'worker listening' && role === 'worker')
+  await service.logLine(/"role":"worker".*"msg":"worker listening"/)
   await operator.run('status')
-  await line(({ msg, role }) => msg === 'command' && role === 'supervisor')
+  await service.logLine(/"role":"supervisor".*"msg":"command"/)
   for (const { node } of lines()) t.is(node, 'node "1"')
 })
 

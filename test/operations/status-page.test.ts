@@ -88,6 +88,7 @@ test.serial(
     const { version } = await operator.status()
     await page.getByText(new RegExp(`^node-1 · users-api ${version.replaceAll('.', '\\.')} · \\d`)).waitFor()
     for (let checks = 0; checks < 3; checks++) {
+      // The steady interval of a proxy. It is forgotten after three intervals, which are longer than this test.
       if (checks > 0) await delay(4000)
       for (const node of ['lb1', 'lb2']) {
         const headers = { 'X-Haproxy-Server-State': `UP; name=a/b; node=${node}` }
@@ -183,6 +184,7 @@ const attacks = `new Promise(resolve => {
   addEventListener('securitypolicyviolation', event => {
     if (blocked.add(event.effectiveDirective).size === 5) end()
   })
+  // Not a wait: the deadline if a directive blocks nothing.
   setTimeout(end, 5000)
   new Image().src = 'http://127.0.0.1:9/'
   fetch('http://127.0.0.1:9/').catch(() => {})

@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const WATCHDOG_MS = 400
 
@@ -28,29 +29,30 @@ test('systemd: READY when a worker listens, WATCHDOG while the event loop runs, 
   })
   let received = ''
   receiver.stdout.setEncoding('utf8').on('data', text => (received += text))
-  const until = async (pattern: RegExp) => {
+  const untilReceived = async (pattern: RegExp) => {
     while (!pattern.test(received)) await once(receiver.stdout, 'data')
   }
   const count = (state: string) => received.split(`${state}=1`).length - 1
-  while (!existsSync(socket)) await delay(10)
+  await until(() => existsSync(socket))
 
   const service = await startService({
     env: { NOTIFY_SOCKET: socket, WATCHDOG_USEC: `${1000 * WATCHDOG_MS}` },
     workers: 2,
   })
-  await until(/READY=1.*(WATCHDOG=1.*){3}/s)
+  await untilReceived(/READY=1.*(WATCHDOG=1.*){3}/s)
   t.is(count('READY'), 1)
 
   service.supervisor.kill('SIGSTOP')
   const before = count('WATCHDOG')
+  // Nothing may happen for several intervals.
   await delay(5 * WATCHDOG_MS)
   // A message can be on its way when the process stops.
   t.true(count('WATCHDOG') - before <= 1)
   service.supervisor.kill('SIGCONT')
-  await until(new RegExp(`(WATCHDOG=1.*){${before + 3}}`, 's'))
+  await untilReceived(new RegExp(`(WATCHDOG=1.*){${before + 3}}`, 's'))
 
   t.is(await service.stop(), 0)
-  await until(/STOPPING=1/)
+  await untilReceived(/STOPPING=1/)
   t.is(count('READY'), 1)
   t.is(count('STOPPING'), 1)
 })

@@ -1,8 +1,8 @@
 // A cache on a real Redis, with its log, and keys to fill it.
-import { setTimeout as delay } from 'node:timers/promises'
 import type { ExecutionContext } from 'ava'
 import { pino } from 'pino'
 import { type Cache, createCache } from '../../src/cache/cache.ts'
+import { until } from './until.ts'
 
 /** How long a cache waits for a reply. */
 export const timeoutMs = 1000
@@ -13,16 +13,18 @@ export async function openCache(t: ExecutionContext, url: string[]) {
   const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
   const cache = createCache({ url, ttlSeconds: 300, timeoutMs }, log)
   t.teardown(() => cache.close())
-  while (cache.report().state !== 'connected') await delay(10)
+  await until(() => cache.report().state === 'connected')
   return { cache, messages: () => lines.map(({ msg }) => msg), lines }
 }
 
 /** Writes all keys and waits until they are stored. */
 export async function fill(cache: Cache, keys: readonly string[]): Promise<void> {
-  while ((await cache.read(keys)).includes(undefined)) {
+  const isFilled = async () => {
+    if (!(await cache.read(keys)).includes(undefined)) return true
     cache.write(keys.map(key => [key, `value of ${key}`]))
-    await delay(50)
+    return false
   }
+  await until(isFilled, { everyMs: 50, describe: () => `all of ${keys.length} keys are stored` })
 }
 
 /** Reads the keys and returns which of them have a value, and how many milliseconds it took. */

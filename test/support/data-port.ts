@@ -115,7 +115,3 @@ export async function startDataPort(t: ExecutionContext, options: Options = {}) 
     },
   }
 }
-
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setImmediate(resolve))
-}

@@ -5,10 +5,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { findProgram, haproxyProgram } from '../../src/cli/private-servers/programs.ts'
 import { configFile } from './config-tools.ts'
 import { claimPorts } from './ports.ts'
+import { until } from './until.ts'
 
 export type ServerName = 'A' | 'B'
 type Backend = 'http' | 'https'
@@ -75,13 +75,14 @@ export async function startHaproxy(
     /** Waits until HAProxy reports `state` for a server. @returns all states that were seen meanwhile */
     async until(backend: Backend, server: ServerName, state: string): Promise<Set<string>> {
       const seen = new Set<string>()
-      for (;;) {
+      const isReached = async () => {
         const now = (await states().catch(() => undefined))?.get(`${backend}/${server}`)
         if (now !== undefined) seen.add(now)
-        if (now === state) return seen
         if (child.exitCode !== null) throw new Error(`HAProxy exited: ${errors}`)
-        await delay(20)
+        return now === state
       }
+      await until(isReached, { describe: () => `${backend}/${server} is ${state}, after ${[...seen]}` })
+      return seen
     },
     async stop(): Promise<void> {
       child.kill('SIGTERM')

@@ -1,6 +1,7 @@
 // Clients that send requests continuously and count the failed ones.
 import http from 'node:http'
 import https from 'node:https'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createClient } from './http.ts'
 
 export interface LoadOptions {
@@ -62,7 +63,8 @@ export async function startLoad({ url, clients = 16, connection = 'keep-alive', 
         tally.failures[answer] = (tally.failures[answer] ?? 0) + 1
       }
       for (const one of waiters) if (tally.requests >= one.requests) one.resolve()
-      if (pauseMs > 0) await new Promise(resolve => setTimeout(resolve, pauseMs))
+      // A part of the load.
+      if (pauseMs > 0) await delay(pauseMs)
     }
   }
   const running = Array.from({ length: clients }, run)

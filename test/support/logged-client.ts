@@ -18,14 +18,6 @@ export async function loggedClient(
   const connection = agent === undefined ? { agent: false, localAddress: '127.0.0.2' } : { agent }
   const request = get(`${url}/v1/users`, { ...connection, headers, rejectUnauthorized: false })
   const [response]: IncomingMessage[] = await once(request, 'response')
-  const line = `"requestId":"${response?.resume().headers['request-id']}"`
-  for (;;) {
-    const found = service
-      .log()
-      .split('\n')
-      .find(one => one.includes(line))
-    if (found !== undefined) return JSON.parse(found).client
-    if (service.supervisor.stdout === null) throw new Error('the supervisor has no stdout')
-    await once(service.supervisor.stdout, 'data')
-  }
+  const id = response?.resume().headers['request-id']
+  return JSON.parse(await service.logLine(new RegExp(`"requestId":"${id}"`))).client
 }

@@ -5,6 +5,7 @@ import http from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PortStatus, Status } from '../../src/supervisor/control/status.ts'
 import type { Service } from './service.ts'
+import { until } from './until.ts'
 
 export interface Reply extends Partial<PortStatus>, Partial<Status> {
   command: string
@@ -22,8 +23,6 @@ interface ReplyMessage {
 function isReply(message: unknown): message is ReplyMessage {
   return typeof message === 'object' && message !== null && 'type' in message && message.type === 'axm:reply'
 }
-
-const POLL_MS = 20
 
 export interface Check {
   status: number
@@ -84,6 +83,7 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
      */
     async becomeChecker(label: string, at = label, everyMs = 2000): Promise<void> {
       for (let checks = 0; checks < 3; checks++) {
+        // The steady interval of a checker.
         if (checks > 0) await delay(everyMs)
         await this.health(label, at)
       }
@@ -96,17 +96,18 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
     },
 
     /** Polls the status until it fulfils `condition`. @throws Error after `withinMs` milliseconds */
-    async until(condition: (status: Status) => boolean, withinMs = 60_000): Promise<Status> {
-      const deadlineMs = performance.now() + withinMs
-      for (;;) {
-        const status = await this.status()
-        if (condition(status)) return status
-        if (performance.now() > deadlineMs)
-          throw new Error(
-            `condition not fulfilled within ${withinMs} ms: ${condition}\n${JSON.stringify(status)}`,
-          )
-        await delay(POLL_MS)
+    async until(condition: (status: Status) => boolean, withinMs?: number): Promise<Status> {
+      let status: Status | undefined
+      const reached = async () => {
+        status = await this.status()
+        return condition(status) && status
       }
+      return until(reached, { withinMs, describe: () => `${condition}\n${JSON.stringify(status)}` })
+    },
+
+    /** Polls the health of `label` until its status code is `status`. @throws Error after a minute */
+    async untilHealth(label: string, status: number): Promise<void> {
+      await until(async () => (await this.health(label)) === status)
     },
   }
 }

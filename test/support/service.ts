@@ -6,12 +6,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import mysql from 'mysql2/promise'
 import type { Status } from '../../src/supervisor/control/status.ts'
+import { collectLog } from './log.ts'
 import { claimPorts } from './ports.ts'
+import { until } from './until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const startMs = 60_000
@@ -47,6 +48,15 @@ function environment(database: string, env: NodeJS.ProcessEnv = {}): NodeJS.Proc
   const { WORKERS, LOG_LEVEL, REDIS_URL, NODE_CONFIG, TEST_REDIS_URL, ...inherited } = process.env
   const redis = TEST_REDIS_URL === undefined ? {} : { REDIS_URL: TEST_REDIS_URL }
   return { ...inherited, ...redis, NODE_ENV: 'test', DATABASE_URL: database, ...env }
+}
+
+/** Returns the environment for a supervisor with these settings that a test starts itself. */
+export function supervisorEnv(
+  database: string,
+  config: Settings,
+  env: NodeJS.ProcessEnv = {},
+): NodeJS.ProcessEnv {
+  return environment(database, { NODE_CONFIG: JSON.stringify(config), ...env })
 }
 
 /** Returns an environment that runs `code` at the start of every worker. The code may use `net`. */
@@ -96,16 +106,16 @@ async function isReady(controlUrl: string): Promise<boolean> {
 }
 
 async function untilUp(supervisor: ChildProcess, controlUrl: string, log: () => string): Promise<void> {
-  const deadline = Date.now() + startMs
-  while (!(await areWorkersReady(controlUrl)) || !(await isReady(controlUrl))) {
-    if (supervisor.exitCode !== null || supervisor.signalCode !== null)
-      throw new Error(`the supervisor exited with ${supervisor.exitCode ?? supervisor.signalCode}:\n${log()}`)
-    if (Date.now() > deadline) {
-      supervisor.kill('SIGKILL')
-      throw new Error(`${controlUrl} was not ready within ${startMs} ms:\n${log()}`)
-    }
-    await sleep(50)
+  const isUp = async () => {
+    const exit = supervisor.exitCode ?? supervisor.signalCode
+    if (exit !== null) throw new Error(`the supervisor exited with ${exit}:\n${log()}`)
+    return (await areWorkersReady(controlUrl)) && (await isReady(controlUrl))
   }
+  const describe = () => `${controlUrl} is ready\n${log()}`
+  await until(isUp, { withinMs: startMs, everyMs: 50, describe }).catch((error: unknown) => {
+    supervisor.kill('SIGKILL')
+    throw error
+  })
 }
 
 /**
@@ -127,19 +137,16 @@ export async function startService(options: ServiceOptions = {}) {
     ...options.config,
     control: { socket },
   }
-  const env = environment(database, { NODE_CONFIG: JSON.stringify(config), ...options.env })
   // With an IPC channel, as pm2 starts it.
   const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
     cwd: root,
-    env,
+    env: supervisorEnv(database, config, options.env),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const kill = () => supervisor.kill('SIGKILL')
   process.once('exit', kill)
   const exited = once(supervisor, 'exit').then(([code, signal]): number | string => code ?? signal)
-  let log = ''
-  for (const stream of [supervisor.stdout, supervisor.stderr])
-    stream?.setEncoding('utf8').on('data', text => (log += text))
+  const log = collectLog(supervisor)
 
   const port = (label: string): number => {
     const found = config.ports?.find(one => one.label === label)
@@ -147,7 +154,7 @@ export async function startService(options: ServiceOptions = {}) {
     return found.port
   }
   const controlUrl = `http://127.0.0.1:${port('http') + 1}`
-  await untilUp(supervisor, controlUrl, () => log)
+  await untilUp(supervisor, controlUrl, log.text)
 
   return {
     url: `http://127.0.0.1:${port('http')}`,
@@ -161,7 +168,9 @@ export async function startService(options: ServiceOptions = {}) {
     /** Resolves with the exit code or the signal name when the supervisor has exited. */
     exited,
     /** Returns the output of the supervisor and its workers so far. */
-    log: () => log,
+    log: log.text,
+    logLines: log.lines,
+    logLine: log.line,
 
     /** Returns the workers' process ids from /status, in ascending order. */
     async workers(): Promise<number[]> {
@@ -176,6 +185,7 @@ export async function startService(options: ServiceOptions = {}) {
      */
     async stop(): Promise<number | string> {
       supervisor.kill('SIGTERM')
+      // Not a wait: the deadline of a stop that hangs.
       const late = setTimeout(kill, stopMs)
       const code = await exited
       clearTimeout(late)
@@ -183,7 +193,7 @@ export async function startService(options: ServiceOptions = {}) {
       await claim.release()
       await rm(folder, { recursive: true, force: true })
       // Node prints its version after an uncaught exception.
-      if (/^Node\.js v\d/m.test(log)) throw new Error(`uncaught exception:\n${log}`)
+      if (log.lines(/^Node\.js v\d/).length > 0) throw new Error(`uncaught exception:\n${log.text()}`)
       return code
     },
   }

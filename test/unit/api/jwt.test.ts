@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { createVerifyJwt } from '../../../src/api/callers/jwt.ts'
@@ -20,6 +19,7 @@ import {
   sign,
   startIssuer,
 } from '../../support/issuer.ts'
+import { until } from '../../support/until.ts'
 
 const log = createLog('silent', 'test')
 const first = await createKey('first')
@@ -45,12 +45,13 @@ async function outcome(verify: Verify, token: string): Promise<string> {
 }
 
 /** Verifies the token again until the outcome is `wanted`. @throws Error after 20 s */
-async function until(verify: Verify, token: string, wanted: string): Promise<void> {
-  const deadlineMs = performance.now() + 20_000
-  for (let last = ''; last !== wanted; await delay(50)) {
+async function untilOutcome(verify: Verify, token: string, wanted: string): Promise<void> {
+  let last = ''
+  const isReached = async () => {
     last = await outcome(verify, token)
-    if (performance.now() > deadlineMs) throw new Error(`${last} instead of ${wanted}`)
+    return last === wanted
   }
+  await until(isReached, { withinMs: 20_000, describe: () => `${last} instead of ${wanted}` })
 }
 
 test('jwt: the claims scope and sub say who the caller is and what the caller may do', async t => {
@@ -87,7 +88,7 @@ test('jwt: a verified token is remembered until it expires', async t => {
   const token = await sign(first, claimsAt('exp', -25))
   t.is(await outcome(verify, token), 'jwt alice: write')
   t.false(verify(token) instanceof Promise)
-  await until(verify, token, 'unauthorized: the token has expired')
+  await untilOutcome(verify, token, 'unauthorized: the token has expired')
 })
 
 test('jwt: required claims and their types', async t => {
@@ -118,7 +119,7 @@ test('jwt: keys are read once, and again for a token with an unknown key id', as
   const pauses = Math.floor((performance.now() - startedMs) / 5000)
   t.true(server.reads() <= 1 + pauses, 'unknown key ids do not read the keys each time')
   server.use(second)
-  await until(verify, rotated, 'jwt alice: write')
+  await untilOutcome(verify, rotated, 'jwt alice: write')
   t.is(await outcome(verify, old), unknown, 'a withdrawn key ends its tokens')
 })
 
@@ -134,7 +135,7 @@ test('jwt: an issuer that is away is no reason to stop; without its keys the res
   t.true(server.reads() <= 2 + (performance.now() - startedMs) / 1000)
   t.is(await outcome(verify, 'a.b.c'), 'unauthorized: the token is not a valid JWT')
   server.setAway(false)
-  await until(verify, token, 'jwt alice: write')
+  await untilOutcome(verify, token, 'jwt alice: write')
 })
 
 test('jwt: keys from a file, which is read again for an unknown key id', async t => {
@@ -151,5 +152,5 @@ test('jwt: keys from a file, which is read again for an unknown key id', async t
   const verify = await createVerifyJwt(settings, log)
   t.is(await outcome(verify, await sign(first, claims())), 'jwt alice: write')
   writeFileSync(file, await keySet(first, second))
-  await until(verify, await sign(second, claims()), 'jwt alice: write')
+  await untilOutcome(verify, await sign(second, claims()), 'jwt alice: write')
 })

@@ -5,6 +5,7 @@ import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { createOutput } from '../../../src/core/log-output.ts'
+import { collectLog } from '../../support/log.ts'
 
 const log = fileURLToPath(new URL('../../../src/core/log.ts', import.meta.url))
 
@@ -84,12 +85,12 @@ const buffering = `
 test('log: buffered lines are written before a later event and at process exit', async t => {
   const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', buffering])
   t.teardown(() => child.kill('SIGKILL'))
-  let text = ''
-  child.stdout.setEncoding('utf8').on('data', chunk => (text += chunk))
-  while (!text.includes('"now"')) await once(child.stdout, 'data')
+  const log = collectLog(child)
+  await log.line(/"now"/)
   child.stdin.write('go')
   await once(child.stdout, 'close')
-  const events = text
+  const events = log
+    .text()
     .trimEnd()
     .split('\n')
     .map(line => JSON.parse(line))

@@ -14,8 +14,8 @@ import {
   post,
   startDataPort as start,
   ticketKeys,
-  until,
 } from '../../support/data-port.ts'
+import { until } from '../../support/until.ts'
 
 const idleMs = 300
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type ExecutionContext } from 'ava'
 import { get, startDataPort } from '../../support/data-port.ts'
+import { until } from '../../support/until.ts'
 
 const limits = { connections: 3, unreadBytes: 8_000_000 }
 const drain = { idleMs: 100, deadlineMs: 1000 }
@@ -31,7 +32,7 @@ test('connection limit: if all connections are busy, the new one is closed', asy
   const { open } = await start(t, (_request, response) => void waiting.push(response))
   const clients = [await open(), await open(), await open()]
   for (const client of clients) client.write(get)
-  while (waiting.length < clients.length) await new Promise(setImmediate)
+  await until(() => waiting.length === clients.length)
   const added = await open()
   await added.closed
   for (const response of waiting) response.setHeader('Content-Length', 2).end('ok')
@@ -44,9 +45,9 @@ test('in-flight count: a closed connection no longer counts', async t => {
   for (let round = 1; round <= 3; round++) {
     const client = await open()
     client.write(get.repeat(5))
-    while (waiting.length < round || port.report().inFlight < 5) await new Promise(setImmediate)
+    await until(() => waiting.length >= round && port.report().inFlight >= 5)
     client.socket.destroy()
-    while (port.report().connections > 0) await new Promise(setImmediate)
+    await until(() => port.report().connections === 0)
     t.is(port.report().inFlight, 0)
   }
   for (const response of waiting) response.end()
@@ -64,7 +65,7 @@ test('unread bytes limit: the connection with the most unread bytes is closed fi
   for (const [before, client] of [greedy, slow].entries()) {
     client.socket.pause()
     client.write(get)
-    while (responses.length === before) await new Promise(setImmediate)
+    await until(() => responses.length > before)
   }
   const [first] = responses
   if (first === undefined) throw new Error('no request was served')

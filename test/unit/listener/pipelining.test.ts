@@ -2,7 +2,8 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import test from 'ava'
 import fc from 'fast-check'
-import { answer, get, post, startDataPort as start, until } from '../../support/data-port.ts'
+import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
+import { until } from '../../support/until.ts'
 
 /** Node.js reads this much at once. */
 const READ_BYTES = 65_536

@@ -7,9 +7,10 @@ import fc from 'fast-check'
 import { pino } from 'pino'
 import { createLoggedClient } from '../../../src/listener/client-address.ts'
 import { createRequestLog } from '../../../src/listener/request-log.ts'
-import { get, never, type Overrides, startDataPort, until } from '../../support/data-port.ts'
+import { get, never, type Overrides, startDataPort } from '../../support/data-port.ts'
 import { version1, version2, version2Raw } from '../../support/proxy-header.ts'
 import { connect } from '../../support/raw.ts'
+import { until } from '../../support/until.ts'
 
 const client = '203.0.113.7'
 const trusted = ['127.0.0.1']
