@@ -4,7 +4,7 @@ import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
 import { statuses } from '../../src/core/api-error.ts'
 import { type Answer, createClient } from '../support/http.ts'
-import { codesOf, createContract, type Document, operationsOf } from '../support/openapi.ts'
+import { codesOf, readContract } from '../support/openapi.ts'
 import { startService } from '../support/service.ts'
 
 // Small limits that the tests can exceed.
@@ -12,10 +12,7 @@ const limits = { bodyBytes: 2000, batchEntries: 3, recordsPerPage: 5, membership
 
 const service = await startService({ config: { limits } })
 const client = createClient(service.url)
-const text = (await client.get('/v1/openapi.json')).text
-const document: Document = JSON.parse(text)
-const contract = createContract(document)
-const operations = operationsOf(document)
+const { text, document, contract, operations } = await readContract(client)
 test.after.always(async () => {
   client.close()
   await service.stop()

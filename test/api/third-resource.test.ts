@@ -18,7 +18,7 @@ import type { Relation, Resource } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 import { type Answer, createClient } from '../support/http.ts'
-import { createContract, type Document, operationsOf } from '../support/openapi.ts'
+import { readContract } from '../support/openapi.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 
 const MAX_ROLES = 3
@@ -96,10 +96,7 @@ await once(server, 'listening')
 const isAddress = (value: unknown): value is AddressInfo => typeof value === 'object' && value !== null
 const address = server.address()
 const client = createClient(`http://127.0.0.1:${isAddress(address) ? address.port : 0}`)
-const text = (await client.get('/v1/openapi.json')).text
-const document: Document = JSON.parse(text)
-const contract = createContract(document)
-const operations = operationsOf(document)
+const { text, contract, operations } = await readContract(client)
 test.after.always(async () => {
   client.close()
   server.close()

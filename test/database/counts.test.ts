@@ -9,8 +9,8 @@ import type { Filter } from '../../src/database/reading/page-query.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
-import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
+import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
@@ -18,8 +18,6 @@ import { createWriters } from '../support/writers.ts'
 const config = await loadConfig()
 const url = await createTestDatabase()
 const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
-const [relation] = limitedRelations(users)
-if (relation === undefined) throw new Error('the resource user has no relation')
 const counts = createCounts(database)
 const records = createRecords(database, users)
 const writers = createWriters(database, counts, users)

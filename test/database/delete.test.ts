@@ -9,8 +9,8 @@ import { createDelete } from '../../src/database/writing/delete.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
-import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
+import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
@@ -25,8 +25,6 @@ const database = createDatabase({ ...config.database, url }, log)
 const counts = createCounts(database)
 const records = createRecords(database, users)
 const groupWriters = createWriters(database, counts, groups)
-const [relation] = limitedRelations(users)
-if (relation === undefined) throw new Error('the resource user has no relation')
 const memberships = createMemberships(database, counts, users, relation, 1000)
 const remove = createDelete(database, counts, groups, resources, PORTION_ROWS)
 test.after.always(() => database.close())

@@ -7,16 +7,14 @@ import { createDatabase } from '../../src/database/database.ts'
 import { createIncludes } from '../../src/database/reading/includes.ts'
 import { createRecordLoader } from '../../src/database/reading/record-loader.ts'
 import { createRecords, type Records } from '../../src/database/reading/records.ts'
-import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
+import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 
 const config = await loadConfig()
 const log = createLog('warn', 'test')
 const database = createDatabase({ ...config.database, url: await createTestDatabase() }, log)
 test.after.always(() => database.close())
-const [relation] = limitedRelations(users)
-if (relation === undefined) throw new Error('users have no relation')
 const records = createRecords(database, users)
 const includes = createIncludes(database, createCache({ ...config.cache, url: null }, log), users, relation)
 

@@ -9,8 +9,8 @@ import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
-import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
+import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
 
@@ -23,8 +23,6 @@ const foreign = createDatabase({ ...config.database, url }, log)
 const counts = createCounts(database)
 const writers = createWriters(database, counts, users)
 const groupWriters = createWriters(database, counts, groups)
-const [relation] = limitedRelations(users)
-if (relation === undefined) throw new Error('the resource user has no relation')
 const memberships = createMemberships(database, counts, users, relation, 1000)
 const records = createRecords(database, users)
 test.after.always(() => Promise.all([database.close(), foreign.close()]))

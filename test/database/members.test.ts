@@ -10,16 +10,14 @@ import { createRecords } from '../../src/database/reading/records.ts'
 import { type Added, createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
-import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
+import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
 
 const USERS = 1000
 const LIMIT = 15
 
-const [relation] = limitedRelations(users)
-if (relation === undefined) throw new Error('users have no relation')
 const config = await loadConfig()
 const url = await createTestDatabase()
 /** The error codes of statements that failed. */

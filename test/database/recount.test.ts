@@ -9,8 +9,8 @@ import { createDatabase } from '../../src/database/database.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
-import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
+import { relation } from '../support/relation.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -19,8 +19,6 @@ import { createWriters } from '../support/writers.ts'
 const config = await loadConfig()
 const url = await createTestDatabase()
 const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
-const [relation] = limitedRelations(users)
-if (relation === undefined) throw new Error('the resource user has no relation')
 const counts = createCounts(database)
 const userWriters = createWriters(database, counts, users)
 const groupWriters = createWriters(database, counts, groups)

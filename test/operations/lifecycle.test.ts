@@ -1,12 +1,12 @@
 // The life cycle of a real service: health checks, failing workers, stops, and a killed supervisor.
 import { spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { folder } from '../support/folder.ts'
+import { body, get, post } from '../support/group-requests.ts'
 import { check, createOperator, isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
@@ -23,9 +23,6 @@ import {
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
-const body = () => JSON.stringify({ name: randomUUID() })
-const post = `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body().length}\r\n\r\n`
 const database = await createDatabase()
 
 async function start(t: ExecutionContext, options: ServiceOptions = {}) {

@@ -1,6 +1,5 @@
 // The operators' commands on a real service: drain, wait and resume, their replies, and the persisted state.
 import { spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
@@ -8,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { folder } from '../support/folder.ts'
+import { body, get, post } from '../support/group-requests.ts'
 import { check, createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
@@ -20,9 +20,6 @@ import {
   supervisorEnv,
 } from '../support/service.ts'
 
-const get = 'GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'
-const body = () => JSON.stringify({ name: randomUUID() })
-const post = `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body().length}\r\n\r\n`
 const database = await createDatabase()
 /** For services with fixed ports. */
 const { first: ownPort } = await claimPorts()

@@ -3,7 +3,7 @@ import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { ExecutionContext } from 'ava'
 import { securityHeaders } from '../../src/core/response-headers.ts'
-import type { Answer } from './http.ts'
+import type { Answer, Client } from './http.ts'
 
 interface Response {
   $ref?: string
@@ -124,4 +124,11 @@ export function createContract(document: Document) {
       t.is(faultsAt([...(common ?? own), 'content', type, 'schema'], value), undefined, description)
     },
   }
+}
+
+/** Reads the document of the service of `client`. */
+export async function readContract(client: Client) {
+  const { text } = await client.get('/v1/openapi.json')
+  const document: Document = JSON.parse(text)
+  return { text, document, contract: createContract(document), operations: operationsOf(document) }
 }

@@ -1,5 +1,5 @@
 // A part of the trial cluster: a node, a database, Redis or HAProxy, which can end and start again.
-import { type PrivateServer, type RunOptions, runServer } from '../private-servers/server.ts'
+import { createRunner, type PrivateServer, type RunOptions } from '../private-servers/server.ts'
 
 export interface Part {
   /** Unique in the cluster, such as `node1`. */
@@ -16,16 +16,6 @@ export interface Part {
 
 /** Describes a part that runs one server. */
 export function createPart(name: string, address: string, server: PrivateServer, options: RunOptions): Part {
-  let running: Awaited<ReturnType<typeof runServer>> | undefined
-  return {
-    name,
-    address,
-    pid: () => running?.pid(),
-    async start() {
-      running = await runServer(server, options)
-    },
-    async stop(signal) {
-      await running?.stop(signal)
-    },
-  }
+  const runner = createRunner()
+  return { ...runner, name, address, start: () => runner.start(server, options) }
 }

@@ -83,6 +83,32 @@ export async function createPlaces({ base, count, firstPort }: ClusterOptions) {
   return { places, password, createUser }
 }
 
+/**
+ * Starts the servers of a cluster one after the other.
+ * @param begin starts a server; the first one creates the cluster, and the others join it
+ * @throws Error if a server does not start; then the others are stopped
+ */
+export async function startServers<S extends ClusterServer>(
+  title: string,
+  servers: readonly S[],
+  print: (line: string) => void,
+  begin: (server: S, isFirst: boolean) => Promise<void>,
+): Promise<DatabaseCluster> {
+  const stop = async () => {
+    await Promise.all(servers.map(server => server.stop()))
+  }
+  try {
+    for (const [index, server] of servers.entries()) {
+      print(`starting server ${index + 1} of ${servers.length}`)
+      await begin(server, index === 0)
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { title, servers, stop }
+}
+
 /** Copies the data folder of the first place to the others, so that they need no complete transfer from it. */
 export async function copyData([first, ...others]: readonly Place[]): Promise<void> {
   if (first !== undefined) for (const { data } of others) await cp(first.data, data, { recursive: true })

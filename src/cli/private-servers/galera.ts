@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path'
 import { environmentWith, programFolders } from '../../config/environment.ts'
 import {
   type ClusterOptions,
-  type ClusterServer,
   commonArgs,
   copyData,
   createPlaces,
@@ -13,11 +12,12 @@ import {
   describeServer,
   execute,
   type Place,
+  startServers,
 } from './database-cluster.ts'
 import { findInstallation, initialise, userArgs } from './mysql.ts'
 import { findProgram, galeraProgram } from './programs.ts'
 import { runProgram } from './run-program.ts'
-import { runServer } from './server.ts'
+import { createRunner, runServer } from './server.ts'
 
 // For a server that joins, MariaDB runs this program at both ends (`wsrep_sst_method=local`). It only hands the joiner's own
 // position back to it, in a file: the writes since then follow on another way.
@@ -116,49 +116,25 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
   const env = environmentWith({ PATH: `${bin}:${programFolders}:${dirname(program)}` })
 
   const argsOf = (place: Place) => galeraArgs(place, places, library)
-  const run = (place: Place, more: readonly string[]) =>
-    runServer(describeServer(title, program, [...argsOf(place), ...more], place, 'START TRANSACTION'), {
-      env,
-    })
+  const describe = (place: Place, more: readonly string[]) =>
+    describeServer(title, program, [...argsOf(place), ...more], place, 'START TRANSACTION')
 
   print(`creating ${count} servers of ${title} in ${base}`)
   await initialise(installation, first.data, ['--innodb-log-file-size=32M', ...userArgs])
   // The copies of a server that has run once belong to its cluster.
-  const once = await run(first, ['--wsrep-new-cluster'])
+  const once = await runServer(describe(first, ['--wsrep-new-cluster']), { env })
   await execute(first, createUser)
   await once.stop()
   await rm(join(first.data, 'galera.cache'))
   await copyData(places)
 
-  function serverOf(place: Place): ClusterServer & { begin(more?: readonly string[]): Promise<void> } {
-    let running: Awaited<ReturnType<typeof runServer>> | undefined
-    return {
-      url: place.url,
-      pid: () => running?.pid(),
-      async begin(more = []) {
-        running = await run(place, more)
-      },
-      async start() {
-        await this.begin(await positionArgs(program, argsOf(place), place))
-      },
-      async stop(signal) {
-        await running?.stop(signal)
-        running = undefined
-      },
-    }
-  }
-  const servers = places.map(serverOf)
-  const stop = async () => {
-    await Promise.all(servers.map(server => server.stop()))
-  }
-  try {
-    for (const [index, server] of servers.entries()) {
-      print(`starting server ${index + 1} of ${count}`)
-      await server.begin(index === 0 ? ['--wsrep-new-cluster'] : [])
-    }
-  } catch (error) {
-    await stop()
-    throw error
-  }
-  return { title, servers, stop }
+  const servers = places.map(place => {
+    const runner = createRunner()
+    const begin = (more: readonly string[] = []) => runner.start(describe(place, more), { env })
+    const start = async () => begin(await positionArgs(program, argsOf(place), place))
+    return { ...runner, url: place.url, begin, start }
+  })
+  return startServers(title, servers, print, (server, isFirst) =>
+    server.begin(isFirst ? ['--wsrep-new-cluster'] : []),
+  )
 }

@@ -6,7 +6,6 @@ import { hasCode } from '../../core/error-reason.ts'
 import { retry } from '../../core/retry.ts'
 import {
   type ClusterOptions,
-  type ClusterServer,
   commonArgs,
   copyData,
   createPlaces,
@@ -14,9 +13,10 @@ import {
   describeServer,
   execute,
   type Place,
+  startServers,
 } from './database-cluster.ts'
 import { findInstallation, initialise, userArgs } from './mysql.ts'
-import { runServer } from './server.ts'
+import { createRunner } from './server.ts'
 
 /** On a busy machine, each of several attempts takes 10 s. */
 const ONLINE_TIMEOUT_MS = 90_000
@@ -106,44 +106,23 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
   const group = randomUUID()
   const join_ = `START GROUP_REPLICATION USER = 'replication', PASSWORD = '${password}'`
 
-  function serverOf(place: Place): ClusterServer & { begin(statements: readonly string[]): Promise<void> } {
-    let running: Awaited<ReturnType<typeof runServer>> | undefined
+  const servers = places.map(place => {
+    const runner = createRunner()
     const args = groupArgs(place, places, group, multiPrimary)
-    return {
-      url: place.url,
-      pid: () => running?.pid(),
-      async begin(statements) {
-        running = await runServer(describeServer(title, program, args, place, 'SELECT 1'))
-        // The group refuses a server that crashed until it has noticed that the server was gone.
-        await retry(() => execute(place, statements), {
-          timeoutMs: ONLINE_TIMEOUT_MS,
-          pauseMs: () => 1000,
-          isTransient: error => hasCode(error) && error.code === 'ER_GROUP_REPLICATION_CONFIGURATION',
-        })
-        await untilOnline(place)
-      },
-      start() {
-        return this.begin([join_])
-      },
-      async stop(signal) {
-        await running?.stop(signal)
-        running = undefined
-      },
+    const begin = async (statements: readonly string[]) => {
+      await runner.start(describeServer(title, program, args, place, 'SELECT 1'))
+      // The group refuses a server that crashed until it has noticed that the server was gone.
+      await retry(() => execute(place, statements), {
+        timeoutMs: ONLINE_TIMEOUT_MS,
+        pauseMs: () => 1000,
+        isTransient: error => hasCode(error) && error.code === 'ER_GROUP_REPLICATION_CONFIGURATION',
+      })
+      await untilOnline(place)
     }
-  }
-  const servers = places.map(serverOf)
-  const stop = async () => {
-    await Promise.all(servers.map(server => server.stop()))
-  }
+    return { ...runner, url: place.url, begin, start: () => begin([join_]) }
+  })
   const bootstrap = (value: 'ON' | 'OFF') => `SET GLOBAL group_replication_bootstrap_group = ${value}`
-  try {
-    for (const [index, server] of servers.entries()) {
-      print(`starting server ${index + 1} of ${count}`)
-      await server.begin(index === 0 ? [bootstrap('ON'), join_, bootstrap('OFF')] : [join_])
-    }
-  } catch (error) {
-    await stop()
-    throw error
-  }
-  return { title, servers, stop }
+  return startServers(title, servers, print, (server, isFirst) =>
+    server.begin(isFirst ? [bootstrap('ON'), join_, bootstrap('OFF')] : [join_]),
+  )
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { retry } from '../../core/retry.ts'
 import { findProgram, redisProgram } from './programs.ts'
-import { runServer } from './server.ts'
+import { createRunner } from './server.ts'
 
 export interface SentinelOptions {
   /** The folder for the files of all servers. A previous group in it is deleted. */
@@ -100,19 +100,9 @@ export async function startSentinelGroup({
     const url = `redis://:${password}@127.0.0.1:${port}`
     const args = isSentinel ? [file, '--sentinel'] : [file]
     const ping = async () => void (await ask(url, 'PING'))
-    let running: Awaited<ReturnType<typeof runServer>> | undefined
-    return {
-      title,
-      url,
-      pid: () => running?.pid(),
-      async start() {
-        running = await runServer({ title, program, args, url, ping })
-      },
-      async stop(signal) {
-        await running?.stop(signal)
-        running = undefined
-      },
-    }
+    const runner = createRunner()
+    const start = () => runner.start({ title, program, args, url, ping })
+    return { ...runner, title, url, start }
   }
   const createProcesses = (
     title: string,

@@ -64,6 +64,24 @@ process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL')
 })
 
+/** Runs a server that can end and start again. */
+export function createRunner() {
+  let running: Awaited<ReturnType<typeof runServer>> | undefined
+  return {
+    /** The process id while the server runs. */
+    pid: () => running?.pid(),
+    /** Starts the server, which does not run, and waits until it answers. @throws as `runServer` */
+    async start(server: PrivateServer, options?: RunOptions): Promise<void> {
+      running = await runServer(server, options)
+    },
+    /** Ends the server, if it runs, and waits until it has exited. */
+    async stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+      await running?.stop(signal)
+      running = undefined
+    },
+  }
+}
+
 /**
  * Starts a server as a child process and waits until it answers. `stop` ends it with SIGTERM or SIGKILL and resolves
  * when it has exited.

@@ -7,23 +7,13 @@ import { schemasOf } from '../../../src/api/openapi/schemas.ts'
 import { checkBody, checkReference } from '../../../src/api/requests/validation.ts'
 import { parseConfig } from '../../../src/config/config.ts'
 import { groups } from '../../../src/model/groups.ts'
-import type { Resource } from '../../../src/model/resource.ts'
 import { users } from '../../../src/model/users.ts'
+import { booksWith } from '../../support/books.ts'
 import { createContract } from '../../support/openapi.ts'
 
 const settings = readFileSync(new URL('../../../config/default.json', import.meta.url), 'utf8')
 /** A resource with an optional field. */
-const books: Resource = {
-  singular: 'book',
-  plural: 'books',
-  description: 'A book.',
-  fields: {
-    title: { maxCodePoints: 255, required: 'always', example: 'Emma' },
-    note: { maxCodePoints: 255, required: false, example: 'Read it' },
-  },
-  unique: ['title'],
-  relations: [],
-}
+const books = booksWith(255, false)
 const schemas = schemasOf([users, groups, books], parseConfig(JSON.parse(settings), false).limits)
 const contract = createContract({
   openapi: '3.1.1',

@@ -4,20 +4,11 @@ import { checkBody, isObject, type JsonObject, type Mode } from '../../../src/ap
 import { groups } from '../../../src/model/groups.ts'
 import { MAX_ID, type Resource, type TextField } from '../../../src/model/resource.ts'
 import { users } from '../../../src/model/users.ts'
+import { booksWith } from '../../support/books.ts'
 import { codesOf } from '../../support/faults.ts'
 
 /** A resource with one field of each kind and limits that are easy to reach. */
-const books: Resource = {
-  singular: 'book',
-  plural: 'books',
-  description: 'A book.',
-  fields: {
-    title: { maxCodePoints: 3, required: 'always', example: 'abc' },
-    note: { maxCodePoints: 3, required: 'create', example: 'abc' },
-  },
-  unique: ['title'],
-  relations: [],
-}
+const books = booksWith(3, 'create')
 const pathId = 7
 const modes: Mode[] = ['create', 'replace', 'patch']
 
