@@ -1,5 +1,6 @@
 // Entry of `npm run recount`: compares the kept totals with the tables, prints each difference and corrects it. The
-// service can run meanwhile. With `--check` it corrects nothing and exits with 1 if there is a difference.
+// service can run meanwhile. With `--check` it corrects nothing and exits with 1 if there is a difference. With `--upgraded`,
+// earlier versions of the service refuse to serve from then on, see migration 007.
 import { parseArgs } from 'node:util'
 import { print, runCommand } from './cli/command-line.ts'
 import { base, privateDatabase } from './cli/pm2/service.ts'
@@ -17,9 +18,11 @@ import { resources } from './model/index.ts'
 /** Counting all rows of a large table takes longer than the queries of the service may take. */
 const TIMEOUT_MS = 3_600_000
 
-function readCommandLine(): { check: boolean } | undefined {
+function readCommandLine(): { check: boolean; upgraded: boolean } | undefined {
+  const flag = { type: 'boolean', default: false } as const
   try {
-    return parseArgs({ options: { check: { type: 'boolean', default: false } } }).values
+    const { values } = parseArgs({ options: { check: flag, upgraded: flag } })
+    return values.check && values.upgraded ? undefined : values
   } catch {
     return undefined
   }
@@ -28,7 +31,7 @@ function readCommandLine(): { check: boolean } | undefined {
 async function main(): Promise<number> {
   const options = readCommandLine()
   if (options === undefined) {
-    console.error('usage: npm run recount [-- --check]')
+    console.error('usage: npm run recount [-- --check | --upgraded]')
     return 2
   }
   const config = await loadDatabaseConfig()
@@ -40,7 +43,7 @@ async function main(): Promise<number> {
       throw isNotUpYet(error) ? unreachable(error) : error
     })
     const recount = createRecount(database, createCounts(database), resources)
-    const differences = await (options.check ? recount.find() : recount.correct())
+    const differences = await (options.check ? recount.find() : recount.correct(options.upgraded))
     for (const { ids, kept, actual } of differences) print(`${ids}: ${kept} kept, ${actual} counted`)
     const found = `differences: ${differences.length}`
     if (differences.length === 0) print('all kept totals are right')

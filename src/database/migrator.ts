@@ -69,8 +69,8 @@ async function createDatabase(url: string, log: Log): Promise<void> {
 }
 
 /** @param assertHeld checks that this process still holds the lock of the migrations */
-async function applyPending(knex: Knex, assertHeld: () => Promise<void>): Promise<void> {
-  const source = migrationSource(assertHeld)
+async function applyPending(knex: Knex, isNew: boolean, assertHeld: () => Promise<void>): Promise<void> {
+  const source = migrationSource(isNew, assertHeld)
   await assertNotOutdated(knex)
   // A remaining lock of Knex belongs to a process that is gone.
   await knex.migrate.forceFreeMigrationsLock({ migrationSource: source })
@@ -93,7 +93,7 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
     const applied = await underMigrationLock(knex, async assertHeld => {
       const before = await appliedMigrations(knex)
       // Each migration can be repeated. On a cluster, a write of the service can interrupt one.
-      await retry(() => applyPending(knex, assertHeld), {
+      await retry(() => applyPending(knex, before.length === 0, assertHeld), {
         timeoutMs: CONTENTION_TIMEOUT_MS,
         pauseMs: contentionPauseMs,
         isTransient: isContention,

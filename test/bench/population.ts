@@ -1,6 +1,6 @@
 // Fills a database with the users and groups for the benchmarks. INSERT … SELECT makes a million rows fast.
 import { createConnection } from 'mysql2/promise'
-import { SLOT_IDS } from '../../src/database/counting/counts.ts'
+import { BLOCK_IDS, SLOT_IDS } from '../../src/database/counting/counts.ts'
 
 /** Number of groups that each contain a tenth of all users. */
 const divisions = 10
@@ -41,12 +41,12 @@ export async function addEveryone(databaseUrl: string, users: number): Promise<v
       group,
     ])
     await connection.query('INSERT INTO memberships (user_id, group_id) SELECT id, ? FROM users', [group])
-    await connection.query('INSERT INTO counts (kind, slot, amount) VALUES ?', [
-      [
-        ['groups', group, 1],
-        ['groups.members', group, users],
-      ],
-    ])
+    await connection.query("INSERT INTO counts (kind, slot, amount) VALUES ('groups', ?, 1)", [group])
+    await connection.query(
+      `INSERT INTO counts (kind, slot, block, amount)
+       SELECT 'groups.members', ?, id DIV ${BLOCK_IDS} AS block, COUNT(*) FROM users GROUP BY block`,
+      [group],
+    )
   } finally {
     await connection.end()
   }
@@ -87,13 +87,14 @@ export async function populate(databaseUrl: string, users: number): Promise<void
     ]
     for (const group of memberships) await inChunks(users, 'memberships (user_id, group_id)', `id, ${group}`)
     // The service maintains the counts only for its own writes.
-    for (const [kind, slot, table] of [
-      ['users', `id DIV ${SLOT_IDS}`, 'users'],
-      ['groups', `id DIV ${SLOT_IDS}`, '`groups`'],
-      ['groups.members', 'group_id', 'memberships'],
+    for (const [kind, slot, block, table] of [
+      ['users', `id DIV ${SLOT_IDS}`, 'NULL', 'users'],
+      ['groups', `id DIV ${SLOT_IDS}`, 'NULL', '`groups`'],
+      ['groups.members', 'group_id', `user_id DIV ${BLOCK_IDS}`, 'memberships'],
     ])
       await connection.query(
-        `INSERT INTO counts (kind, slot, amount) SELECT '${kind}', ${slot} AS slot, COUNT(*) FROM ${table} GROUP BY ${slot}`,
+        `INSERT INTO counts (kind, slot, block, amount)
+         SELECT '${kind}', ${slot} AS slot, COALESCE(${block}, 0) AS block, COUNT(*) FROM ${table} GROUP BY slot, block`,
       )
     await connection.query('ANALYZE TABLE counts, users, `groups`, memberships')
   } finally {

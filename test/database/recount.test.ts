@@ -55,6 +55,7 @@ const drift = fc.record({
   table: fc.constantFrom('counts', 'count_changes'),
   kind: fc.constantFrom('users', 'groups', 'groups.members'),
   slot: fc.integer({ min: 0, max: 12 }),
+  block: fc.nat(2),
   amount: fc.integer({ min: -5, max: 5 }),
 })
 let sequence = 0
@@ -81,10 +82,10 @@ test.serial('recount: wrong counts are corrected exactly during concurrent write
   await fc.assert(
     fc.asyncProperty(fc.array(drift, { maxLength: 6 }), writes, writes, async (drifts, before, during) => {
       await Promise.all(before.map(perform => perform()))
-      for (const { table, kind, slot, amount } of drifts)
+      for (const { table, kind, slot, block, amount } of drifts)
         await database.knex.raw(
-          `INSERT INTO ${table} (kind, slot, amount) VALUES (?, ?, ?)${table === 'counts' ? ' ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)' : ''}`,
-          [kind, slot, amount],
+          `INSERT INTO ${table} (kind, slot, block, amount) VALUES (?, ?, ?, ?)${table === 'counts' ? ' ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)' : ''}`,
+          [kind, slot, block, amount],
         )
       const [first = () => Promise.resolve(), ...others] = during
       await Promise.all([first(), recount.correct(), ...others.map(perform => perform()), recount.correct()])
@@ -149,7 +150,7 @@ test.serial('npm run recount: prints each difference, --check corrects nothing',
     { kind: 'groups.members', slot: group?.id, amount: 2 },
   ])
   const lines = [
-    `groups.members ${group?.id}: 2 kept, 0 counted`,
+    `groups.members ${group?.id}, users 0 to 16383: 2 kept, 0 counted`,
     `users 0 to 2047: ${total + 3} kept, ${total} counted`,
   ]
   const printed = (last: string) => [...lines, last].map(line => `users-api: ${line}\n`).join('')
@@ -159,7 +160,15 @@ test.serial('npm run recount: prints each difference, --check corrects nothing',
   t.deepEqual(await run(), { code: 0, stdout: printed('differences: 2, corrected'), stderr: '' })
   t.deepEqual(await run('--check'), right)
 
+  const info = () => database.knex('schema_info').first('min_code_version')
+  await database.knex('schema_info').update({ min_code_version: 2 })
+  t.deepEqual(await run(), right)
+  t.deepEqual({ ...(await info()) }, { min_code_version: 2 })
+  t.deepEqual(await run('--upgraded'), right)
+  t.deepEqual({ ...(await info()) }, { min_code_version: 7 })
+
   t.like(await run('--chek'), { code: 2, stdout: '' })
+  t.like(await run('--check', '--upgraded'), { code: 2, stdout: '' })
   const away = await runNode('dist/recount.js', [], {
     ...process.env,
     DATABASE_URL: 'mysql://root@127.0.0.1:9/users',

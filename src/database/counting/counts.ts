@@ -12,14 +12,24 @@ import { assertRowCount } from '../driver-errors.ts'
  */
 export const SLOT_IDS = 2048
 
+/**
+ * Number of ids of members per block. A page of the members of a record is found by skipping at most 16,383 members.
+ * Smaller blocks would need more rows: a record has one row for each block with members.
+ */
+export const BLOCK_IDS = 16_384
+
 /** Average number of recorded rows per compaction. It is small, so reading the remaining rows is cheap. */
 const COMPACT_EVERY_ROWS = 64
 const MAX_COMPACT_ROWS = 500
 
-/** The change of a count. Records are counted by slots of ids, the members of a record by its id. */
+/**
+ * The change of a count. Records are counted by slots of ids. Members are counted by the id of the record that has them,
+ * and by blocks of their own ids.
+ */
 export interface CountChange {
   readonly kind: string
   readonly slot: number
+  readonly block: number
   readonly amount: number
 }
 
@@ -29,16 +39,23 @@ const slotOf = (id: number) => Math.floor(id / SLOT_IDS)
 export const recordChange = ({ plural }: Resource, id: number, amount: 1 | -1): CountChange => ({
   kind: plural,
   slot: slotOf(id),
+  block: 0,
   amount,
 })
 
 /** The kind of the member counts of the records of `resource`. */
 export const membersKind = ({ plural }: Resource): string => `${plural}.members`
 
-/** The change for members added to (positive) or removed from the record of `resource` with this `id`. */
-export const memberChange = (resource: Resource, id: number, amount: number): CountChange => ({
+/** The change for a member added to (1) or removed from (−1) the record of `resource` with this `id`. */
+export const memberChange = (
+  resource: Resource,
+  id: number,
+  memberId: number,
+  amount: 1 | -1,
+): CountChange => ({
   kind: membersKind(resource),
   slot: id,
+  block: Math.floor(memberId / BLOCK_IDS),
   amount,
 })
 
@@ -51,27 +68,27 @@ export interface Counts {
   compact(): Promise<void>
 }
 
-/** Returns one change per slot, in a fixed order so that concurrent transactions do not deadlock. */
+/** Returns one change per slot and block, in a fixed order so that concurrent transactions do not deadlock. */
 function merge(changes: readonly CountChange[]): CountChange[] {
   const merged = new Map<string, CountChange>()
-  for (const { kind, slot, amount } of changes) {
-    const key = `${kind} ${slot}`
-    merged.set(key, { kind, slot, amount: amount + (merged.get(key)?.amount ?? 0) })
+  for (const change of changes) {
+    const key = `${change.kind} ${change.slot} ${change.block}`
+    merged.set(key, { ...change, amount: change.amount + (merged.get(key)?.amount ?? 0) })
   }
   return [...merged.entries()]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([, change]) => (change.amount === 0 ? [] : [change]))
 }
 
-const insertChangesSql = 'INSERT INTO count_changes (kind, slot, amount) VALUES ?'
-const addToCountsSql = `INSERT INTO counts (kind, slot, amount) VALUES ?
+const insertChangesSql = 'INSERT INTO count_changes (kind, slot, block, amount) VALUES ?'
+const addToCountsSql = `INSERT INTO counts (kind, slot, block, amount) VALUES ?
   ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)`
 // The join starts with the ids. A scan of count_changes would wait for uncommitted rows of other transactions.
 const deleteChangesSql = (rowCount: number) =>
   `DELETE count_changes FROM (SELECT ? AS id${' UNION ALL SELECT ?'.repeat(rowCount - 1)}) AS added
   STRAIGHT_JOIN count_changes ON count_changes.id = added.id`
 const asRows = (changes: readonly CountChange[]) =>
-  changes.map(({ kind, slot, amount }) => [kind, slot, amount])
+  changes.map(({ kind, slot, block, amount }) => [kind, slot, block, amount])
 
 export function createCounts(database: Database): Counts {
   let compacting = false
@@ -84,7 +101,7 @@ export function createCounts(database: Database): Counts {
       .limit(MAX_COMPACT_ROWS)
       .forUpdate()
       .skipLocked()
-      .select('id', 'kind', 'slot', 'amount')
+      .select('id', 'kind', 'slot', 'block', 'amount')
     if (rows.length === 0) return 0
     const changes = merge(rows)
     if (changes.length > 0) await database.execute(addToCountsSql, [asRows(changes)], trx)
@@ -148,22 +165,41 @@ export function countBeyondSql(on: Knex, { plural }: Resource, side: '>' | '<', 
   return on.raw('? + ?', [countSql(on, plural, slots => slots.where('slot', side, slot)), inSlot])
 }
 
+/** Counts whose running sums give the positions of ids. */
+export interface CountedIds {
+  readonly where: { readonly kind: string; readonly slot?: number }
+  /** The column that has the range of ids, and the number of ids per range. */
+  readonly column: 'slot' | 'block'
+  readonly size: number
+}
+
+export const recordIds = ({ plural }: Resource): CountedIds => ({
+  where: { kind: plural },
+  column: 'slot',
+  size: SLOT_IDS,
+})
+
+/** The ids of the members of the record of `resource` with this `id`. */
+export const memberIds = (resource: Resource, id: number): CountedIds => ({
+  where: { kind: membersKind(resource), slot: id },
+  column: 'block',
+  size: BLOCK_IDS,
+})
+
 /**
- * Returns SQL that selects the `slot` of the record at `index` (from 0) in the order of ids, and the number
- * of records in earlier slots as `skipped`. The slot is NULL if the index is past the end.
+ * Returns SQL that selects the `part`, a slot or a block, of the id at `index` (from 0) in the order of ids, and the number
+ * of ids in earlier parts as `skipped`. The part is NULL if the index is past the end.
  */
-export function seekSql(on: Knex, { plural: kind }: Resource, index: number): Knex.QueryBuilder {
-  const amounts = on('counts')
-    .where({ kind })
-    .select('slot', 'amount')
-    .unionAll(on('count_changes').where({ kind }).select('slot', 'amount'))
-  // The rows of one slot are peers in this window order, so each row has the sum up to the last of them.
+export function seekSql(on: Knex, { where, column }: CountedIds, index: number): Knex.QueryBuilder {
+  const amountsOf = (table: string) => on(table).where(where).select({ part: column }, 'amount')
+  const amounts = amountsOf('counts').unionAll(amountsOf('count_changes'))
+  // The rows of one part are peers in this window order, so each row has the sum up to the last of them.
   const running = on(amounts.as('amounts')).select(
-    'slot',
-    on.raw('SUM(amount) OVER (ORDER BY slot) AS reached'),
+    'part',
+    on.raw('SUM(amount) OVER (ORDER BY part) AS reached'),
   )
   return on(running.as('running')).select(
-    on.raw('MIN(CASE WHEN reached > ? THEN slot END) AS slot', [index]),
+    on.raw('MIN(CASE WHEN reached > ? THEN part END) AS part', [index]),
     on.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), 0) AS skipped', [index]),
   )
 }

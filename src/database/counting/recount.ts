@@ -2,13 +2,15 @@
 import type { Knex } from 'knex'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
-import { type Counts, membersKind, SLOT_IDS } from './counts.ts'
+import { BLOCK_IDS, type Counts, membersKind, SLOT_IDS } from './counts.ts'
+import { keepBlocksExact } from './exact-blocks.ts'
 
 /** A count that is not the number of rows in the table. */
 interface Difference {
   readonly kind: string
   readonly slot: number
-  /** What is counted: `users 0 to 2047`, `groups.members 7`. */
+  readonly block: number
+  /** What is counted: `users 0 to 2047`; `groups.members 7, users 0 to 16383`. */
   readonly ids: string
   readonly kept: number
   readonly actual: number
@@ -20,71 +22,90 @@ interface Source {
   readonly table: string
   /** An SQL expression for the slot of a row. */
   readonly slot: string
-  /** The resource whose record, with the slot as its id, has the count. */
-  readonly owner?: Resource
+  /** Of members only. */
+  readonly members?: {
+    readonly resource: Resource
+    /** The resource whose record, with the slot as its id, has the members. */
+    readonly owner: Resource
+    /** An SQL expression for the block of a row. */
+    readonly block: string
+  }
 }
 
 const sourcesOf = (resources: readonly Resource[]): Source[] =>
   resources.flatMap((resource): Source[] => [
     { kind: resource.plural, table: resource.plural, slot: `id DIV ${SLOT_IDS}` },
-    ...limitedRelations(resource).map(({ to, table, otherKey }) => ({
+    ...limitedRelations(resource).map(({ to, table, ownKey, otherKey }) => ({
       kind: membersKind(to),
       table,
       slot: otherKey,
-      owner: to,
+      members: { resource, owner: to, block: `${ownKey} DIV ${BLOCK_IDS}` },
     })),
   ])
 
 export interface Recount {
   /** Returns the differences. */
   find(): Promise<Difference[]>
-  /** Corrects the counts. @returns the differences that it found */
-  correct(): Promise<Difference[]>
+  /**
+   * Corrects the counts.
+   * @param keepExact makes versions that do not count by blocks refuse to serve from then on
+   * @returns the differences that it found
+   */
+  correct(keepExact?: boolean): Promise<Difference[]>
 }
+
+const range = (part: number, size: number) => `${part * size} to ${(part + 1) * size - 1}`
 
 export function createRecount(database: Database, counts: Counts, resources: readonly Resource[]): Recount {
   const sources = sourcesOf(resources)
   const kept = (table: string) =>
-    `SELECT kind, slot, amount AS kept, 0 AS actual FROM ${table} WHERE kind IN (?)`
-  const actual = ({ table, slot }: Source) =>
-    `SELECT ?, ${slot}, 0, COUNT(*) FROM \`${table}\` GROUP BY ${slot}`
+    `SELECT kind, slot, block, amount AS kept, 0 AS actual FROM ${table} WHERE kind IN (?)`
+  const actual = ({ table, slot, members }: Source) =>
+    members === undefined
+      ? `SELECT ?, ${slot}, 0, 0, COUNT(*) FROM \`${table}\` GROUP BY ${slot}`
+      : `SELECT ?, ${slot}, ${members.block}, 0, COUNT(*) FROM ${table} GROUP BY ${slot}, ${members.block}`
   // One statement, so that it reads both sides in one snapshot. A write changes both sides by the same amount in one
   // transaction. The difference is therefore the same before, during and after all concurrent writes.
-  const findSql = `SELECT kind, slot, SUM(kept) AS kept, SUM(actual) AS actual
+  const findSql = `SELECT kind, slot, block, SUM(kept) AS kept, SUM(actual) AS actual
     FROM (${[kept('counts'), kept('count_changes'), ...sources.map(actual)].join(' UNION ALL ')}) AS sides
-    GROUP BY kind, slot HAVING SUM(kept) <> SUM(actual) ORDER BY kind, slot`
+    GROUP BY kind, slot, block HAVING SUM(kept) <> SUM(actual) ORDER BY kind, slot, block`
   const kinds = sources.map(({ kind }) => kind)
-  const ownerOf = (kind: string) => sources.find(source => source.kind === kind)?.owner
+  const membersOf = (kind: string) => sources.find(source => source.kind === kind)?.members
 
   async function find(on?: Knex.Transaction): Promise<Difference[]> {
     const rows = await database.query(findSql, [kinds, kinds, ...kinds], on)
     return rows.map(row => {
-      const [kind, slot] = [String(row.kind), Number(row.slot)]
-      const range = `${slot * SLOT_IDS} to ${(slot + 1) * SLOT_IDS - 1}`
-      const ids = `${kind} ${ownerOf(kind) === undefined ? range : slot}`
-      return { kind, slot, ids, kept: Number(row.kept), actual: Number(row.actual) }
+      const [kind, slot, block] = [String(row.kind), Number(row.slot), Number(row.block)]
+      const members = membersOf(kind)
+      const ids =
+        members === undefined
+          ? `${kind} ${range(slot, SLOT_IDS)}`
+          : `${kind} ${slot}, ${members.resource.plural} ${range(block, BLOCK_IDS)}`
+      return { kind, slot, block, ids, kept: Number(row.kept), actual: Number(row.actual) }
     })
   }
 
-  async function correctOne(trx: Knex.Transaction, { kind, slot, kept, actual }: Difference): Promise<void> {
-    const owner = ownerOf(kind)
+  async function correctOne(trx: Knex.Transaction, difference: Difference): Promise<void> {
+    const { kind, slot, block, kept, actual } = difference
+    const owner = membersOf(kind)?.owner
     // The lock keeps the record from being deleted, and its count with it. A count without its record is deleted.
     if (
       owner !== undefined &&
       (await trx(owner.plural).where({ id: slot }).forShare().first('id')) === undefined
     )
       await counts.deleteMemberCount(trx, owner, slot)
-    else await counts.record(trx, [{ kind, slot, amount: actual - kept }])
+    else await counts.record(trx, [{ kind, slot, block, amount: actual - kept }])
   }
 
   return {
     find,
-    correct: () =>
+    correct: (keepExact = false) =>
       database.transaction(async trx => {
         // Two recounts would correct the same difference twice. This row makes the second one wait for the first.
         await trx('schema_info').where({ id: 1 }).increment('recounts')
         const differences = await find(trx)
         for (const difference of differences) await correctOne(trx, difference)
+        if (keepExact) await keepBlocksExact(trx)
         return differences
       }),
   }

@@ -1,10 +1,10 @@
 // Preparatory queries for pages whose cost would otherwise grow with the number of records.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import { SLOT_IDS, seekSql } from '../counting/counts.ts'
-import { totalSql } from '../counting/totals.ts'
+import { type CountedIds, memberIds, recordIds, SLOT_IDS, seekSql } from '../counting/counts.ts'
+import { hasExactBlocksSql } from '../counting/exact-blocks.ts'
 import type { PageQuery, SortKey } from './page-query.ts'
-import { membersFilter } from './predicates.ts'
+import { idOfMatching, membersFilter, type RelatedFilter, relatedIdSql } from './predicates.ts'
 
 /** The restrictions that make the page query faster. */
 export interface PageSeek {
@@ -12,35 +12,44 @@ export interface PageSeek {
   readonly narrow?: (shown: Knex.QueryBuilder) => void
   /** The OFFSET of the narrowed query, if it differs from the page's start index. */
   readonly skip?: number
-  /** Reads this number of records in the opposite order, from the end. */
-  readonly lastRecords?: number
 }
 
-/** Finds the slot of ids in which a page of all records begins. An OFFSET would read all earlier records. */
-async function seek(resource: Resource, { startIndex }: PageQuery, trx: Knex): Promise<PageSeek> {
-  const [found] = await seekSql(trx, resource, startIndex)
-  if (found?.slot == null) return { narrow: shown => shown.whereRaw('FALSE') }
+/** Restricts a page to the ids from the found part on. An OFFSET would read all earlier records. */
+function seekFrom(
+  found: { part: unknown; skipped: unknown } | undefined,
+  { size }: CountedIds,
+  idColumn: string,
+  startIndex: number,
+): PageSeek {
+  if (found?.part == null) return { narrow: shown => shown.whereRaw('FALSE') }
   return {
-    narrow: shown => shown.where(`${resource.plural}.id`, '>=', Number(found.slot) * SLOT_IDS),
+    narrow: shown => shown.where(idColumn, '>=', Number(found.part) * size),
     skip: startIndex - Number(found.skipped),
   }
 }
 
-/** Reads a page in the second half of the members of one related record from the end: an OFFSET reads all before it. */
-async function fromEnd(
+/** Finds the slot of ids in which a page of all records begins. */
+async function seekRecord(resource: Resource, { startIndex }: PageQuery, trx: Knex): Promise<PageSeek> {
+  const ids = recordIds(resource)
+  const [found] = await seekSql(trx, ids, startIndex)
+  return seekFrom(found, ids, `${resource.plural}.id`, startIndex)
+}
+
+/** Finds the block of ids in which a page of the members of one related record begins. */
+async function seekMember(
   resource: Resource,
-  { filters, startIndex, recordsPerPage }: PageQuery,
+  { filters, startIndex }: PageQuery,
+  members: RelatedFilter,
   trx: Knex,
 ): Promise<PageSeek> {
-  const counted: { total: unknown } | undefined = await trx
-    .select(trx.raw('? AS total', [totalSql(trx, resource, filters)]))
-    .first()
+  const { relation, column, comparison } = members
+  const [related] = column === 'id' ? [{ id: comparison.value }] : ((await relatedIdSql(trx, members)) ?? [])
+  if (related === undefined) return {}
+  const ids = memberIds(relation.to, Number(related.id))
+  const [found] = await seekSql(trx, ids, startIndex).select({ exact: hasExactBlocksSql(trx) })
   // NULL if the subquery was interrupted.
-  if (counted?.total == null) return {}
-  const after = Math.max(0, Number(counted.total) - startIndex)
-  if (after > startIndex) return {}
-  const lastRecords = Math.min(recordsPerPage, after)
-  return { lastRecords, skip: after - lastRecords }
+  if (!found?.exact) return {}
+  return seekFrom(found, ids, idOfMatching(resource, filters), startIndex)
 }
 
 /**
@@ -82,9 +91,10 @@ export function seekFor(
   query: PageQuery,
 ): ((trx: Knex) => Promise<PageSeek>) | undefined {
   const { filters, sort } = query
-  if (isDeep(query) && filters.length === 0) return trx => seek(resource, query, trx)
-  if (isDeep(query) && filters.length === 1 && membersFilter(filters) !== undefined)
-    return trx => fromEnd(resource, query, trx)
+  if (isDeep(query) && filters.length === 0) return trx => seekRecord(resource, query, trx)
+  const members = membersFilter(filters)
+  if (isDeep(query) && filters.length === 1 && members !== undefined)
+    return trx => seekMember(resource, query, members, trx)
   const [first, ...others] = sort
   if (filters.length > 0 || first === undefined || first.column === 'id') return undefined
   return others.length > 0 || first.descending ? trx => bound(resource, query, first, trx) : undefined

@@ -59,7 +59,7 @@ function compare(builder: Knex.QueryBuilder, column: string, comparison: Compari
 }
 
 /** A condition on a field of at least one related record. */
-type RelatedFilter = Filter & { readonly relation: Relation }
+export type RelatedFilter = Filter & { readonly relation: Relation }
 
 const isRelated = (filter: Filter): filter is RelatedFilter => filter.relation !== undefined
 

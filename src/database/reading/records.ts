@@ -36,19 +36,14 @@ export function createRecords(database: Database, resource: Resource): Records {
 
   const selectByIds = knex(table).select(columns).whereIn('id', [0]).toSQL().sql
 
-  function pageStatement(
-    query: PageQuery,
-    on: Knex,
-    { narrow, skip, lastRecords }: PageSeek = {},
-  ): Knex.QueryBuilder {
+  function pageStatement(query: PageQuery, on: Knex, { narrow, skip }: PageSeek = {}): Knex.QueryBuilder {
     const id = idOfMatching(resource, query.filters)
     const shown = matching(on, resource, query.filters, query.sort)
       .select({ id })
-      .limit(lastRecords ?? query.recordsPerPage)
+      .limit(query.recordsPerPage)
       .offset(skip ?? query.startIndex)
     narrow?.(shown)
-    if (lastRecords === undefined) applySort(shown, table, query.sort, id)
-    else shown.orderBy(id, 'desc')
+    applySort(shown, table, query.sort, id)
     // One statement reads one snapshot, so the total belongs to the page. The inner query skips and selects
     // ids in an index; complete rows are read only for these ids.
     const page = on

@@ -73,9 +73,10 @@ export function createDelete(
   /** Removes a portion of the members. @returns whether all of them are removed */
   async function deleteMembers(trx: Knex.Transaction, id: number): Promise<boolean> {
     for (const side of memberSides) {
-      const { length } = await deletePairs(trx, side, id, portionRows)
-      await counts.record(trx, [memberChange(resource, id, -length)])
-      if (length === portionRows) return false
+      const members = await deletePairs(trx, side, id, portionRows)
+      const changes = members.map(member => memberChange(resource, id, member, -1))
+      await counts.record(trx, changes)
+      if (members.length === portionRows) return false
     }
     return true
   }
@@ -85,7 +86,7 @@ export function createDelete(
     const changes: CountChange[] = []
     for (const { table, ownKey, otherKey, to } of relations) {
       const others = await deletePairs(trx, { table, key: ownKey, other: otherKey }, id)
-      changes.push(...others.map(other => memberChange(to, other, -1)))
+      changes.push(...others.map(other => memberChange(to, other, id, -1)))
     }
     return changes
   }

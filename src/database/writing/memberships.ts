@@ -105,7 +105,7 @@ export function createMemberships(
   ): Promise<void> {
     if (pairs.length === 0) return
     await trx(table).insert(pairs.map(({ own, other }) => ({ [ownKey]: own, [otherKey]: other })))
-    const changes = pairs.map(({ other }) => memberChange(to, other, 1))
+    const changes = pairs.map(({ own, other }) => memberChange(to, other, own, 1))
     await counts.record(trx, changes)
     const changed = new Set(pairs.map(({ own }) => own))
     await renewVersions(
@@ -169,7 +169,7 @@ export function createMemberships(
           const existing = await pair.clone().forUpdate().pluck(otherKey)
           if (existing.length === 0) return 'no member'
           assertRowCount(table, await pair.delete(), 1)
-          await counts.record(trx, [memberChange(to, other, -1)])
+          await counts.record(trx, [memberChange(to, other, own, -1)])
           await renewVersions(trx, [record])
           return 'removed'
         },

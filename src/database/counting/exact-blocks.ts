@@ -1,0 +1,17 @@
+// Whether the members of records are counted by blocks. Versions before migration 007 count members, but not by blocks, so
+// the blocks are exact only if these versions refuse to serve.
+import type { Knex } from 'knex'
+
+const FIRST_VERSION = 7
+
+/** Returns an SQL expression. */
+export const hasExactBlocksSql = (on: Knex): Knex.Raw =>
+  on.raw('(SELECT min_code_version >= ? FROM schema_info WHERE id = 1)', [FIRST_VERSION])
+
+/** Makes earlier versions refuse to serve. Call it only if all blocks are exact. */
+export async function keepBlocksExact(on: Knex): Promise<void> {
+  await on('schema_info')
+    .where({ id: 1 })
+    .where('min_code_version', '<', FIRST_VERSION)
+    .update({ min_code_version: FIRST_VERSION })
+}
