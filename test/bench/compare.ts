@@ -8,7 +8,7 @@ import { formatMs, formatRate, formatRatio, markdownTable } from './table.ts'
 
 const USERS = 1000
 
-const header = ['request', 'server', 'requests/s', 'p99, ms', 'service ÷ server', 'target']
+const header = ['request', 'server', 'requests/s', 'p99, ms', 'service ÷ server']
 
 /** Returns the table rows of one comparison. */
 async function compare(
@@ -37,18 +37,11 @@ async function compare(
   const [service, ...others] = figures.map(one => ({ ...one, perSecond: one.requestsPerSecond * rows }))
   if (service === undefined) throw new Error('nothing was measured')
   return [
-    [title, 'service', formatRate(service.perSecond), formatMs(service.p99Ms), '', ''],
+    [title, 'service', formatRate(service.perSecond), formatMs(service.p99Ms), ''],
     ...others.map(({ perSecond, p99Ms }, index) => {
-      const { server = '', target } = baselines[index] ?? {}
+      const { server = '' } = baselines[index] ?? {}
       const ratio = formatRatio(service.perSecond / perSecond)
-      return [
-        '',
-        server,
-        formatRate(perSecond),
-        formatMs(p99Ms),
-        ratio,
-        target === undefined ? '' : formatRatio(target),
-      ]
+      return ['', server, formatRate(perSecond), formatMs(p99Ms), ratio]
     }),
   ]
 }

@@ -1,5 +1,5 @@
 // npm run bench -- [name …|scale|footprint] [--rounds 5] [--seconds 5] [--users 1000000] [--write]
-// Runs the benchmarks and prints a table. --write also writes the table to README.md.
+// Runs the benchmarks and prints a table. --write also writes the table to test/bench/README.md.
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareAll } from './compare.ts'
@@ -11,7 +11,7 @@ import { withStores } from './stores.ts'
 import { writeBetweenMarkers } from './table.ts'
 import { assertWrk } from './wrk.ts'
 
-const readme = new URL('../../README.md', import.meta.url)
+const readme = new URL('README.md', import.meta.url)
 /** Benchmarks with a separate table. */
 const tables = ['scale', 'footprint']
 const LOAD_SECONDS = 60
