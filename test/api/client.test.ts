@@ -1,7 +1,7 @@
 // A client with types generated from the OpenAPI document: it compiles in strict mode and runs the tour of the README.
-import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
+import { sectionOf, stepsOf } from '../support/documents.ts'
 import { apiKey } from '../support/issuer.ts'
 import { runToEnd } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
@@ -19,12 +19,16 @@ async function run(...command: [string, ...string[]]): Promise<string> {
 const parse = (text: string): unknown =>
   JSON.parse(text, (key, value) => (key === 'request_id' ? 'differs between responses' : value))
 
-/** Returns the API responses in the tour of the README. */
-async function documentedResponses(): Promise<unknown[]> {
-  const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8')
-  const tour = readme.split('\n## ').find(section => section.startsWith('A tour\n')) ?? ''
-  const steps = tour.split('```sh\n').filter(step => /^curl \S+ '?localhost:\d+\/v1\//.test(step))
-  return steps.map(step => parse(/```json\n(.*?)\n```/s.exec(step)?.[1] ?? ''))
+/** Returns the responses of the API that a section shows. */
+const responsesIn = (path: string, section: string): unknown[] =>
+  stepsOf(sectionOf(path, section))
+    .filter(({ commands }) => /^curl \S+ '?localhost:\d+\/v1\//.test(commands))
+    .map(({ output = '' }) => parse(output))
+
+/** Returns the responses in the client's order: it lists the members of a group before the last step of the tour. */
+function documentedResponses(): unknown[] {
+  const members = responsesIn('src/api/README.md', 'Members of a group')
+  return responsesIn('README.md', 'A tour').toSpliced(-1, 0, ...members)
 }
 
 const token = 'writer-token'
@@ -41,7 +45,7 @@ for (const [api, auth] of [
     await run('npx', '--no', '--', 'openapi-typescript', document, '--output', 'dist/api.d.ts')
     await run('npx', '--no', '--', 'tsc')
     const printed = await run('node', 'dist/tour.js', service.url, token)
-    const responses = await documentedResponses()
+    const responses = documentedResponses()
     t.is(responses.length, 8)
     t.deepEqual(printed.trim().split('\n').map(parse), responses)
   })

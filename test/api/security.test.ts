@@ -1,5 +1,4 @@
-// The guarantees of the README's section on security: headers, TLS, database privileges, secrets, file modes
-// and read-only control ports.
+// The guarantees of .github/SECURITY.md: headers, TLS, database privileges, secrets, file modes and read-only control ports.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,7 +17,7 @@ const secret = 'correct-horse-battery-staple'
 const redisSecret = 'another-secret-of-redis'
 const folder = await mkdtemp(join(tmpdir(), 'users-api-security-'))
 
-/** Creates the database user of the README, which can only read and write rows of one database. */
+/** Creates the database user of config/README.md, which can only read and write rows of one database. */
 async function createDatabaseUser(database: string): Promise<string> {
   const name = new URL(database).pathname.slice(1)
   const root = await mysql.createConnection(database)
