@@ -1,0 +1,109 @@
+// The documents: links and anchors lead somewhere, named files, scripts, settings and error codes exist.
+import { existsSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import test from 'ava'
+import { z } from 'zod'
+import { statuses } from '../../src/core/api-error.ts'
+import { projectFiles, projectFolder, readDocument } from '../support/documents.ts'
+
+const files = projectFiles()
+const documents = files.filter(file => file.endsWith('.md'))
+
+/** Files that a document names and that are not part of the project. */
+const others = ['config/local.json', 'api.d.ts']
+
+const withoutCode = (text: string) => text.replaceAll(/^```.*?^```$/gms, '')
+
+/** Returns the anchors that GitHub creates for the headings of a document. */
+function anchorsOf(path: string): string[] {
+  const seen = new Map<string, number>()
+  return [...withoutCode(readDocument(path)).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => {
+    const text = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    const anchor = text
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-')
+    const count = seen.get(anchor) ?? 0
+    seen.set(anchor, count + 1)
+    return count === 0 ? anchor : `${anchor}-${count}`
+  })
+}
+
+/** Returns the targets of links and images, except those on other sites. */
+function targetsOf(path: string): string[] {
+  const text = withoutCode(readDocument(path)).replaceAll(/`[^`\n]*`/g, '')
+  const links = [...text.matchAll(/\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"/g)]
+  return links.map(([, link, attribute]) => link ?? attribute ?? '').filter(link => !/^\w+:/.test(link))
+}
+
+test('documents: links and images lead to files and headings of the project', t => {
+  t.true(documents.length >= 8)
+  const broken = documents.flatMap(path =>
+    targetsOf(path)
+      .filter(target => {
+        const [file = '', anchor] = target.split('#')
+        const linked = file === '' ? path : normalize(join(dirname(path), decodeURI(file)))
+        if (!existsSync(join(projectFolder, linked))) return true
+        return anchor !== undefined && !anchorsOf(linked).includes(anchor)
+      })
+      .map(target => `${path}: ${target}`),
+  )
+  t.deepEqual(broken, [])
+})
+
+test('documents: the files that they name exist', t => {
+  const pattern = /`((?:[\w@.-]+\/)*[\w@.-]+\.(?:ts|js|json|md|cfg|cnf|conf|ya?ml|service|html|css|svg))`/g
+  const missing = documents.flatMap(path =>
+    [...withoutCode(readDocument(path)).matchAll(pattern)]
+      .map(([, name = '']) => name)
+      .filter(name => !others.includes(name) && !/^(?:var|dist)\//.test(name))
+      .filter(name => {
+        const last = name.replace(/^(?:\.\.?\/)+/, '')
+        return !files.some(file => file === last || file.endsWith(`/${last}`))
+      })
+      .map(name => `${path}: ${name}`),
+  )
+  t.deepEqual(missing, [])
+})
+
+test('documents: the npm scripts that they name exist', t => {
+  const scripts = z.object({ scripts: z.record(z.string(), z.string()) })
+  const names = Object.keys(scripts.parse(JSON.parse(readDocument('package.json'))).scripts)
+  const missing = documents.flatMap(path =>
+    [...readDocument(path).matchAll(/npm run (?:--silent )?([a-z][a-z:]*)/g)]
+      .map(([, name = '']) => name)
+      .filter(name => !names.includes(name))
+      .map(name => `${path}: npm run ${name}`),
+  )
+  t.deepEqual(missing, [])
+})
+
+test('README: at most 200 lines', t => {
+  t.true(readDocument('README.md').trimEnd().split('\n').length <= 200)
+})
+
+/** Returns the path and the value of each setting. Lists count as one value. */
+function leavesOf(value: unknown, path: readonly string[] = []): [string, unknown][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[path.join('.'), value]]
+  return Object.entries(value).flatMap(([key, part]) => leavesOf(part, [...path, key]))
+}
+
+test('settings.md: has a row for each setting of default.json, with its default', t => {
+  const text = readDocument('config/settings.md')
+  const rows = [...text.matchAll(/^\| `([\w.]+)` \| (.*?) \|/gm)].map(([, name, value]) => [name, value])
+  const leaves = leavesOf(JSON.parse(readDocument('config/default.json')))
+  t.true(leaves.length > 40)
+  for (const [name, value] of leaves) {
+    const expected = name === 'ports' ? 'see below' : `\`${JSON.stringify(value)}\``
+    t.deepEqual(
+      rows.find(row => row[0] === name),
+      [name, expected],
+    )
+  }
+})
+
+test('src/api/README.md: lists every error code', t => {
+  const text = readDocument('src/api/README.md')
+  const table = text.slice(text.indexOf('| status | codes |'))
+  for (const code of Object.keys(statuses)) t.true(table.includes(`\`${code}\``), code)
+})
