@@ -21,6 +21,7 @@ function assertMediaType(ctx: Context): void {
     )
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
   if (headers['content-type'] === undefined && !hasBody) return
+  if (headers['content-type'] === 'application/json') return
   const { type, charset } = ctx.request
   if (
     !mediaTypes.includes(type.trim().toLowerCase()) ||
@@ -32,9 +33,11 @@ function assertMediaType(ctx: Context): void {
     )
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
 function parseJson(bytes: Buffer): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    return JSON.parse(utf8.decode(bytes))
   } catch (error) {
     const reason =
       bytes.length === 0 ? 'it is empty' : error instanceof SyntaxError ? error.message : 'it is not UTF-8'
@@ -95,8 +98,8 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
     enableTypes: ['text'],
     extendTypes: { text: mediaTypes },
     textLimit: `${limitBytes}b`,
-    // Decoded as one character per byte. A UTF-8 decoder would silently replace invalid bytes with U+FFFD.
-    encoding: 'binary',
+    // The body is not decoded: koa-bodyparser would silently replace invalid bytes with U+FFFD.
+    encoding: '',
   }
   const read = bodyParser(options)
   const tooLarge = () =>
@@ -112,6 +115,6 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
       throw readingError(error, tooLarge)
     }
     const { body } = ctx.request
-    return parseJson(Buffer.from(typeof body === 'string' ? body : '', 'binary'))
+    return parseJson(Buffer.isBuffer(body) ? body : Buffer.alloc(0))
   }
 }
