@@ -12,6 +12,7 @@ import { assertAcceptsJson, respondRead } from '../respond.ts'
 import { createEtags } from './etags.ts'
 import { type Handler, notFound, pathId } from './handler.ts'
 import { listMeta } from './page-meta.ts'
+import { shareConcurrent } from './share-concurrent.ts'
 
 export interface ReadDependencies {
   readonly resource: Resource
@@ -29,6 +30,12 @@ const pageTooLarge = (maxBytes: number, include: boolean) => {
 }
 
 const hasIncludes = ({ include }: ListQuery): boolean => include.length > 0
+
+/** The body of a response and its ETag. */
+interface Representation {
+  readonly etag: string
+  readonly text: string
+}
 
 export function createReadHandlers(dependencies: ReadDependencies) {
   const { resource, database, records, loader, includeSet, limits } = dependencies
@@ -57,10 +64,7 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     })
   }
 
-  async function find(
-    id: number,
-    include: readonly string[],
-  ): Promise<{ etag: string; text: string } | undefined> {
+  async function find(id: number, include: readonly string[]): Promise<Representation | undefined> {
     if (include.length > 0) {
       const complete = await includeSet(include).findComplete(id)
       if (complete === undefined) return undefined
@@ -71,18 +75,32 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     return row && { etag: etags.record(row), text: recordText(resource, row) }
   }
 
-  function respondPage(ctx: Context, query: ListQuery, page: Awaited<ReturnType<typeof readPage>>): void {
+  /** @param path the path of the collection, for the links to other pages */
+  function pageText(
+    path: string,
+    query: ListQuery,
+    page: Awaited<ReturnType<typeof readPage>>,
+  ): Representation {
     const { rows, total, included } = page
     const texts = rows.map((row, at) => recordText(resource, row, included[at]))
-    const text = collectionText(resource.plural, texts, listMeta(ctx.path, query, texts.length, total))
+    const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
     createSizeCheck(hasIncludes(query))(text)
-    respondRead(ctx, etags.page(total, rows, hasIncludes(query)), text)
+    return { etag: etags.page(total, rows, hasIncludes(query)), text }
+  }
+
+  const share = shareConcurrent<Representation>()
+
+  /** Responds with a page. Concurrent requests for the same page share one read of it. */
+  async function respondPage(ctx: Context, find: () => Promise<Representation>): Promise<void> {
+    const { etag, text } = await share(`${ctx.path}?${ctx.querystring}`, find)
+    respondRead(ctx, etag, text)
   }
 
   const list: Handler = async ctx => {
     const query = parseListQuery(resource, ctx.querystring, limits)
     assertAcceptsJson(ctx)
-    respondPage(ctx, query, await readPage(query))
+    const { path } = ctx
+    await respondPage(ctx, async () => pageText(path, query, await readPage(query)))
   }
 
   /**
@@ -97,10 +115,13 @@ export function createReadHandlers(dependencies: ReadDependencies) {
       const query = parseListQuery(resource, ctx.querystring, limits)
       assertAcceptsJson(ctx)
       const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: id } } as const
-      const page = await readPage({ ...query, filters: [isMember, ...query.filters] })
-      // A related record with members exists. One that is created after the page was read was empty in between.
-      if (page.total === 0 && (await relatedLoader.find(id)) === undefined) throw notFound(relation.to, id)
-      respondPage(ctx, query, page)
+      const { path } = ctx
+      await respondPage(ctx, async () => {
+        const page = await readPage({ ...query, filters: [isMember, ...query.filters] })
+        // A related record with members exists. One that is created after the page was read was empty in between.
+        if (page.total === 0 && (await relatedLoader.find(id)) === undefined) throw notFound(relation.to, id)
+        return pageText(path, query, page)
+      })
     }
 
   const get: Handler = async ctx => {
