@@ -1,10 +1,11 @@
-// npm run bench -- [name …|scale|footprint] [--rounds 5] [--seconds 5] [--users 1000000] [--write]
+// npm run bench -- [name …|scale|footprint|load] [--rounds 5] [--seconds 5] [--users 1000000] [--write]
 // Runs the benchmarks and prints a table. --write also writes the table to test/bench/README.md.
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareAll } from './compare.ts'
 import { type Comparison, comparisons } from './comparisons.ts'
 import { measureFootprint } from './footprint.ts'
+import { measureLoad } from './load.ts'
 import { installPlatformatic, platformaticTitle } from './platformatic.ts'
 import { measureScale } from './scale.ts'
 import { withStores } from './stores.ts'
@@ -13,8 +14,10 @@ import { assertWrk } from './wrk.ts'
 
 const readme = new URL('README.md', import.meta.url)
 /** Benchmarks with a separate table. */
-const tables = ['scale', 'footprint']
+const tables = ['scale', 'footprint', 'load']
 const LOAD_SECONDS = 60
+/** The comparisons whose requests `load` sends by default. */
+const loads = ['get', 'page', 'post', 'patch']
 const names = comparisons.map(comparison => comparison.name)
 
 const interrupted = new AbortController()
@@ -80,6 +83,10 @@ async function main(): Promise<void> {
       return `${await measureFootprint(stores, LOAD_SECONDS, interrupted.signal)}\n\n${environment(stores.title)}.`
     if (table === 'scale')
       return `${await measureScale(users, stores, rounds, interrupted.signal)}\n\n${environment(stores.title)}, ${medians}.`
+    if (table === 'load') {
+      const requests = chosen.length > 0 ? chosen : comparisons.filter(({ name }) => loads.includes(name))
+      return `${await measureLoad(requests, stores, rounds, interrupted.signal)}\n\n${environment(stores.title)}, ${medians}.`
+    }
     const measurable = await installable(chosen)
     const others = measurable.some(usesPlatformatic) ? `, ${platformaticTitle}` : ''
     const measured = await compareAll(measurable, stores, rounds, interrupted.signal)

@@ -36,6 +36,7 @@ export interface RunningServer {
   readonly isConstant: boolean
   /** The headers of every request. */
   readonly headers: Readonly<Record<string, string>>
+  readonly pid: () => number | undefined
   stop(): Promise<void>
 }
 
@@ -109,17 +110,18 @@ export async function startServer(name: ServerName, settings: ServerSettings): P
     if (status !== 200) throw new Error(text)
   }
   const server = { title: name, program, args, url, ping }
-  const { stop } = await runServer(server, { env: environment(name, claim.first, settings, auth) }).catch(
-    async error => {
-      await claim.release()
-      throw error
-    },
-  )
+  const { stop, pid } = await runServer(server, {
+    env: environment(name, claim.first, settings, auth),
+  }).catch(async error => {
+    await claim.release()
+    throw error
+  })
   return {
     name,
     url,
     isConstant,
     headers,
+    pid,
     async stop() {
       await stop()
       await claim.release()

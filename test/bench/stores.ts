@@ -17,6 +17,8 @@ export interface Stores {
   /** Name and version of the database server, such as "MariaDB 10.11.6". */
   readonly title: string
   readonly redisUrl: string
+  readonly databasePid: () => number | undefined
+  readonly redisPid: () => number | undefined
   /** Temporary folder, deleted at the end. */
   readonly folder: string
   /** Creates a database with `users` users. @returns its URL */
@@ -32,22 +34,25 @@ export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promi
   try {
     const mysql = await prepareMysql('', { base: folder, durable: true, print: () => {} })
     // Large enough for a million users, as on a dedicated database machine.
-    const { stop: stopMysql } = await runServer({
-      ...mysql,
-      args: [...mysql.args, '--innodb-buffer-pool-size=1G'],
-    })
-    stops.push(stopMysql)
+    const runningMysql = await runServer({ ...mysql, args: [...mysql.args, '--innodb-buffer-pool-size=1G'] })
+    stops.push(runningMysql.stop)
     const redis = await prepareRedis({ base: folder })
-    const { stop: stopRedis } = await runServer(redis)
-    stops.push(stopRedis)
-    return await work(createStores(mysql.title, mysql.url, redis.url, folder))
+    const runningRedis = await runServer(redis)
+    stops.push(runningRedis.stop)
+    const pids = { databasePid: runningMysql.pid, redisPid: runningRedis.pid }
+    return await work({ ...createStores(mysql.title, mysql.url, redis.url, folder), ...pids })
   } finally {
     await Promise.all(stops.map(stop => stop()))
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-function createStores(title: string, serverUrl: string, redisUrl: string, folder: string): Stores {
+function createStores(
+  title: string,
+  serverUrl: string,
+  redisUrl: string,
+  folder: string,
+): Omit<Stores, 'databasePid' | 'redisPid'> {
   const databases: string[] = []
   const execute = async (sql: string) => {
     const connection = await createConnection(serverUrl)

@@ -1,0 +1,91 @@
+// Measures the service alone: the CPU time of each process per request at the highest rate, and latencies at half that rate.
+import { readdirSync, readFileSync } from 'node:fs'
+import type { Comparison } from './comparisons.ts'
+import { measureLatency } from './constant-rate.ts'
+import type { Rounds } from './interleaved.ts'
+import { type RunningServer, startServer, withServers } from './servers.ts'
+import type { Stores } from './stores.ts'
+import { formatMs, formatRate, markdownTable } from './table.ts'
+import { runWrk } from './wrk.ts'
+
+const USERS = 1000
+const CONNECTIONS = 64
+/** The unit of CPU times in /proc (proc(5)): USER_HZ is 100 on all Linux systems in use. */
+const TICK_US = 10_000
+
+/** The fields of /proc/<pid>/stat after the name of the program, from `state` on. */
+const statOf = (pid: number): string[] =>
+  readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+
+/** The CPU time of a process, in microseconds. @param pid undefined if the process has ended */
+function cpuUs(pid: number | undefined): number {
+  if (pid === undefined) throw new Error('a server has ended')
+  const [, , , , , , , , , , , user, system] = statOf(pid)
+  return (Number(user) + Number(system)) * TICK_US
+}
+
+function childOf(pid: number | undefined): number {
+  const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+  const child = pids.find(name => {
+    try {
+      return statOf(Number(name))[1] === String(pid)
+    } catch {
+      // The process has ended.
+      return false
+    }
+  })
+  if (child === undefined) throw new Error(`process ${pid} has no child`)
+  return Number(child)
+}
+
+async function measure(
+  { title, request }: Comparison,
+  { url, pid }: RunningServer,
+  stores: Stores,
+  { count, seconds }: Rounds,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const load = { url, request, users: USERS, connections: CONNECTIONS, seconds }
+  const pids = [childOf(pid()), pid(), stores.databasePid(), stores.redisPid()]
+  const run = () => runWrk({ ...load, closing: false }, signal)
+  await run()
+  const before = pids.map(cpuUs)
+  const rates: number[] = []
+  for (let round = 0; round < count; round++) rates.push((await run()).requestsPerSecond)
+  const requests = rates.reduce((sum, rate) => sum + rate * seconds, 0)
+  const costs = pids.map((one, index) => (cpuUs(one) - (before[index] ?? 0)) / requests)
+  const perSecond = Math.floor(requests / seconds / count / 2)
+  const { p50Ms, p99Ms, p999Ms } = await measureLatency(
+    { ...load, perSecond, seconds: seconds * count },
+    signal,
+  )
+  const cells = [formatRate(2 * perSecond), ...costs.map(us => us.toFixed(us < 10 ? 1 : 0))]
+  return [title, ...cells, formatRate(perSecond), ...[p50Ms, p99Ms, p999Ms].map(formatMs)]
+}
+
+const header = [
+  ...['request', 'requests/s', 'worker, µs', 'supervisor, µs', 'database, µs', 'Redis, µs'],
+  ...['half of it, requests/s', 'p50, ms', 'p99, ms', 'p99.9, ms'],
+]
+
+/** @returns the table as Markdown */
+export async function measureLoad(
+  chosen: readonly Comparison[],
+  stores: Stores,
+  rounds: Rounds,
+  signal: AbortSignal,
+): Promise<string> {
+  const rows = [header]
+  for (const comparison of chosen) {
+    const databaseUrl = await stores.createPopulated(USERS)
+    const settings = { databaseUrl, redisUrl: stores.redisUrl, folder: stores.folder, workers: 1 }
+    const row = await withServers([() => startServer('service', settings)], async ([server]) => {
+      if (server === undefined) throw new Error('the service was not started')
+      return measure(comparison, server, stores, rounds, signal)
+    })
+    console.log(row.join('  '))
+    rows.push(row)
+    await stores.clear()
+  }
+  return markdownTable(rows)
+}
