@@ -6,6 +6,8 @@ import { hasExactBlocksSql } from '../counting/exact-blocks.ts'
 import type { PageQuery, SortKey } from './page-query.ts'
 import { idOfMatching, membersFilter, type RelatedFilter, relatedIdSql } from './predicates.ts'
 
+type Sort = readonly [SortKey, ...SortKey[]]
+
 /** The restrictions that make the page query faster. */
 export interface PageSeek {
   /** Excludes records before or after the page. */
@@ -52,34 +54,52 @@ async function seekMember(
   return seekFrom(found, ids, idOfMatching(resource, filters), startIndex)
 }
 
+/** The values of some sort keys in one record, by their columns. */
+type KeyValues = readonly (readonly [column: string, value: string | null])[]
+
+/** Restricts a query to the records that sort before those with these values, or like them. NULL sorts before all values. */
+function upTo(builder: Knex.QueryBuilder, [first, ...others]: KeyValues, descending: boolean): void {
+  if (first === undefined) return
+  const [column, value] = first
+  builder.where(either => {
+    if (!descending && value !== null) either.whereNull(column)
+    if (descending && value === null) either.whereNotNull(column)
+    if (value !== null) either.orWhere(column, descending ? '>' : '<', value)
+    either.orWhere(equal => {
+      equal.where(column, value)
+      upTo(equal, others, descending)
+    })
+  })
+}
+
 /**
- * Finds the value of the first sort key at the end of the page, so that only records up to that value are
- * sorted. No index provides the whole order: several keys (a unique index with NULLs is not ordered by id
- * after them), or one descending key with ascending ids.
+ * Returns the first sort keys whose order an index has, in one direction: those of the unique index, or the first one. A
+ * unique index with NULLs is not ordered by id after them.
  */
-async function bound(
-  { plural: table }: Resource,
-  query: PageQuery,
-  { column, descending }: SortKey,
-  trx: Knex,
-): Promise<PageSeek> {
-  const key = `${table}.${column}`
-  const last: { value: string | null } | undefined = await trx(table)
-    .orderBy(key, descending ? 'desc' : 'asc')
-    .offset(query.startIndex + query.recordsPerPage - 1)
-    .first({ value: key })
-  const value = last?.value
+function indexedKeys({ unique }: Resource, [first, ...others]: Sort): Sort {
+  const keys = [first, ...others].slice(0, unique.length)
+  const isIndexed = unique.every(
+    (column, at) => keys[at]?.column === column && keys[at].descending === first.descending,
+  )
+  return isIndexed ? [first, ...others.slice(0, unique.length - 1)] : [first]
+}
+
+/**
+ * Finds the values of the first sort keys at the end of the page, so that only records up to them are sorted. No index
+ * provides the whole order.
+ */
+async function bound(resource: Resource, query: PageQuery, sort: Sort, trx: Knex): Promise<PageSeek> {
+  const { plural: table } = resource
+  const columns = indexedKeys(resource, sort).map(({ column }) => `${table}.${column}`)
+  const [{ descending }] = sort
+  const ordered = trx(table).offset(query.startIndex + query.recordsPerPage - 1)
+  for (const column of columns) ordered.orderBy(column, descending ? 'desc' : 'asc')
+  const last: Record<string, string | null> | undefined = await ordered.first(columns)
   // The collection ends before the end of the page.
-  if (value === undefined) return {}
-  // NULL sorts before all values, so it is last in descending order.
-  if (descending) return value === null ? {} : { narrow: shown => shown.where(key, '>=', value) }
-  return {
-    narrow: shown =>
-      shown.where(first => {
-        first.whereNull(key)
-        if (value !== null) first.orWhere(key, '<=', value)
-      }),
-  }
+  if (last === undefined) return {}
+  const values = Object.values(last)
+  const keys = columns.map((column, at) => [column, values[at] ?? null] as const)
+  return { narrow: shown => upTo(shown, keys, descending) }
 }
 
 const isById = ({ column, descending }: SortKey) => column === 'id' && !descending
@@ -97,5 +117,7 @@ export function seekFor(
     return trx => seekMember(resource, query, members, trx)
   const [first, ...others] = sort
   if (filters.length > 0 || first === undefined || first.column === 'id') return undefined
-  return others.length > 0 || first.descending ? trx => bound(resource, query, first, trx) : undefined
+  return others.length > 0 || first.descending
+    ? trx => bound(resource, query, [first, ...others], trx)
+    : undefined
 }
