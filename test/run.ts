@@ -27,6 +27,7 @@ const tools: Program[] = [
   ...configTools,
   mariadbProgram,
   galeraProgram,
+  { title: 'curl', names: ['curl'], debianPackage: 'curl', brewFormula: 'curl' },
   { title: 'Chromium', names: ['chromium'], debianPackage: 'chromium', brewFormula: 'chromium' },
 ]
 const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', import.meta.url))
