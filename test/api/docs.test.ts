@@ -53,7 +53,7 @@ async function openDocs(t: ExecutionContext, url = service.url) {
 }
 
 for (const protocol of ['http', 'https'] as const)
-  test(`page: lists the operations and sends requests, over ${protocol}`, async t => {
+  test.serial(`page: lists the operations and sends requests, over ${protocol}`, async t => {
     const url = protocol === 'http' ? service.url : service.httpsUrl
     const { problems, operations, tryOut } = await openDocs(t, url)
     const shown = await operations()
@@ -68,14 +68,14 @@ for (const protocol of ['http', 'https'] as const)
     t.deepEqual(problems, [])
   })
 
-test('page: the example body is prefilled and can be sent', async t => {
+test.serial('page: the example body is prefilled and can be sent', async t => {
   const { problems, tryOut } = await openDocs(t)
   const answer = await tryOut('createUser', { 'Request-Id': 'tried-out' })
   t.regex(`${answer}`, /^200.*"first_name": "Ada".*location: \/v1\/users\/\d+.*request-id: tried-out/s)
   t.deepEqual(problems, [])
 })
 
-test('page: the commands of the introduction have the address of the server', async t => {
+test.serial('page: the commands of the introduction have the address of the server', async t => {
   const { page, problems } = await openDocs(t)
   const [first = ''] = await page.locator('.info pre code').allTextContents()
   t.true(first.startsWith(`curl -s ${service.url}/v1/users `), first)
@@ -83,24 +83,27 @@ test('page: the commands of the introduction have the address of the server', as
   t.deepEqual(problems, [])
 })
 
-test('page: the filters of a collection are folded, and stay as they are while they are hidden', async t => {
-  const { page, problems, tryOut } = await openDocs(t)
-  await tryOut('listUsers', { 'first_name[prefix]': 'x' })
-  const operation = page.locator('#operations-Users-listUsers')
-  const filter = operation.getByPlaceholder('first_name[prefix]')
-  await operation.getByRole('button', { name: 'Hide the filters' }).click()
-  await filter.waitFor({ state: 'hidden' })
-  for (const name of ['start_index', 'If-None-Match'])
-    t.true(await operation.getByPlaceholder(name).isVisible(), name)
-  await operation.getByRole('button', { name: 'Show the filters' }).click()
-  t.is(await filter.inputValue(), 'x')
+test.serial(
+  'page: the filters of a collection are folded, and stay as they are while they are hidden',
+  async t => {
+    const { page, problems, tryOut } = await openDocs(t)
+    await tryOut('listUsers', { 'first_name[prefix]': 'x' })
+    const operation = page.locator('#operations-Users-listUsers')
+    const filter = operation.getByPlaceholder('first_name[prefix]')
+    await operation.getByRole('button', { name: 'Hide the filters' }).click()
+    await filter.waitFor({ state: 'hidden' })
+    for (const name of ['start_index', 'If-None-Match'])
+      t.true(await operation.getByPlaceholder(name).isVisible(), name)
+    await operation.getByRole('button', { name: 'Show the filters' }).click()
+    t.is(await filter.inputValue(), 'x')
 
-  await page.locator('#operations-Users-getUser .opblock-summary-control').click()
-  t.is(await page.getByRole('button', { name: 'the filters' }).count(), 1)
-  t.deepEqual(problems, [])
-})
+    await page.locator('#operations-Users-getUser .opblock-summary-control').click()
+    t.is(await page.getByRole('button', { name: 'the filters' }).count(), 1)
+    t.deepEqual(problems, [])
+  },
+)
 
-test('page: the users of a group can be added and listed', async t => {
+test.serial('page: the users of a group can be added and listed', async t => {
   const { problems, tryOut } = await openDocs(t)
   const group = String(await client.create('/v1/groups', { name: 'of the page' }))
   await client.create('/v1/users', { first_name: 'First', last_name: 'user' })
@@ -110,7 +113,7 @@ test('page: the users of a group can be added and listed', async t => {
   t.deepEqual(problems, [])
 })
 
-test('authorize: a token that is entered is sent with each request, until the log-out', async t => {
+test.serial('authorize: a token that is entered is sent with each request, until the log-out', async t => {
   const { page, problems, tryOut } = await openDocs(t, guarded.url)
   const refused = await tryOut('getUser', { user_id: '1' })
   t.regex(`${refused}`, /^401.*"code": "unauthorized".*www-authenticate: Bearer/s)
@@ -141,13 +144,13 @@ test('authorize: a token that is entered is sent with each request, until the lo
   )
 })
 
-test('authorize: a page of an open API offers nothing to enter', async t => {
+test.serial('authorize: a page of an open API offers nothing to enter', async t => {
   const { page } = await openDocs(t)
   t.is(await page.getByRole('button', { name: 'Authorize' }).count(), 0)
   t.false(await page.locator('.scheme-container').isVisible())
 })
 
-test('search: keeps the operations with the phrase in their path or description', async t => {
+test.serial('search: keeps the operations with the phrase in their path or description', async t => {
   const { page, problems, operations, tryOut } = await openDocs(t)
   await tryOut('listUsers')
   const search = page.getByLabel('Search')
@@ -165,7 +168,7 @@ test('search: keeps the operations with the phrase in their path or description'
   t.deepEqual(problems, [])
 })
 
-test('search: without results shows a message; a button or Escape clears it', async t => {
+test.serial('search: without results shows a message; a button or Escape clears it', async t => {
   const { page, problems } = await openDocs(t)
   const search = page.getByLabel('Search')
   const message = page.getByRole('status').filter({ hasText: "Nothing found for 'zzz'." })
@@ -181,20 +184,23 @@ test('search: without results shows a message; a button or Escape clears it', as
   t.deepEqual(problems, [])
 })
 
-test('page: an operation opens for reading; the examples of its parameters are shown but not sent', async t => {
-  const { page, problems } = await openDocs(t)
-  const operation = page.locator('#operations-Users-createUser')
-  await operation.locator('.opblock-summary-control').click()
-  await operation.getByText('For example, order-4711.').waitFor()
-  await operation.getByText('For example, 8e03978e-40d5-43e8-bc93-6894a57f9324.').waitFor()
-  t.is(await operation.getByRole('button', { name: 'Execute' }).count(), 0)
-  await operation.getByRole('button', { name: 'Try it out' }).click()
-  await operation.getByRole('button', { name: 'Execute' }).waitFor()
-  t.is(await operation.getByPlaceholder('Idempotency-Key').inputValue(), '')
-  t.deepEqual(problems, [])
-})
+test.serial(
+  'page: an operation opens for reading; the examples of its parameters are shown but not sent',
+  async t => {
+    const { page, problems } = await openDocs(t)
+    const operation = page.locator('#operations-Users-createUser')
+    await operation.locator('.opblock-summary-control').click()
+    await operation.getByText('For example, order-4711.').waitFor()
+    await operation.getByText('For example, 8e03978e-40d5-43e8-bc93-6894a57f9324.').waitFor()
+    t.is(await operation.getByRole('button', { name: 'Execute' }).count(), 0)
+    await operation.getByRole('button', { name: 'Try it out' }).click()
+    await operation.getByRole('button', { name: 'Execute' }).waitFor()
+    t.is(await operation.getByPlaceholder('Idempotency-Key').inputValue(), '')
+    t.deepEqual(problems, [])
+  },
+)
 
-test('page: the focused element has an outline, in light and in dark mode', async t => {
+test.serial('page: the focused element has an outline, in light and in dark mode', async t => {
   const { page, problems } = await openDocs(t)
   const control = page.locator('#operations-Users-listUsers .opblock-summary-control')
   for (const colorScheme of ['light', 'dark'] as const) {
@@ -210,7 +216,7 @@ test('page: the focused element has an outline, in light and in dark mode', asyn
   t.deepEqual(problems, [])
 })
 
-test('page: fits a phone screen and follows the preferred color scheme', async t => {
+test.serial('page: fits a phone screen and follows the preferred color scheme', async t => {
   const { page, problems } = await openDocs(t)
   await page.setViewportSize({ width: 360, height: 740 })
   for (const id of ['listUsers', 'createUser', 'updateUser'])
@@ -243,7 +249,7 @@ const attacks = `new Promise(resolve => {
   fetch(elsewhere).catch(() => {})
 })`
 
-test('policy: blocks inline code and other origins', async t => {
+test.serial('policy: blocks inline code and other origins', async t => {
   const { page } = await openDocs(t)
   t.deepEqual(await page.evaluate(attacks), [
     'connect-src',
@@ -260,19 +266,22 @@ test('policy: blocks inline code and other origins', async t => {
   )
 })
 
-test('files: respect Accept, support HEAD, and return 304 to a client with the current version', async t => {
-  const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
-  const page = await client.get('/v1/docs', { accept })
-  t.like(page, { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
-  t.is((await client.get('/v1/docs', { accept: 'application/json' })).status, 406)
+test.serial(
+  'files: respect Accept, support HEAD, and return 304 to a client with the current version',
+  async t => {
+    const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+    const page = await client.get('/v1/docs', { accept })
+    t.like(page, { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } })
+    t.is((await client.get('/v1/docs', { accept: 'application/json' })).status, 406)
 
-  const script = '/v1/docs/swagger-ui-bundle.js'
-  const first = await client.get(script)
-  t.like(first.headers, { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': 'no-cache' })
-  t.is(first.headers['content-length'], String(Buffer.byteLength(first.text)))
-  const again = await client.get(script, { 'if-none-match': first.headers.etag })
-  t.like(again, { status: 304, text: '' })
-  const head = await client.send('HEAD', script)
-  t.like(head, { status: 200, text: '' })
-  t.is(head.headers['content-length'], first.headers['content-length'])
-})
+    const script = '/v1/docs/swagger-ui-bundle.js'
+    const first = await client.get(script)
+    t.like(first.headers, { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': 'no-cache' })
+    t.is(first.headers['content-length'], String(Buffer.byteLength(first.text)))
+    const again = await client.get(script, { 'if-none-match': first.headers.etag })
+    t.like(again, { status: 304, text: '' })
+    const head = await client.send('HEAD', script)
+    t.like(head, { status: 200, text: '' })
+    t.is(head.headers['content-length'], first.headers['content-length'])
+  },
+)

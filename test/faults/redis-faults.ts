@@ -60,7 +60,7 @@ export const redisFaults: Scenario = {
       do
         for (const [name, begin, end] of faults) {
           await begin()
-          const endMs = performance.now() + (short ? 2000 : 5000)
+          const endMs = performance.now() + (short ? 1000 : 5000)
           const result = await runRegisterWorkload(service.url, () => performance.now() > endMs)
           await end()
           add(result, name)

@@ -21,6 +21,11 @@ export async function startBrowser() {
       `${executablePath} does not exist: the browser tests need it, run apt-get install chromium`,
     )
   const browser = await chromium.launch({ executablePath, headless: true, args })
+  // One context for all pages, so that they share the cache. The certificates of the tests are self-signed.
+  const context = await browser.newContext({
+    viewport: { width: 1600, height: 900 },
+    ignoreHTTPSErrors: true,
+  })
 
   return {
     close: () => browser.close(),
@@ -31,8 +36,7 @@ export async function startBrowser() {
      * origins; `loads`: the number of document loads
      */
     async open(url: string) {
-      // The certificates of the tests are self-signed.
-      const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, ignoreHTTPSErrors: true })
+      const page = await context.newPage()
       const problems: string[] = []
       let loads = 0
       page.on('console', message => {
