@@ -41,8 +41,10 @@ test('HAProxy: passes on the address of the client, whatever the client sends', 
   t.is(await loggedClient(service, service.url), '127.0.0.2', 'the peer is not trusted')
 })
 
-test('HAProxy: accepts haproxy.cfg and cluster/haproxy.cfg', async t => {
-  for (const file of ['haproxy.cfg', 'cluster/haproxy.cfg'])
+test('HAProxy: accepts its configurations', async t => {
+  const inCluster = (await readdir(configFile('cluster'))).filter(name => name.startsWith('haproxy'))
+  t.is(inCluster.length, 3)
+  for (const file of ['haproxy.cfg', ...inCluster.map(name => `cluster/${name}`)])
     await runTool(t, 'haproxy', ['-c', '-f', configFile(file)])
   t.pass()
 })

@@ -13,6 +13,23 @@ import { until } from './until.ts'
 export type ServerName = 'A' | 'B'
 type Backend = 'http' | 'https'
 
+/** Returns HAProxy's state of each server: `http/A` → `UP`, `NOLB`, `DOWN`, or `UP 1/3` after a failed check. */
+export async function readStates(socket: string): Promise<Map<string, string>> {
+  const stats = net.connect(socket)
+  let text = ''
+  stats.setEncoding('utf8').on('data', chunk => (text += chunk))
+  stats.end('show stat\n')
+  await once(stats, 'close')
+  const [header = '', ...rows] = text.trim().split('\n')
+  const columns = header.split(',')
+  return new Map(
+    rows.map(row => {
+      const cells = row.split(',')
+      return [`${cells[0]}/${cells[1]}`, cells[columns.indexOf('status')] ?? '']
+    }),
+  )
+}
+
 /**
  * Starts HAProxy on two free ports.
  * @param port returns a service's data port; its control port is the next one
@@ -51,22 +68,7 @@ export async function startHaproxy(
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', text => (errors += text))
 
-  /** Returns HAProxy's state of each server: `http/A` → `UP`, `NOLB`, `DOWN`, or `UP 1/3` after a failed check. */
-  async function states(): Promise<Map<string, string>> {
-    const stats = net.connect(socket)
-    let text = ''
-    stats.setEncoding('utf8').on('data', chunk => (text += chunk))
-    stats.end('show stat\n')
-    await once(stats, 'close')
-    const [header = '', ...rows] = text.trim().split('\n')
-    const columns = header.split(',')
-    return new Map(
-      rows.map(row => {
-        const cells = row.split(',')
-        return [`${cells[0]}/${cells[1]}`, cells[columns.indexOf('status')] ?? '']
-      }),
-    )
-  }
+  const states = () => readStates(socket)
 
   return {
     url: `http://127.0.0.1:${claim.first}`,

@@ -45,6 +45,14 @@ const MASTER = 'users-api'
 const READY_TIMEOUT_MS = 60_000
 const PAUSE_MS = 50
 
+/** Returns the settings of a Sentinel, without those of its machine. @param master the port of the master at the start */
+export const sentinelSettings = (count: number, master: number, password: string): string[] => [
+  `sentinel monitor ${MASTER} 127.0.0.1 ${master} ${Math.floor(count / 2) + 1}`,
+  `sentinel auth-pass ${MASTER} ${password}`,
+  `sentinel down-after-milliseconds ${MASTER} 1000`,
+  `sentinel failover-timeout ${MASTER} 2000`,
+]
+
 /** Sends one command on a connection of its own. */
 async function ask(url: string, command: string, ...args: string[]): Promise<unknown> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, enableReadyCheck: false })
@@ -126,12 +134,9 @@ export async function startSentinelGroup({
     'repl-diskless-sync-delay 0',
     ...(index === 0 ? [] : [`replicaof 127.0.0.1 ${firstPort}`]),
   ])
-  const sentinels = await createProcesses('Sentinel', firstSentinel, true, () => [
-    `sentinel monitor ${MASTER} 127.0.0.1 ${firstPort} ${Math.floor(count / 2) + 1}`,
-    `sentinel auth-pass ${MASTER} ${password}`,
-    `sentinel down-after-milliseconds ${MASTER} 1000`,
-    `sentinel failover-timeout ${MASTER} 2000`,
-  ])
+  const sentinels = await createProcesses('Sentinel', firstSentinel, true, () =>
+    sentinelSettings(count, firstPort, password),
+  )
   const stop = async () => {
     await Promise.all([...sentinels, ...servers].map(one => one.stop()))
   }

@@ -5,6 +5,7 @@ import test from 'ava'
 import type { Place } from '../../../src/cli/private-servers/database-cluster.ts'
 import { galeraArgs } from '../../../src/cli/private-servers/galera.ts'
 import { groupArgs } from '../../../src/cli/private-servers/group-replication.ts'
+import { sentinelSettings } from '../../../src/cli/private-servers/sentinel.ts'
 
 const place: Place = {
   number: 1,
@@ -21,9 +22,11 @@ const own = /address|seeds|host|group_name$|sst_method|wsrep_provider$/
 
 type Settings = Map<string, string>
 
+const textOf = (file: string) =>
+  readFileSync(fileURLToPath(new URL(`../../../config/cluster/${file}`, import.meta.url)), 'utf8')
+
 function settingsIn(file: string): Settings {
-  const path = fileURLToPath(new URL(`../../../config/cluster/${file}`, import.meta.url))
-  const lines = readFileSync(path, 'utf8').matchAll(/^(\w+) = (.*)$/gm)
+  const lines = textOf(file).matchAll(/^(\w+) = (.*)$/gm)
   return new Map([...lines].map(([, name = '', value = '']) => [name, value.replaceAll('"', '')]))
 }
 
@@ -51,4 +54,12 @@ test('config/cluster/group-replication.cnf: has the settings of the trial', t =>
   const trial = settingsOf(groupArgs(place, [place], 'group', false))
   t.true(example.size >= 10)
   for (const [name, value] of example) if (!own.test(name)) t.is(trial.get(name), value, name)
+})
+
+test('config/cluster/sentinel.conf: has the settings of the trial', t => {
+  const example = textOf('sentinel.conf').match(/^sentinel .*$/gm) ?? []
+  t.deepEqual(
+    example.map(line => line.replace('10.0.0.1', '127.0.0.1')),
+    sentinelSettings(3, 6379, 'password'),
+  )
 })
