@@ -1,29 +1,37 @@
 // npm run test:cluster [-- --short] [-- --mysql] [-- name …]: runs the trial of three nodes and breaks its parts under load.
-// Without names it runs all scenarios; --short runs the shorter forms, as CI does.
+// Without names it runs all scenarios; --short runs the shorter forms, as CI does. With --from <revision>, it upgrades the
+// nodes one by one from this revision of the repository, and goes back.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startTrial } from '../../src/cli/cluster/trial.ts'
+import { ownBuild, startTrial } from '../../src/cli/cluster/trial.ts'
 import { chooseScenarios, runScenarios } from '../faults/run-scenarios.ts'
 import { claimPorts } from '../support/ports.ts'
+import { buildRevision } from './build-revision.ts'
+import { rollingUpgrade } from './rolling-upgrade.ts'
 import { scenariosFor } from './scenarios.ts'
 
 const { values, positionals } = parseArgs({
   options: {
     short: { type: 'boolean', default: false },
     mysql: { type: 'boolean', default: false },
+    from: { type: 'string' },
   },
   allowPositionals: true,
 })
 
 async function main(): Promise<boolean> {
-  const { short, mysql } = values
-  const chosen = chooseScenarios(scenariosFor(mysql), positionals, short)
+  const { short, mysql, from } = values
   const base = await mkdtemp(join(tmpdir(), 'users-api-cluster-'))
   const claim = await claimPorts(6)
   try {
-    const trial = await startTrial({ base, firstPort: claim.first, mysql, print: console.log })
+    const earlier = from === undefined ? undefined : await buildRevision(from, join(base, 'earlier'))
+    const scenarios =
+      earlier === undefined ? scenariosFor(mysql) : { 'rolling-upgrade': rollingUpgrade(earlier) }
+    const chosen = chooseScenarios(scenarios, positionals, short)
+    const build = earlier ?? ownBuild(console.log)
+    const trial = await startTrial({ base, firstPort: claim.first, mysql, build, print: console.log })
     console.log(`on ${trial.title}, Node ${process.version.slice(1)}`)
     try {
       return await runScenarios(chosen, { short, trial })

@@ -1,122 +1,21 @@
 // The scenarios of `npm run test:cluster`: one part of the trial fails and comes back while a checked load runs.
-import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import mysql from 'mysql2/promise'
+import { isDeepStrictEqual } from 'node:util'
+import type { Part } from '../../src/cli/cluster/part.ts'
 import type { Trial } from '../../src/cli/cluster/trial.ts'
-import { retry } from '../../src/core/retry.ts'
 import type { Status } from '../../src/supervisor/control/status.ts'
-import { createAttempts } from '../faults/attempts.ts'
 import type { Scenario } from '../faults/run-scenarios.ts'
-import { startVerifiedLoad } from '../faults/verified-load.ts'
-import { createClient } from '../support/http.ts'
 import { ask } from '../support/service.ts'
-import { until } from '../support/until.ts'
-import { startCrossNodeLoad } from './cross-node-load.ts'
+import { type ClusterContext, executeOn, UNTIL_USED_MS, underLoad } from './under-load.ts'
 
-interface ClusterContext {
-  /** Run the shorter form that CI uses. */
-  readonly short: boolean
-  readonly trial: Trial
-}
-
-const CLIENTS = 6
-/** Longer than the databases take to agree that one of them is gone. */
-const MIN_FAULT_MS = 6000
-const MAX_RESPONSE_MS = 30_000
-/** All nodes must serve again, and all databases must agree, this long after the fault has ended. */
-const MAX_RECOVERY_MS = 15_000
-
-/** Executes a statement on one database. @returns its rows */
-async function executeOn(url: string, statement: string): Promise<unknown> {
-  const connection = await mysql.createConnection(url)
-  try {
-    const [rows] = await connection.query(statement)
-    return rows
-  } finally {
-    connection.destroy()
-  }
-}
-
-/** @throws AssertionError if a database or a node has another number of users than the others */
-async function compareTotals({ databaseUrls, nodes }: Trial): Promise<void> {
-  const rows = await Promise.all(
-    databaseUrls.map(url => executeOn(url, 'SELECT CAST(COUNT(*) AS CHAR) AS total FROM users')),
+/** Returns the primary of a group; of Galera, which has none, the first database. */
+async function findPrimary({ databases, databaseUrls }: Trial): Promise<Part> {
+  const readOnly = await Promise.all(
+    databaseUrls.map(url => executeOn(url, 'SELECT CAST(@@read_only AS CHAR) AS value')),
   )
-  for (const node of nodes) {
-    const api = createClient(node.url)
-    const total = await api.count('/v1/users').finally(api.close)
-    for (const row of rows) assert.deepEqual(row, [{ total: String(total) }], `${node.name} reports ${total}`)
-  }
-}
-
-/** Databases apply what others have committed a moment later. */
-const assertTotals = (trial: Trial) =>
-  retry(() => compareTotals(trial), {
-    timeoutMs: MAX_RECOVERY_MS,
-    pauseMs: () => 100,
-    isTransient: () => true,
-  })
-
-/** Waits until all nodes serve. */
-async function untilServing({ nodes }: Trial): Promise<void> {
-  for (const { url, controlUrl, name } of nodes) {
-    const isServing = async () => {
-      const answers = await Promise.all([fetch(`${controlUrl}/readyz`), fetch(`${url}/v1/users/1`)])
-      return answers.every(({ status }) => status !== 503)
-    }
-    await until(() => isServing().catch(() => false), {
-      withinMs: MAX_RECOVERY_MS,
-      everyMs: 100,
-      describe: () => `${name} serves again`,
-    })
-  }
-}
-
-/**
- * Runs the load while `fault` happens, and checks everything afterwards.
- * @param loses whether requests may fail
- * @param fault gets a function that lets the fault last for a while
- * @returns the summary
- * @throws AssertionError if a write is lost, a read is stale, a key was done twice, or a total is wrong
- */
-async function underLoad(
-  { trial, short }: ClusterContext,
-  loses: boolean,
-  fault: (pause: () => Promise<void>) => Promise<void>,
-): Promise<string> {
-  const attempts = createAttempts(MAX_RESPONSE_MS, [502, 503, 504])
-  const { url, nodes } = trial
-  const verified = await startVerifiedLoad({
-    url,
-    clients: CLIENTS,
-    maxResponseMs: MAX_RESPONSE_MS,
-    attempts,
-  })
-  const nodeUrls = nodes.map(node => node.url)
-  const crossed = await startCrossNodeLoad({ url, nodeUrls, clients: CLIENTS, attempts })
-  // How long the load and the fault last.
-  const pause = () => delay(short ? 2000 : 10_000)
-  const faultPause = () => delay(short ? MIN_FAULT_MS : 15_000)
-  try {
-    await pause()
-    await fault(faultPause)
-    await untilServing(trial)
-    await pause()
-  } finally {
-    await Promise.all([verified.stop(), crossed.stop()])
-  }
-  const records = await verified.verify()
-  await crossed.verify()
-  await assertTotals(trial)
-  const { acknowledged, unavailable, lost, refused, slowestMs } = attempts.tally
-  const { crossReads, keys, replayed, races } = crossed.counts
-  if (!loses) assert.deepEqual({ unavailable, lost, refused }, { unavailable: 0, lost: 0, refused: 0 })
-  return (
-    `${acknowledged} acknowledged, all ${records} records verified, 0 of ${crossReads} reads through the nodes ` +
-    `stale, ${keys} keys done once (${replayed} replays), ${races} races for a name won once, totals exact; ` +
-    `${unavailable + lost + refused} failed in ${attempts.secondsWithFailures.size} different seconds, slowest ` +
-    `${(slowestMs / 1000).toFixed(1)} s`
-  )
+  const primary = databases.find((_, index) => isDeepStrictEqual(readOnly[index], [{ value: '0' }]))
+  if (primary === undefined) throw new Error('no database accepts writes')
+  return primary
 }
 
 const scenarios: Readonly<Record<string, Scenario<ClusterContext>>> = {
@@ -124,11 +23,10 @@ const scenarios: Readonly<Record<string, Scenario<ClusterContext>>> = {
     title: 'a database (of a group, its primary) is killed with -9 and comes back',
     run: context =>
       underLoad(context, true, async pause => {
-        // With Group Replication, the first one is the primary, unless it was killed before.
-        const [database] = context.trial.databases
-        await database?.stop('SIGKILL')
+        const primary = await findPrimary(context.trial)
+        await primary.stop('SIGKILL')
         await pause()
-        await database?.start()
+        await primary.start()
       }),
   },
   'node-killed': {
@@ -152,8 +50,7 @@ const scenarios: Readonly<Record<string, Scenario<ClusterContext>>> = {
         for (const node of context.trial.nodes) {
           await node.stop()
           await node.start()
-          // HAProxy uses a node again after two checks.
-          await delay(2000)
+          await delay(UNTIL_USED_MS)
         }
       }),
   },
@@ -170,7 +67,8 @@ const scenarios: Readonly<Record<string, Scenario<ClusterContext>>> = {
   },
 }
 
-const cutOff: Scenario<ClusterContext> = {
+/** Galera can cut off a server that goes on running. */
+const isolated: Scenario<ClusterContext> = {
   title: 'a database is cut off from the others and comes back',
   run: context =>
     underLoad(context, true, async pause => {
@@ -182,6 +80,24 @@ const cutOff: Scenario<ClusterContext> = {
     }),
 }
 
-/** Only Galera can cut off a server that goes on running. */
-export const scenariosFor = (mysql: boolean) =>
-  mysql ? scenarios : { ...scenarios, 'database-cut-off': cutOff }
+/** For the others, a primary that does not respond is the same as one that is cut off; its connections stay open. */
+const suspended: Scenario<ClusterContext> = {
+  title: 'the primary is suspended and goes on',
+  run: context =>
+    underLoad(context, true, async pause => {
+      const primary = await findPrimary(context.trial)
+      const pid = primary.pid()
+      if (pid === undefined) throw new Error(`${primary.name} does not run`)
+      process.kill(pid, 'SIGSTOP')
+      try {
+        await pause()
+      } finally {
+        process.kill(pid, 'SIGCONT')
+      }
+    }),
+}
+
+export const scenariosFor = (mysql: boolean) => ({
+  ...scenarios,
+  'database-cut-off': mysql ? suspended : isolated,
+})

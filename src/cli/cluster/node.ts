@@ -1,11 +1,11 @@
 // A node of the trial cluster: the service with its settings, as a process.
 import { join } from 'node:path'
 import { environmentWith } from '../../config/environment.ts'
-import { root } from '../../config/root.ts'
 import { createPart, type Part } from './part.ts'
 import { HOST, type Ports } from './ports.ts'
 
 export interface NodeOptions {
+  readonly build: Build
   /** The folder for the state and the log of the node. */
   readonly folder: string
   /** The folder for its control socket. */
@@ -14,14 +14,24 @@ export interface NodeOptions {
   readonly redisUrl: string
 }
 
+/** The compiled code of one version of the service. */
+export interface Build {
+  /** The folder with `dist/`. */
+  readonly folder: string
+  /** Brings a database to the schema of this version. */
+  migrate(url: string): Promise<unknown>
+}
+
 export interface Node extends Part {
+  /** Makes the next start run another build. */
+  use(build: Build): void
   readonly url: string
   readonly controlUrl: string
 }
 
 const READY_TIMEOUT_MS = 2000
 
-/** Describes the node with this number. Its service must have been built. */
+/** Describes the node with this number. */
 export function createNode(number: number, ports: Ports, options: NodeOptions): Node {
   const name = `node${number}`
   const port = ports.node(number)
@@ -38,10 +48,13 @@ export function createNode(number: number, ports: Ports, options: NodeOptions): 
     drain: { delayMs: 2000 },
     proxies: { trusted: [HOST] },
   }
+  let { build } = options
   const server = {
     title: name,
     program: process.execPath,
-    args: [join(root, 'dist', 'supervisor.js')],
+    get args() {
+      return [join(build.folder, 'dist', 'supervisor.js')]
+    },
     url: `http://${HOST}:${port}`,
     async ping() {
       const response = await fetch(`${controlUrl}/readyz`, { signal: AbortSignal.timeout(READY_TIMEOUT_MS) })
@@ -59,5 +72,12 @@ export function createNode(number: number, ports: Ports, options: NodeOptions): 
     WORKERS: undefined,
   })
   const part = createPart(name, server.url, server, { env, logFile: join(folder, `${name}.log`) })
-  return { ...part, url: server.url, controlUrl }
+  return {
+    ...part,
+    url: server.url,
+    controlUrl,
+    use(next) {
+      build = next
+    },
+  }
 }

@@ -3,6 +3,7 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { withDatabase } from '../../config/database-url.ts'
+import { root } from '../../config/root.ts'
 import { migrateWhenUp } from '../preflight.ts'
 import type { ClusterServer, DatabaseCluster } from '../private-servers/database-cluster.ts'
 import { socketFolder } from '../private-servers/folders.ts'
@@ -17,7 +18,7 @@ import {
 } from '../private-servers/programs.ts'
 import { type RedisProcess, startSentinelGroup } from '../private-servers/sentinel.ts'
 import { createHaproxy } from './haproxy.ts'
-import { createNode, type Node } from './node.ts'
+import { type Build, createNode, type Node } from './node.ts'
 import type { Part } from './part.ts'
 import { assertPortsFree, HOST, NUMBERS, portsFrom } from './ports.ts'
 
@@ -31,6 +32,8 @@ export interface TrialOptions {
   readonly firstPort: number
   /** MySQL with Group Replication and one primary, instead of MariaDB with Galera. */
   readonly mysql: boolean
+  /** The build that creates the schema and that the nodes run; by default, this one, which must have been built. */
+  readonly build?: Build
   /** Called with a line before each step. An error that it throws ends the start. */
   readonly print: (line: string) => void
 }
@@ -40,6 +43,8 @@ export interface Trial {
   readonly base: string
   /** The API behind HAProxy. */
   readonly url: string
+  /** The URL that names all databases. */
+  readonly databaseUrl: string
   /** The name and the version of the databases. */
   readonly title: string
   readonly nodes: readonly Node[]
@@ -65,6 +70,12 @@ async function startDatabases({ base, firstPort, mysql, print }: TrialOptions): 
   return mysql ? startGroupReplication({ ...options, multiPrimary: false }) : startGalera(options)
 }
 
+/** Returns the build that this code belongs to. */
+export const ownBuild = (print: (line: string) => void): Build => ({
+  folder: root,
+  migrate: url => migrateWhenUp(url, MIGRATE_TIMEOUT_MS, print),
+})
+
 /** Describes servers that run already. */
 const partsOf = (name: string, servers: readonly (ClusterServer | RedisProcess)[]): Part[] =>
   servers.map((server, index) => ({
@@ -87,7 +98,7 @@ function urlFrom(urls: readonly string[], index: number): string {
  * @throws Error that says what is missing, or why a server does not start
  */
 export async function startTrial(options: TrialOptions): Promise<Trial> {
-  const { base, firstPort, mysql, print } = options
+  const { base, firstPort, mysql, print, build = ownBuild(print) } = options
   const ports = portsFrom(firstPort)
   await assertPortsFree(ports)
   await installMissing(
@@ -114,7 +125,8 @@ export async function startTrial(options: TrialOptions): Promise<Trial> {
     stops.push(() => cluster.stop())
     const databases = partsOf('database', cluster.servers)
     const databaseUrls = cluster.servers.map(({ url }) => withDatabase(url, DATABASE))
-    await migrateWhenUp(urlFrom(databaseUrls, 0), MIGRATE_TIMEOUT_MS, print)
+    const databaseUrl = urlFrom(databaseUrls, 0)
+    await build.migrate(databaseUrl)
 
     const group = await startSentinelGroup({
       base: join(base, 'redis'),
@@ -129,6 +141,7 @@ export async function startTrial(options: TrialOptions): Promise<Trial> {
     print(`starting ${NUMBERS.length} nodes of the service`)
     const nodes = NUMBERS.map((number, index) =>
       createNode(number, ports, {
+        build,
         folder,
         sockets,
         databaseUrl: urlFrom(databaseUrls, index),
@@ -145,6 +158,7 @@ export async function startTrial(options: TrialOptions): Promise<Trial> {
     return {
       base,
       url,
+      databaseUrl,
       title: cluster.title,
       nodes,
       databases,

@@ -1,0 +1,119 @@
+// Runs a checked load on the trial of three nodes while a part of it fails or is replaced, and checks everything afterwards.
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import mysql from 'mysql2/promise'
+import type { Trial } from '../../src/cli/cluster/trial.ts'
+import { retry } from '../../src/core/retry.ts'
+import { createAttempts } from '../faults/attempts.ts'
+import { startVerifiedLoad } from '../faults/verified-load.ts'
+import { createClient } from '../support/http.ts'
+import { until } from '../support/until.ts'
+import { startCrossNodeLoad } from './cross-node-load.ts'
+
+export interface ClusterContext {
+  /** Run the shorter form that CI uses. */
+  readonly short: boolean
+  readonly trial: Trial
+}
+
+/** HAProxy uses a node again after two checks. */
+export const UNTIL_USED_MS = 2000
+const CLIENTS = 6
+/** Longer than the databases take to agree that one of them is gone. */
+const MIN_FAULT_MS = 6000
+const MAX_RESPONSE_MS = 30_000
+/** All nodes must serve again, and all databases must agree, this long after the fault has ended. */
+const MAX_RECOVERY_MS = 15_000
+
+/** Executes a statement on one database. @returns its rows */
+export async function executeOn(url: string, statement: string): Promise<unknown> {
+  const connection = await mysql.createConnection(url)
+  try {
+    const [rows] = await connection.query(statement)
+    return rows
+  } finally {
+    connection.destroy()
+  }
+}
+
+/** @throws AssertionError if a database or a node has another number of users than the others */
+async function compareTotals({ databaseUrls, nodes }: Trial): Promise<void> {
+  const rows = await Promise.all(
+    databaseUrls.map(url => executeOn(url, 'SELECT CAST(COUNT(*) AS CHAR) AS total FROM users')),
+  )
+  for (const node of nodes) {
+    const api = createClient(node.url)
+    const total = await api.count('/v1/users').finally(api.close)
+    for (const row of rows) assert.deepEqual(row, [{ total: String(total) }], `${node.name} reports ${total}`)
+  }
+}
+
+/** Databases apply what others have committed a moment later. */
+const assertTotals = (trial: Trial) =>
+  retry(() => compareTotals(trial), {
+    timeoutMs: MAX_RECOVERY_MS,
+    pauseMs: () => 100,
+    isTransient: () => true,
+  })
+
+/** Waits until all nodes serve. */
+async function untilServing({ nodes }: Trial): Promise<void> {
+  for (const { url, controlUrl, name } of nodes) {
+    const isServing = async () => {
+      const answers = await Promise.all([fetch(`${controlUrl}/readyz`), fetch(`${url}/v1/users/1`)])
+      return answers.every(({ status }) => status !== 503)
+    }
+    await until(() => isServing().catch(() => false), {
+      withinMs: MAX_RECOVERY_MS,
+      everyMs: 100,
+      describe: () => `${name} serves again`,
+    })
+  }
+}
+
+/**
+ * Runs the load while `fault` happens, and checks everything afterwards.
+ * @param loses whether requests may fail
+ * @param fault gets a function that lets the fault last for a while
+ * @returns the summary
+ * @throws AssertionError if a write is lost, a read is stale, a key was done twice, or a total is wrong
+ */
+export async function underLoad(
+  { trial, short }: ClusterContext,
+  loses: boolean,
+  fault: (pause: () => Promise<void>) => Promise<void>,
+): Promise<string> {
+  const attempts = createAttempts(MAX_RESPONSE_MS, [502, 503, 504])
+  const { url, nodes } = trial
+  const verified = await startVerifiedLoad({
+    url,
+    clients: CLIENTS,
+    maxResponseMs: MAX_RESPONSE_MS,
+    attempts,
+  })
+  const nodeUrls = nodes.map(node => node.url)
+  const crossed = await startCrossNodeLoad({ url, nodeUrls, clients: CLIENTS, attempts })
+  // How long the load and the fault last.
+  const pause = () => delay(short ? 2000 : 10_000)
+  const faultPause = () => delay(short ? MIN_FAULT_MS : 15_000)
+  try {
+    await pause()
+    await fault(faultPause)
+    await untilServing(trial)
+    await pause()
+  } finally {
+    await Promise.all([verified.stop(), crossed.stop()])
+  }
+  const records = await verified.verify()
+  await crossed.verify()
+  await assertTotals(trial)
+  const { acknowledged, unavailable, lost, refused, slowestMs } = attempts.tally
+  const { crossReads, keys, replayed, races } = crossed.counts
+  if (!loses) assert.deepEqual({ unavailable, lost, refused }, { unavailable: 0, lost: 0, refused: 0 })
+  return (
+    `${acknowledged} acknowledged, all ${records} records verified, 0 of ${crossReads} reads through the nodes ` +
+    `stale, ${keys} keys done once (${replayed} replays), ${races} races for a name won once, totals exact; ` +
+    `${unavailable + lost + refused} failed in ${attempts.secondsWithFailures.size} different seconds, slowest ` +
+    `${(slowestMs / 1000).toFixed(1)} s`
+  )
+}
