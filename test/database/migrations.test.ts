@@ -1,6 +1,7 @@
 // Migrations of a database that contains records, also after a crash, and the output of `npm run migrate`.
 import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
+import { migrateWhenUp } from '../../src/cli/preflight.ts'
 import { createLog } from '../../src/core/log.ts'
 import { underMigrationLock } from '../../src/database/migration-lock.ts'
 import { up } from '../../src/database/migrations/002-counts.ts'
@@ -159,13 +160,17 @@ test('npm run migrate: says that the database is read-only', async t => {
   t.regex(stderr, /^users-api: the database accepts no writes \(.*\): name a server that does .*\n$/)
 })
 
-test('npm run migrate: says what a migration demands of a database in use', async t => {
+test('npm run migrate and npm start: say what a migration demands of a database in use', async t => {
   const url = await createDatabase()
   const knex = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
   t.teardown(() => knex.destroy())
   await knex('knex_migrations').where({ name: '002-counts' }).delete()
   const { stdout } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
   t.regex(stdout, /^users-api: applied 002-counts\nusers-api: 002-counts: .* stop all its processes, .*\n$/)
+  await knex('knex_migrations').where({ name: '002-counts' }).delete()
+  const printed: string[] = []
+  await migrateWhenUp(url, 0, line => printed.push(line))
+  t.regex(printed.at(-1) ?? '', /^002-counts: .* stop all its processes, /)
 })
 
 test('npm run migrate: prints its result, or the error with a remedy, in one line', async t => {
