@@ -69,6 +69,14 @@ export async function prepareSession(raw: Connection, settings: SessionSettings)
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
   await query(BEGIN_WRITE)
   await query('ROLLBACK')
+  const level = variables.get('group_replication_consistency')
+  if (level === undefined || clusterReads(variables, asksCluster) !== '') return
+  // A primary that was cut off or suspended does not know at first that the group has elected another one. It would accept the
+  // connection and answer with old data. The check above comes first: it rejects the other servers without a delay.
+  await query("SET SESSION group_replication_consistency = 'BEFORE'")
+  await query(BEGIN_WRITE)
+  await query('ROLLBACK')
+  await query(`SET SESSION group_replication_consistency = '${level}'`)
 }
 
 /** Fails on a server that accepts no writes, and on a Galera server outside the primary component. It reads no table. */
