@@ -11,13 +11,13 @@ export const callerComponents = {
       type: 'http',
       scheme: 'bearer',
       description:
-        'An API key, or a JWT of the issuer that the service trusts. `GET` and `HEAD` need the scope `users:read`, all other methods `users:write`, which implies `users:read`.',
+        'An API key, or a JWT of the issuer that the service trusts. `GET` and `HEAD` need the scope `users:read`. All other methods need `users:write`, which implies `users:read`.',
     },
   },
   headers: {
     'WWW-Authenticate': {
       description:
-        'How to authenticate, and what is wrong with the token (RFC 6750), with status 401 and 403.',
+        'Describes how to authenticate and what is wrong with the token (RFC 6750). Sent with status 401 and 403.',
       schema: { type: 'string' },
     },
   },

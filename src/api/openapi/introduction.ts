@@ -80,15 +80,15 @@ function filters(resource: Resource, { name, to }: LimitedRelation): string {
   const [[field, value] = ['id', '1']] = Object.entries(fieldsExample(to))
   return `## Filters
 
-Every field of a record can be filtered. A page has the records that match all filters of the request. The same filter can be given more than once.
+You can filter by every field of a record. A page contains the records that match all filters of the request. A request can repeat the same filter with other values.
 
 ${operatorTable(resource, column)}
 
-\`${name}[*].\` before a field selects by the ${name} of a ${singular}, with the same operators: \`${name}[*].${field}=${value}\` selects the ${plural} with at least one such ${to.singular}, and \`${name}[*].${field}=!${value}\` the ${plural} with none. Texts are compared exactly, to the last code point. After \`=\`, \`\\!x\` is the text \`!x\` and \`\\\\x\` is the text \`\\x\`.`
+\`${name}[*].\` before a field filters by the ${name} of a ${singular}, with the same operators. \`${name}[*].${field}=${value}\` selects the ${plural} with at least one such ${to.singular}, and \`${name}[*].${field}=!${value}\` selects the ${plural} with none. Texts are compared exactly, code point by code point. After \`=\`, \`\\!x\` is the text \`!x\` and \`\\\\x\` is the text \`\\x\`.`
 }
 
 const token =
-  'Every request needs a token, except for this document, the documentation page and `OPTIONS`. Send an API key or a JWT as `Authorization: Bearer <token>`; in the examples it is `$TOKEN`.'
+  'Every request needs a token, except for this document, the documentation page and `OPTIONS`. Send an API key or a JWT as `Authorization: Bearer <token>`. The examples expect the token in the variable `$TOKEN`.'
 
 const responses = `## Responses and errors
 
@@ -98,7 +98,7 @@ Every path with \`GET\` also supports \`HEAD\`. \`OPTIONS\` returns 204 with the
 
 const retries = `## Retries and conflicts
 
-With an \`Idempotency-Key\`, a repeated \`POST\` returns the first response and is not executed again. With the \`ETag\` of an earlier response, \`If-None-Match\` saves the transfer of an unchanged response (304), and \`If-Match\` refuses a write to a record that has changed (412).`
+With an \`Idempotency-Key\`, a repeated \`POST\` returns the first response and is not executed again. With the \`ETag\` of an earlier response, \`If-None-Match\` avoids the transfer of an unchanged response (304), and \`If-Match\` prevents a write to a record that has changed (412).`
 
 const limitTable = (limits: Config['limits']) => `## Limits
 
@@ -110,7 +110,7 @@ const limitTable = (limits: Config['limits']) => `## Limits
 | Filters of a request | ${limits.filters} |
 | Entries of a batch | ${limits.batchEntries} |
 | Records of a page | ${limits.recordsPerPage} |
-| Page | ${size(limits.responseBytes)}; a page that would be larger is refused with \`limit_exceeded\` |`
+| Page | ${size(limits.responseBytes)}; a larger page is rejected with \`limit_exceeded\` |`
 
 /** Returns the introduction. @param needsCaller whether requests need a token */
 export function introduction(

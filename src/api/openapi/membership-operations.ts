@@ -91,7 +91,7 @@ function describeRelated(resource: Resource, relation: LimitedRelation, limits: 
     operationId: `list${capitalize(one)}${capitalize(name)}`,
     tags,
     summary: `List the ${name} of a ${one}`,
-    description: `Returns the ${name} by ascending id: all of them, or a page if a paging parameter is given. A ${one} can have at most ${maxMemberships} ${name}.`,
+    description: `Returns all ${name} of the ${one} by ascending id, or a page of them if a paging parameter is given. A ${one} can have at most ${maxMemberships} ${name}.`,
     parameters: [...parameters, ...pagingParameters(limits), ifNoneMatch],
     responses: {
       ...read(`The ${name} of the ${one}.`, json(ref(`${capitalize(other)}Page`), { [`All ${name}`]: page })),
@@ -141,7 +141,7 @@ function describeMembers(resource: Resource, relation: LimitedRelation, limits: 
     operationId: `list${capitalize(one)}${capitalize(members)}`,
     tags: [capitalize(to.plural)],
     summary: `List the ${members} of a ${one}`,
-    description: `Returns a page of the ${members} in the ${one} that match all filters: the same page as \`GET /v1/${members}?${name}[*].id={${idName(to)}}\` with the same other parameters.`,
+    description: `Returns a page of the ${members} in the ${one} that match all filters. The page is the same as that of \`GET /v1/${members}?${name}[*].id={${idName(to)}}\` with the same other parameters.`,
     parameters: [
       idParameter(to),
       ...collectionParameters(resource, limits),
@@ -159,7 +159,7 @@ function describeMembers(resource: Resource, relation: LimitedRelation, limits: 
 
   const createMembers = describeAddition(to, { to: resource, name: members }, limits, {
     summary: `Add ${members} to a ${one}`,
-    description: `Adds one ${member} to the ${one}, or a batch of up to ${limits.batchEntries} ${members}. If a ${member} is already in the ${one}, adding it again succeeds and changes nothing. A ${member} can have at most ${maxMemberships} ${name}. Each entry of a batch succeeds or fails independently, as its \`meta\` reports. \`If-Match\` compares the version of the ${one}, which does not change with its members: the \`ETag\` of a page of ${members} never matches.`,
+    description: `Adds one ${member} to the ${one}, or a batch of up to ${limits.batchEntries} ${members}. If a ${member} is already in the ${one}, adding it again succeeds and changes nothing. A ${member} can have at most ${maxMemberships} ${name}. Each entry of a batch succeeds or fails independently, as its \`meta\` reports. \`If-Match\` compares the version of the ${one}, which does not change when its members change. The \`ETag\` of a page of ${members} therefore never matches.`,
   })
 
   return { listMembers, createMembers }

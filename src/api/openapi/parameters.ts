@@ -42,7 +42,11 @@ const integer = (minimum: number, maximum: number, defaultValue: number | undefi
 /** @param unpaged the default of `records_per_page`; undefined if the default is all records */
 export function pagingParameters(limits: Config['limits'], unpaged?: number): Parameter[] {
   return [
-    inQuery('start_index', 'The index of the first record of the page, from 0.', integer(0, MAX_ID, 0)),
+    inQuery(
+      'start_index',
+      'The index of the first record of the page, counted from 0.',
+      integer(0, MAX_ID, 0),
+    ),
     inQuery(
       'records_per_page',
       `The maximum number of records in the page. The default is ${unpaged ?? 'all records'}.`,
@@ -64,7 +68,7 @@ export function includeParameters(resource: Resource): Parameter[] {
 export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
   const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
   const description =
-    'The sort keys, separated by commas. The prefix `-` sorts in descending order. Names are sorted by code point. Missing values come first in ascending order. Records with equal keys, and all records without a sort key, are sorted by ascending id.'
+    'The sort keys, separated by commas. The prefix `-` sorts in descending order. Text is sorted by code point. In ascending order, missing values come first. Records with equal keys, and all records without a sort key, are sorted by ascending id.'
   return [
     ...includeParameters(resource),
     listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
@@ -114,7 +118,7 @@ export const idempotencyKey: Parameter = {
   name: 'Idempotency-Key',
   in: 'header',
   description:
-    'A unique key for the request. If the request is repeated with the same key, the server returns the first response and does not execute the request again. The same key with another path or body returns 422. Use a key for each request that must not be executed twice: after a 503 whose message says that the outcome is unknown, a repetition with the same key is safe.',
+    'A unique key for the request. If the request is repeated with the same key, the server returns the first response and does not execute the request again. A request with the same key but another path or body returns 422. Use a key for each request that must not be executed twice. If the message of a 503 says that the outcome is unknown, you can safely repeat the request with the same key.',
   schema: {
     type: 'string',
     pattern: idempotencyKeyPattern.source,

@@ -58,10 +58,10 @@ export const headerComponents = {
     description: 'Limits the page to resources of this server.',
     schema: text,
   },
-  Allow: { description: 'The methods of the path, with status 405.', schema: text },
+  Allow: { description: 'The methods that the path supports. Sent with status 405.', schema: text },
   'Retry-After': {
     description:
-      'The number of seconds to wait before a retry, with status 503 and with `request_in_progress`.',
+      'The number of seconds to wait before a retry. Sent with status 503 and with `request_in_progress`.',
     schema: { type: 'integer', minimum: 0 },
   },
 }

@@ -24,7 +24,9 @@ function body(
   properties: Readonly<Record<string, Schema>>,
   optional: readonly string[] = [],
 ): Schema {
-  const meta = { description: 'Ignored. Accepted so that the body of a response can be sent as a request.' }
+  const meta = {
+    description: 'Ignored. It is accepted so that you can send the body of a response as a request.',
+  }
   return {
     description,
     ...object({ ...properties, meta }, [...optional, 'meta']),
@@ -179,7 +181,7 @@ function commonSchemas(): Record<string, Schema> {
     },
     Removed: object({ meta: object({ status: status(200), message: messageSchema }) }),
     Fault: {
-      description: 'A fault of the request, in a field or in a parameter.',
+      description: 'A fault in a field or a parameter of the request.',
       ...object(
         {
           field: { type: 'string' },
