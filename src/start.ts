@@ -59,7 +59,7 @@ function describeService(config: Config): string {
   const curl = `curl ${port.protocol === 'https' ? '-k ' : ''}${token}${dataUrl(config, port)}/v1/users`
   return `${describeUrls(config)}
 Try:
-  ${curl} -H 'Content-Type: application/json' -d '{"first_name": "Mary", "last_name": "Somerville"}'
+  ${curl} -H 'Content-Type: application/json' -d '{"first_name": "Ada", "last_name": "Lovelace"}'
   npm run load -- test/data/community.json      load users and groups from a JSON or CSV file
   npm run ops -- status                         show the state of each port
 
