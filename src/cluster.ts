@@ -16,10 +16,10 @@ const usage = `usage: npm run cluster [-- start|stop|status] [--mysql] [--port N
   stop      stop them
   status    show their addresses and process ids
 
-  --mysql   MySQL with Group Replication instead of MariaDB with Galera
+  --mysql   use MySQL with Group Replication instead of MariaDB with Galera
   --port    port of the API, 9000 by default; the other ports are among the next 55
 
-exit codes: 0 done, 1 failed, 2 usage error, 3 status: the trial does not run`
+exit codes: 0 done, 1 failed, 2 usage error, 3 the trial is not running (status)`
 
 const exitCodes = { done: 0, usage: 2, notRunning: 3 } as const
 const MAX_FIRST_PORT = 65_000
@@ -54,7 +54,7 @@ function readCommandLine(): CommandLine | undefined {
 async function start({ mysql, port }: CommandLine): Promise<number> {
   const running = await sendToKeeper(base, 'status')
   if (running !== undefined) {
-    print(`the trial runs already\n\n${running}\n`)
+    print(`the trial is already running\n\n${running}\n`)
     return exitCodes.done
   }
   await assertWritable(base)
@@ -79,7 +79,7 @@ async function stop(): Promise<number> {
 
 async function status(): Promise<number> {
   const reply = await sendToKeeper(base, 'status')
-  print(reply === undefined ? 'the trial does not run' : `the trial\n\n${reply}\n`)
+  print(reply === undefined ? 'the trial is not running' : `the trial\n\n${reply}\n`)
   return reply === undefined ? exitCodes.notRunning : exitCodes.done
 }
 

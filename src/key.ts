@@ -21,11 +21,11 @@ async function main(): Promise<number> {
     return 2
   }
   const token = createToken()
-  console.log(`The token of ${name}. It is not stored, so keep it now:
+  console.log(`The token of ${name}. It is not stored anywhere, so save it now:
 
   ${token}
 
-The entry for auth.keys, for example in config/local.json. \`npm run ops -- reload\` applies it:
+Add this entry to auth.keys, for example in config/local.json, then apply it with \`npm run ops -- reload\`:
 
   ${JSON.stringify({ name, sha256: hashOf(token), scope })}
 `)

@@ -24,9 +24,9 @@ const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience
 
   FILE.json    {"groups": ["Poets"], "users": [{"first_name": "Ada", "last_name": "Lovelace", "groups": ["Poets"]}]}
   FILE.csv     first line: first_name,last_name,groups; several groups are separated by ;
-               columns can also be separated by semicolons or tabs, as spreadsheets save them
+               semicolons or tabs can also separate the columns, as in files from spreadsheets
   --url        URL of the service; default: the first port in this folder's configuration
-  --patience   seconds to wait for an unavailable service; default: 60
+  --patience   number of seconds to wait for an unavailable service; default: 60
 
 environment: USERS_API_TOKEN is the API key or the JWT, if the service requires one; it needs the scope write
 
@@ -53,7 +53,7 @@ async function defaultUrl(): Promise<string> {
   const config = await loadConfig()
   const port = directPort(config)
   if (port === undefined)
-    throw new Error('every port expects the PROXY protocol: set --url to that of a proxy')
+    throw new Error('every port expects the PROXY protocol: set --url to the URL of a proxy')
   return dataUrl(config, port)
 }
 

@@ -8,7 +8,7 @@ async function main(): Promise<number> {
   const config = await loadDatabaseConfig()
   if (config.database.url === null)
     throw new ConfigError([
-      'database.url: is missing, set DATABASE_URL (npm start migrates its private database)',
+      'database.url: is missing; set DATABASE_URL (`npm start` migrates its private database itself)',
     ])
   const applied = await migrateWhenUp(config.database.url, 0, () => {})
   print(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`)

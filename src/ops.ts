@@ -13,7 +13,7 @@ const exitCodes = { done: 0, refused: 1, usage: 2, notRunning: 3, timeout: 4 } a
 
 const usage = `usage: npm run ops -- <command> [argument] [--json]
 
-  drain <label>[:404|:refuse]   put a port into maintenance: its health check fails, requests are still served
+  drain <label>[:404|:refuse]   put a port into maintenance: its health check fails, but it still serves requests
   wait <label>                  wait until the draining port has no connections and every checker has seen the
                                 maintenance, or until the drain deadline
   resume <label>                put a port back into service
@@ -23,7 +23,7 @@ const usage = `usage: npm run ops -- <command> [argument] [--json]
   log-level <level>             set the log level of the supervisor and all workers until the next start:
                                 trace, debug, info, warn, …
 
-  --json                        print the reply as JSON, as without a terminal
+  --json                        print the reply as JSON; this is the default if the output is not a terminal
 
 exit codes: 0 done, 1 refused, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time`
 

@@ -7,7 +7,7 @@ import { root } from './config/root.ts'
 async function stop(manager: ProcessManager): Promise<number> {
   const app = await manager.find(serviceName)
   if (app !== undefined && `${app.folder}/` !== root)
-    throw new Error(`it runs from ${app.folder}, not from this folder: run npm stop there`)
+    throw new Error(`the service runs from ${app.folder}, not from this folder: run npm stop there`)
   if (app?.isRunning) print('stopping: waiting for requests in flight')
   print((await stopEverything(manager)) ? 'stopped' : 'not running')
   return 0

@@ -50,7 +50,7 @@ export const authSchema = z.strictObject({
         context.addIssue({
           code: 'custom',
           path: [index, 'sha256'],
-          message: 'is the hash of another key of the list; each key must have its own token',
+          message: 'is already the hash of another key in the list; each key must have its own token',
         })
   }),
   jwt: jwt.nullable(),

@@ -24,7 +24,7 @@ export const limitsSchema = z
   })
   .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
     path: ['receivingBytes'],
-    error: 'must be at least limits.bodyBytes, or a body of that size cannot be received',
+    error: 'must be at least limits.bodyBytes, so that a body of that size can be received',
   })
   // The response to a batch repeats names of unknown fields in a limited number of messages.
   .refine(

@@ -32,7 +32,7 @@ function faultOf(urls: readonly string[]): string | undefined {
   if (parsed.length < urls.length || !used.every(scheme => schemes.includes(scheme))) return invalidUrl
   if (used.length > 1) return 'must have the same scheme for all hosts'
   if (!parsed.every(({ username, password }) => isDecodable(username) && isDecodable(password)))
-    return 'must have a percent-encoded user and password: a % in them is %25'
+    return 'must have a percent-encoded user and password; write a % as %25'
   const [scheme] = used
   if (scheme === 'redis+unix')
     return parsed.length === 1 && parsed.every(isSocketPath)

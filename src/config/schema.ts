@@ -138,7 +138,8 @@ export const schema = z.strictObject({
     })
     .refine(({ silentMs, beatMs }) => silentMs > 2 * beatMs, {
       path: ['silentMs'],
-      error: 'must be more than twice fleet.beatMs, or a late heartbeat would kill a healthy worker',
+      error:
+        'must be more than twice fleet.beatMs, so that one late heartbeat does not kill a healthy worker',
     }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
   auth: authSchema,
@@ -182,7 +183,7 @@ export function portFaults(config: z.output<typeof portsSchema>, production: boo
     for (const [number, use] of uses) {
       const other = taken.get(number)
       if (other !== undefined) faults.push(`ports: ${number} is used for both the ${other} and the ${use}`)
-      if (number > 65535) faults.push(`ports: the ${use} is ${number}, the maximum is 65535`)
+      if (number > 65535) faults.push(`ports: the ${use} is ${number}; the maximum is 65535`)
       taken.set(number, use)
     }
   }

@@ -43,7 +43,7 @@ test.serial('cluster: starts, serves through all nodes, starts ended parts again
   const before = await pids()
   t.is(before.size, 13)
   const again = await cluster()
-  t.regex(again.stdout, /runs already/)
+  t.regex(again.stdout, /already running/)
 
   const killed = before.get('node2') ?? 0
   process.kill(killed, 'SIGKILL')

@@ -10,7 +10,7 @@ export function describeParts({ parts, nodes, url }: Trial): string {
     `  ${name.padEnd(NAME_WIDTH)}${address.padEnd(ADDRESS_WIDTH)}${more}`
   const lines = parts.map(part => {
     const page = nodes.find(({ name }) => name === part.name)?.controlUrl
-    const process = part.pid() === undefined ? 'does not run' : `pid ${part.pid()}`
+    const process = part.pid() === undefined ? 'not running' : `pid ${part.pid()}`
     return row(part.name, part.address, page === undefined ? process : `${process}, status page ${page}/`)
   })
   return [row('API', `${url}/v1/users`, ''), ...lines].join('\n')

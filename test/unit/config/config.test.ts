@@ -92,7 +92,7 @@ test('configuration: all errors are reported together', async t => {
     'auth.jwt.audience: is missing',
   ])
   t.deepEqual(faultsOf({ auth: { keys: keys.slice(0, 3), jwt: null } }), [
-    'auth.keys.2.sha256: is the hash of another key of the list; each key must have its own token',
+    'auth.keys.2.sha256: is already the hash of another key in the list; each key must have its own token',
   ])
   const twice = [
     { label: 'a', port: 8000, protocol: 'http' },

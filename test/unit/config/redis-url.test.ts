@@ -40,7 +40,7 @@ test('Redis URL: the message names what is allowed and never contains the passwo
     ['sentinel://:secret@a/main', url],
     ['redis://:secret@a:99999', url],
     ['redis://:secret@a:1,redis+sentinel://b/main', 'must have the same scheme for all hosts'],
-    ['redis://:secret%@a', 'must have a percent-encoded user and password: a % in them is %25'],
+    ['redis://:secret%@a', 'must have a percent-encoded user and password; write a % as %25'],
     ['redis+unix://secret', socket],
     ['redis+unix:///a,redis+unix:///b', socket],
     ['redis://:secret@a,', url],
