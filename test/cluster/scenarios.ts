@@ -11,9 +11,9 @@ import { type ClusterContext, executeOn, UNTIL_USED_MS, underLoad } from './unde
 /** Returns the primary of a group; of Galera, which has none, the first database. */
 async function findPrimary({ databases, databaseUrls }: Trial): Promise<Part> {
   const readOnly = await Promise.all(
-    databaseUrls.map(url => executeOn(url, 'SELECT CAST(@@read_only AS CHAR) AS value')),
+    databaseUrls.map(url => executeOn(url, 'SELECT CAST(@@read_only AS SIGNED) AS value')),
   )
-  const primary = databases.find((_, index) => isDeepStrictEqual(readOnly[index], [{ value: '0' }]))
+  const primary = databases.find((_, index) => isDeepStrictEqual(readOnly[index], [{ value: 0 }]))
   if (primary === undefined) throw new Error('no database accepts writes')
   return primary
 }

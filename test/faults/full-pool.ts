@@ -21,7 +21,8 @@ export const fullPool: Scenario = {
       const holder = await mysql.createConnection(service.database)
       // Writes leave connections to reads, so only reads can fill the pool: with a table that is locked.
       await holder.query('LOCK TABLES users WRITE')
-      const held = Array.from({ length: database.poolMax }, () => api.get('/v1/users'))
+      // Different pages: requests for the same page share one connection.
+      const held = Array.from({ length: database.poolMax }, (_, n) => api.get(`/v1/users?start_index=${n}`))
       const waiting = async () => {
         const [rows] = await holder.query<mysql.RowDataPacket[]>(
           "SELECT id FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'",
