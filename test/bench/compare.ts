@@ -46,19 +46,30 @@ async function compare(
   ]
 }
 
-/** Runs the comparisons in sequence. @returns the table as Markdown */
-export async function compareAll(
+/**
+ * Measures in sequence, and prints the figures as soon as they are known.
+ * @param measure returns the rows of one comparison; their first cell is its title or empty
+ * @returns the table as Markdown
+ */
+export async function measureAll(
   chosen: readonly Comparison[],
-  stores: Stores,
-  rounds: Rounds,
-  signal: AbortSignal,
+  header: readonly string[],
+  measure: (comparison: Comparison) => Promise<string[][]>,
 ): Promise<string> {
   const rows = [header]
   for (const comparison of chosen) {
     console.log(`${comparison.name}: ${comparison.title} …`)
-    const measured = await compare(comparison, stores, rounds, signal)
+    const measured = await measure(comparison)
     console.log(measured.map(cells => `  ${cells.slice(1).join('  ')}`).join('\n'))
     rows.push(...measured)
   }
   return markdownTable(rows)
 }
+
+/** Runs the comparisons. @returns the table as Markdown */
+export const compareAll = (
+  chosen: readonly Comparison[],
+  stores: Stores,
+  rounds: Rounds,
+  signal: AbortSignal,
+): Promise<string> => measureAll(chosen, header, comparison => compare(comparison, stores, rounds, signal))

@@ -1,11 +1,12 @@
 // Measures the service alone: the CPU time of each process per request at the highest rate, and latencies at half that rate.
 import { readdirSync, readFileSync } from 'node:fs'
+import { measureAll } from './compare.ts'
 import type { Comparison } from './comparisons.ts'
 import { measureLatency } from './constant-rate.ts'
 import type { Rounds } from './interleaved.ts'
 import { type RunningServer, startServer, withServers } from './servers.ts'
 import type { Stores } from './stores.ts'
-import { formatMs, formatRate, markdownTable } from './table.ts'
+import { formatMs, formatRate } from './table.ts'
 import { runWrk } from './wrk.ts'
 
 const USERS = 1000
@@ -69,23 +70,19 @@ const header = [
 ]
 
 /** @returns the table as Markdown */
-export async function measureLoad(
+export const measureLoad = (
   chosen: readonly Comparison[],
   stores: Stores,
   rounds: Rounds,
   signal: AbortSignal,
-): Promise<string> {
-  const rows = [header]
-  for (const comparison of chosen) {
+): Promise<string> =>
+  measureAll(chosen, header, async comparison => {
     const databaseUrl = await stores.createPopulated(USERS)
     const settings = { databaseUrl, redisUrl: stores.redisUrl, folder: stores.folder, workers: 1 }
     const row = await withServers([() => startServer('service', settings)], async ([server]) => {
       if (server === undefined) throw new Error('the service was not started')
       return measure(comparison, server, stores, rounds, signal)
     })
-    console.log(row.join('  '))
-    rows.push(row)
     await stores.clear()
-  }
-  return markdownTable(rows)
-}
+    return [row]
+  })
