@@ -4,7 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
-import mysql from 'mysql2/promise'
 import { startGalera } from '../../src/cli/private-servers/galera.ts'
 import { startGroupReplication } from '../../src/cli/private-servers/group-replication.ts'
 import { findInstallation } from '../../src/cli/private-servers/mysql.ts'
@@ -16,6 +15,7 @@ import { createDatabase, type Database } from '../../src/database/database.ts'
 import { migrations } from '../../src/database/migrations/index.ts'
 import { migrate } from '../../src/database/migrator.ts'
 import { users } from '../../src/model/users.ts'
+import { executeOn } from '../support/execute.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { ask, startService } from '../support/service.ts'
@@ -45,16 +45,6 @@ test.after.always(async () => {
 })
 
 const writersOf = (node: Database) => createWriters(node, createCounts(node), users)
-
-/** Executes a statement on one server, without the service. */
-async function executeOn(url: string, statement: string) {
-  const connection = await mysql.createConnection(url)
-  try {
-    return await connection.query(statement)
-  } finally {
-    connection.destroy()
-  }
-}
 
 const isolate = (value: 0 | 1) => `SET GLOBAL wsrep_provider_options = 'gmcast.isolate=${value}'`
 
@@ -173,10 +163,7 @@ test.serial('hosts: a node survives the loss of a database server, which comes b
   const elapsed = (performance.now() - startedMs).toFixed()
   t.log(`${failed} requests failed one after the other, writes after ${elapsed} ms`)
   await cluster.servers[0]?.start()
-  const [rows] = await executeOn(
-    first,
-    "SELECT first_name FROM users WHERE last_name = 'Lovelace' ORDER BY id",
-  )
+  const rows = await executeOn(first, "SELECT first_name FROM users WHERE last_name = 'Lovelace' ORDER BY id")
   t.like(rows, { 0: { first_name: 'before' }, length: 2 })
 })
 
@@ -184,7 +171,7 @@ if (!isMariadb)
   test.serial('hosts: a node follows the primary of a group with one primary', async t => {
     const [primary = '', other = ''] = await Promise.all(
       urls.map(async url => {
-        const [rows] = await executeOn(url, 'SELECT @@server_uuid AS id')
+        const rows = await executeOn(url, 'SELECT @@server_uuid AS id')
         return Array.isArray(rows) && rows[0] !== undefined && 'id' in rows[0] ? String(rows[0].id) : ''
       }),
     )
@@ -215,7 +202,7 @@ if (!isMariadb)
     const seconds = ((failedAtMs.at(-1) ?? 0) - (failedAtMs[0] ?? 0)) / 1000
     t.log(`${failedAtMs.length} × 503 within ${seconds.toFixed(1)} s, ${stored.length} stored`)
     t.true(seconds < 10)
-    const [rows] = await executeOn(
+    const rows = await executeOn(
       urls[1] ?? '',
       "SELECT first_name FROM users WHERE first_name LIKE 'primary %'",
     )

@@ -4,7 +4,6 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
-import mysql from 'mysql2/promise'
 import { startGalera } from '../../src/cli/private-servers/galera.ts'
 import { startGroupReplication } from '../../src/cli/private-servers/group-replication.ts'
 import { findInstallation } from '../../src/cli/private-servers/mysql.ts'
@@ -15,6 +14,7 @@ import { environmentWith } from '../../src/config/environment.ts'
 import { createLog } from '../../src/core/log.ts'
 import { migrate } from '../../src/database/migrator.ts'
 import { configFile } from '../support/config-tools.ts'
+import { executeOn } from '../support/execute.ts'
 import { readStates } from '../support/haproxy.ts'
 import { claimPorts } from '../support/ports.ts'
 import { startService } from '../support/service.ts'
@@ -33,28 +33,17 @@ const cluster = await (isMariadb
 const urls = cluster.servers.map(({ url }) => url)
 const [first = '', second = '', third = ''] = urls
 
-async function executeOn(url: string, statements: readonly string[]): Promise<unknown> {
-  const connection = await mysql.createConnection(url)
-  try {
-    let result: unknown
-    for (const statement of statements) [result] = await connection.query(statement)
-    return result
-  } finally {
-    connection.destroy()
-  }
-}
-
 // The example says which user its check needs.
 const createUser = [...(await readFile(file, 'utf8')).matchAll(/^# {5}((?:CREATE|GRANT) .*)$/gm)].map(
   ([, statement = '']) => statement.replaceAll('10.0.0.9', '127.0.0.1'),
 )
-await executeOn(first, createUser)
+await executeOn(first, ...createUser)
 
 const proxyPort = claim.first + 10
 const proxyUrl = new URL(withDatabase(first, 'users'))
 proxyUrl.port = String(proxyPort)
 const socket = join(base, 'stats.sock')
-const ping = async () => void (await executeOn(withDatabase(proxyUrl.href, ''), ['SELECT 1']))
+const ping = async () => void (await executeOn(withDatabase(proxyUrl.href, ''), 'SELECT 1'))
 const haproxy = await runServer(
   {
     title: haproxyProgram.title,
@@ -149,17 +138,18 @@ test.serial('HAProxy before databases: a server outside its cluster gets no conn
   const untilState = (state: string) =>
     until(async () => (await serverStates())[urls.indexOf(running)] === state)
   await untilState('UP')
-  await executeOn(running, [leave])
+  await executeOn(running, leave)
   await untilState('DOWN')
   t.log(`writes ${(await untilStored()).toFixed()} ms after HAProxy has noticed`)
   if (isMariadb) {
-    await executeOn(running, [join])
+    await executeOn(running, join)
     await untilState('UP')
   }
   await untilStored()
-  const rows = await executeOn(withDatabase(third === running ? second : third, 'users'), [
+  const rows = await executeOn(
+    withDatabase(third === running ? second : third, 'users'),
     "SELECT first_name AS name FROM users WHERE last_name = 'Lovelace' ORDER BY id",
-  ])
+  )
   const found = new Set(Array.isArray(rows) ? rows.map(({ name }) => name) : [])
   t.deepEqual(
     stored.filter(name => !found.has(name)),

@@ -1,7 +1,6 @@
 // The scenario of `npm run test:cluster -- --from <revision>`: the nodes go one by one from this revision to the current code,
 // and back, with one Redis and one database.
 import assert from 'node:assert/strict'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Build } from '../../src/cli/cluster/node.ts'
 import { ownBuild, type Trial } from '../../src/cli/cluster/trial.ts'
 import { loadConfig } from '../../src/config/config.ts'
@@ -11,14 +10,14 @@ import { createRecount } from '../../src/database/counting/recount.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { resources } from '../../src/model/index.ts'
 import type { Scenario } from '../faults/run-scenarios.ts'
-import { type ClusterContext, UNTIL_USED_MS, underLoad } from './under-load.ts'
+import { type ClusterContext, underLoad, untilUsed } from './under-load.ts'
 
 async function replaceNodes({ nodes }: Trial, build: Build): Promise<void> {
   for (const node of nodes) {
     await node.stop()
     node.use(build)
     await node.start()
-    await delay(UNTIL_USED_MS)
+    await untilUsed(node)
   }
 }
 

@@ -1,12 +1,12 @@
 // The scenarios of `npm run test:cluster`: one part of the trial fails and comes back while a checked load runs.
-import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Part } from '../../src/cli/cluster/part.ts'
 import type { Trial } from '../../src/cli/cluster/trial.ts'
 import type { Status } from '../../src/supervisor/control/status.ts'
 import type { Scenario } from '../faults/run-scenarios.ts'
+import { executeOn } from '../support/execute.ts'
 import { ask } from '../support/service.ts'
-import { type ClusterContext, executeOn, UNTIL_USED_MS, underLoad } from './under-load.ts'
+import { type ClusterContext, underLoad, untilUsed } from './under-load.ts'
 
 /** Returns the primary of a group; of Galera, which has none, the first database. */
 async function findPrimary({ databases, databaseUrls }: Trial): Promise<Part> {
@@ -50,7 +50,7 @@ const scenarios: Readonly<Record<string, Scenario<ClusterContext>>> = {
         for (const node of context.trial.nodes) {
           await node.stop()
           await node.start()
-          await delay(UNTIL_USED_MS)
+          await untilUsed(node)
         }
       }),
   },

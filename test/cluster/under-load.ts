@@ -1,12 +1,15 @@
 // Runs a checked load on the trial of three nodes while a part of it fails or is replaced, and checks everything afterwards.
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import mysql from 'mysql2/promise'
+import type { Node } from '../../src/cli/cluster/node.ts'
 import type { Trial } from '../../src/cli/cluster/trial.ts'
 import { retry } from '../../src/core/retry.ts'
+import type { Status } from '../../src/supervisor/control/status.ts'
 import { createAttempts } from '../faults/attempts.ts'
 import { startVerifiedLoad } from '../faults/verified-load.ts'
+import { executeOn } from '../support/execute.ts'
 import { createClient } from '../support/http.ts'
+import { ask } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { startCrossNodeLoad } from './cross-node-load.ts'
 
@@ -16,25 +19,12 @@ export interface ClusterContext {
   readonly trial: Trial
 }
 
-/** HAProxy uses a node again after two checks. */
-export const UNTIL_USED_MS = 2000
 const CLIENTS = 6
 /** Longer than the databases take to agree that one of them is gone. */
 const MIN_FAULT_MS = 6000
 const MAX_RESPONSE_MS = 30_000
 /** All nodes must serve again, and all databases must agree, this long after the fault has ended. */
 const MAX_RECOVERY_MS = 15_000
-
-/** Executes a statement on one database. @returns its rows */
-export async function executeOn(url: string, statement: string): Promise<unknown> {
-  const connection = await mysql.createConnection(url)
-  try {
-    const [rows] = await connection.query(statement)
-    return rows
-  } finally {
-    connection.destroy()
-  }
-}
 
 /** @throws AssertionError if a database or a node has another number of users than the others */
 async function compareTotals({ databaseUrls, nodes }: Trial): Promise<void> {
@@ -55,6 +45,18 @@ const assertTotals = (trial: Trial) =>
     pauseMs: () => 100,
     isTransient: () => true,
   })
+
+/** Waits until HAProxy sends requests to a node that has been started: its checks say that it regards the node as up. */
+export const untilUsed = ({ controlUrl }: Node): Promise<true> =>
+  until(
+    async () => {
+      const answer = await ask(`${controlUrl}/status`)
+      if (answer === undefined) return false
+      const { ports }: Status = JSON.parse(answer.text)
+      return ports.http?.checkers.some(({ server_state }) => server_state?.startsWith('UP'))
+    },
+    { withinMs: MAX_RECOVERY_MS },
+  )
 
 /** Waits until all nodes serve. */
 async function untilServing({ nodes }: Trial): Promise<void> {

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
-import mysql from 'mysql2/promise'
 import { prepareMysql } from '../../src/cli/private-servers/mysql.ts'
 import { installMissing } from '../../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
+import { executeOn } from '../support/execute.ts'
 
 async function temporaryFolder(t: ExecutionContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'users-api-private-'))
@@ -19,18 +19,6 @@ async function temporaryFolder(t: ExecutionContext): Promise<string> {
 
 const prepare = (base: string, durable = false) => prepareMysql('', { base, durable, print: () => {} })
 
-/** Runs statements on the server. @returns the rows of the last one */
-async function query(url: string, ...statements: string[]): Promise<unknown> {
-  const connection = await mysql.createConnection(url)
-  try {
-    let rows: unknown
-    for (const statement of statements) [rows] = await connection.query(statement)
-    return rows
-  } finally {
-    await connection.end()
-  }
-}
-
 const make = ['CREATE DATABASE kept', 'CREATE TABLE kept.notes (note VARCHAR(20))']
 const add = (note: string) => `INSERT INTO kept.notes VALUES ('${note}')`
 const read = 'SELECT note FROM kept.notes ORDER BY note'
@@ -39,19 +27,19 @@ test.serial('mysql: committed data survive a stop and a kill', async t => {
   const base = await temporaryFolder(t)
   const first = await prepare(base, true)
   let running = await runServer(first)
-  await query(first.url, ...make, add('one'))
+  await executeOn(first.url, ...make, add('one'))
   await running.stop()
 
   const again = await prepare(base, true)
   t.is(again.url, first.url)
   running = await runServer(again)
-  await query(again.url, add('two'))
+  await executeOn(again.url, add('two'))
   await running.stop('SIGKILL')
 
   running = await runServer(await prepare(base, true))
-  t.deepEqual(await query(again.url, read), [{ note: 'one' }, { note: 'two' }])
+  t.deepEqual(await executeOn(again.url, read), [{ note: 'one' }, { note: 'two' }])
   t.deepEqual(
-    await query(
+    await executeOn(
       again.url,
       "SELECT @@innodb_flush_log_at_trx_commit AS log, CONCAT(@@innodb_doublewrite) IN ('ON', '1') AS pages",
     ),
@@ -71,7 +59,7 @@ test.serial('mysql: an incomplete data folder is created again', async t => {
   await writeFile(join(`${data}.making`, 'ibdata1'), 'incomplete')
   const server = await prepare(base)
   const running = await runServer(server)
-  t.deepEqual(await query(server.url, 'SELECT 1 AS one'), [{ one: 1 }])
+  t.deepEqual(await executeOn(server.url, 'SELECT 1 AS one'), [{ one: 1 }])
   await t.throwsAsync(stat(`${data}.making`), { code: 'ENOENT' })
   await running.stop()
 })
@@ -80,7 +68,7 @@ test.serial('mysql: listens only on a socket that only its owner can reach', asy
   const base = await temporaryFolder(t)
   const server = await prepare(base)
   const running = await runServer(server)
-  t.deepEqual(await query(server.url, 'SELECT @@skip_networking AS off'), [{ off: 1 }])
+  t.deepEqual(await executeOn(server.url, 'SELECT @@skip_networking AS off'), [{ off: 1 }])
   const socket = new URL(server.url).searchParams.get('socketPath') ?? ''
   t.is((await stat(dirname(socket))).mode & 0o777, 0o700)
   const folders = server.args.filter(arg => arg.startsWith('--datadir=')).map(arg => arg.slice(10))
@@ -96,7 +84,7 @@ test.serial('sockets: too long a path moves them to a fixed folder elsewhere', a
   t.true(Buffer.byteLength(socket) < 104)
   t.is((await stat(dirname(socket))).mode & 0o777, 0o700)
   const running = await runServer(server)
-  t.deepEqual(await query(server.url, 'SELECT 1 AS one'), [{ one: 1 }])
+  t.deepEqual(await executeOn(server.url, 'SELECT 1 AS one'), [{ one: 1 }])
   await running.stop()
   t.is((await prepare(base)).url, server.url)
 })

@@ -243,14 +243,13 @@ for (const [title, withWorkers] of [
     // Longer than a worker may be silent.
     await delay(2 * silentMs)
     service.supervisor.kill('SIGCONT')
-    // The supervisor notices its suspension before the workers send messages. No event shows that it has.
-    await delay(200)
+    // The supervisor notices its suspension, and answers again, before the workers send messages.
+    t.regex(await checker.answer(), /^HTTP\/1.1 200/)
+    checker.write(request)
     for (const pid of suspended) process.kill(pid, 'SIGCONT')
     const endMs = performance.now() + silentMs
     do {
       t.regex(await checker.answer(), /^HTTP\/1.1 200/)
-      // A part of the load.
-      await delay(20)
       checker.write(request)
     } while (performance.now() < endMs)
     t.deepEqual(await service.workers(), workers)

@@ -429,11 +429,7 @@ for (const mode of ['404', 'refuse'] as const)
       const answers = new Set<number | string>()
       let isOver = false
       const checking = (async () => {
-        while (!isOver) {
-          answers.add(await first.operator.health('other'))
-          // A part of the load.
-          await delay(10)
-        }
+        while (!isOver) answers.add(await first.operator.health('other'))
       })()
       const second = await start(t, { config })
       t.like((await second.operator.status()).ports.other, { mode, by: 'pm2', state: 'drained' })
