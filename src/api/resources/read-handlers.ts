@@ -76,7 +76,7 @@ export function createReadHandlers(dependencies: ReadDependencies) {
   }
 
   /** @param path the path of the collection, for the links to other pages */
-  function pageText(
+  function representPage(
     path: string,
     query: ListQuery,
     page: Awaited<ReturnType<typeof readPage>>,
@@ -91,8 +91,8 @@ export function createReadHandlers(dependencies: ReadDependencies) {
   const share = shareConcurrent<Representation>()
 
   /** Responds with a page. Concurrent requests for the same page share one read of it. */
-  async function respondPage(ctx: Context, find: () => Promise<Representation>): Promise<void> {
-    const { etag, text } = await share(`${ctx.path}?${ctx.querystring}`, find)
+  async function respondPage(ctx: Context, read: () => Promise<Representation>): Promise<void> {
+    const { etag, text } = await share(`${ctx.path}?${ctx.querystring}`, read)
     respondRead(ctx, etag, text)
   }
 
@@ -100,7 +100,7 @@ export function createReadHandlers(dependencies: ReadDependencies) {
     const query = parseListQuery(resource, ctx.querystring, limits)
     assertAcceptsJson(ctx)
     const { path } = ctx
-    await respondPage(ctx, async () => pageText(path, query, await readPage(query)))
+    await respondPage(ctx, async () => representPage(path, query, await readPage(query)))
   }
 
   /**
@@ -120,7 +120,7 @@ export function createReadHandlers(dependencies: ReadDependencies) {
         const page = await readPage({ ...query, filters: [isMember, ...query.filters] })
         // A related record with members exists. One that is created after the page was read was empty in between.
         if (page.total === 0 && (await relatedLoader.find(id)) === undefined) throw notFound(relation.to, id)
-        return pageText(path, query, page)
+        return representPage(path, query, page)
       })
     }
 
