@@ -16,50 +16,37 @@ import {
 import { contentionPauseMs, createLockQueue, LockedError, type LockQueue } from './lock-queue.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage, type Outage } from './outage.ts'
-import { openPool } from './pool.ts'
+import { openPool, send, withConnection } from './pool.ts'
 import { createKeyedQueues, createSemaphore } from './semaphore.ts'
-import { transact } from './transaction.ts'
+import { type Statements, type Transaction, transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
 /** Fewer cost more transactions, more make the writes of the batch wait longer. */
 const MAX_BATCH_TRIES = 3
 
-export interface Database {
+/** Each statement throws an ApiError `unavailable` if the database is unreachable. */
+export interface Database extends Statements {
   /** Builds statements. Statements are executed with `run` or `transaction`. */
   readonly knex: Knex
-  /** Executes one statement. @throws ApiError `unavailable` if the database is unreachable */
-  run<T>(statement: (knex: Knex) => PromiseLike<T>): Promise<T>
-  /**
-   * Executes SQL text. An array in `values` is a list, an array of arrays is a list of rows.
-   * @param on the transaction to execute it in; errors are then translated by the transaction
-   * @throws ApiError `unavailable` like `run`
-   */
-  query(sql: string, values: readonly unknown[], on?: Knex.Transaction): Promise<Record<string, unknown>[]>
-  /** Executes SQL text that modifies rows. `affectedRows` includes rows that already had the new values. */
-  execute(
-    sql: string,
-    values: readonly unknown[],
-    on: Knex.Transaction,
-  ): Promise<{ readonly insertId: number; readonly affectedRows: number }>
   /**
    * Runs a transaction and repeats it on contention, in the lock queue if another session holds a lock.
    * @param key the row that it locks first; transactions of this process with the same key run one by one
-   * @throws ApiError `unavailable` like `run`, and after queryTimeoutMs of contention
+   * @throws ApiError `unavailable` like a statement, and after queryTimeoutMs of contention
    */
-  transaction<T>(act: (trx: Knex.Transaction) => Promise<T>, key?: string): Promise<T>
+  transaction<T>(act: (trx: Transaction) => Promise<T>, key?: string): Promise<T>
   /**
    * Like `transaction`, but returns `locked` if another session holds a lock.
    * @param size the number of writes, of different requests, in the transaction
    * @throws ConflictError after several conflicts of a transaction with more than one write. On a cluster, one hot row lets
    * the whole transaction fail at its COMMIT, so that its parts are better repeated apart.
    */
-  tryTransaction<T>(act: (trx: Knex.Transaction) => Promise<T>, size: number): Promise<T | 'locked'>
+  tryTransaction<T>(act: (trx: Transaction) => Promise<T>, size: number): Promise<T | 'locked'>
   /** Like `transaction`, for a transaction that has to wait for the lock `key`. */
-  transactionInQueue<T>(key: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  transactionInQueue<T>(key: string, act: (trx: Transaction) => Promise<T>): Promise<T>
   /** The locks of other sessions that transactions wait for. */
   readonly lockedKeys: LockQueue['keys']
   /** Runs reads in one consistent snapshot. */
-  snapshot<T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   /** The start of the current outage, as `Date.now()`; undefined while the database can serve. */
   readonly downSinceMs: Outage['sinceMs']
   /** Updates `downSinceMs`. */
@@ -101,24 +88,13 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     }
   }
 
-  /** Executes SQL without Knex's query builder, which would compile the same statement each time. */
-  async function send<T>(on: Knex | Knex.Transaction, sql: string, values: readonly unknown[]): Promise<T> {
-    // The connection of a completed transaction belongs to another one, or executes in autocommit mode.
-    if ('isCompleted' in on && on.isCompleted()) throw new Error('the transaction is already complete')
-    const connection = await on.client.acquireConnection()
-    try {
-      const { response } = await on.client._query(connection, { sql, bindings: values })
-      return response[0]
-    } finally {
-      await on.client.releaseConnection(connection)
-    }
-  }
-
   // A few connections are left to reads, whatever the transactions wait for.
   const fifth = Math.max(1, Math.floor(settings.poolMax / 5))
   const inWriteSlot = createSemaphore(Math.max(1, settings.poolMax - 2 * fifth), settings.acquireTimeoutMs)
-  const begin = <T>(act: (trx: Knex.Transaction) => Promise<T>): Promise<T> => transact(knex, act)
-  const lockQueue = createLockQueue(begin, { slots: fifth, timeoutMs: settings.queryTimeoutMs })
+  const lockQueue = createLockQueue(act => transact(knex, act, { mayWait: true }), {
+    slots: fifth,
+    timeoutMs: settings.queryTimeoutMs,
+  })
 
   const rowQueues = createKeyedQueues(settings.queryTimeoutMs)
 
@@ -126,8 +102,8 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
    * Runs a transaction, and repeats it after a deadlock or a conflict.
    * @throws an error that `isLocked`, ConflictError
    */
-  const attempt = <T>(act: (trx: Knex.Transaction) => Promise<T>, size = 1): Promise<T> =>
-    retry(() => inWriteSlot(() => begin(act)), {
+  const attempt = <T>(act: (trx: Transaction) => Promise<T>, size = 1): Promise<T> =>
+    retry(() => inWriteSlot(() => transact(knex, act)), {
       timeoutMs: settings.queryTimeoutMs,
       pauseMs: contentionPauseMs,
       isTransient: error => isContention(error) && !isLocked(error),
@@ -137,13 +113,13 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     })
 
   /** Like `attempt`, but one by one with the transactions of the same key. */
-  function attemptInTurn<T>(act: (trx: Knex.Transaction) => Promise<T>, key: string): Promise<T> {
+  function attemptInTurn<T>(act: (trx: Transaction) => Promise<T>, key: string): Promise<T> {
     const queue = rowQueues.join(key)
     return queue.inTurn(() => attempt(act)).finally(queue.leave)
   }
 
   /** Repeats a transaction that has met a lock. */
-  function waitForLock<T>(error: unknown, act: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
+  function waitForLock<T>(error: unknown, act: (trx: Transaction) => Promise<T>): Promise<T> {
     if (!isLocked(error)) throw error
     return lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act)
   }
@@ -156,9 +132,8 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
   return {
     knex,
     run: statement => serve(() => statement(knex)),
-    query: (sql, values, on) =>
-      on === undefined ? serve(() => send(knex, sql, values)) : send(on, sql, values),
-    execute: (sql, values, on) => send(on, sql, values),
+    query: (sql, values) =>
+      serve(() => withConnection(knex, connection => send(knex, connection, sql, values))),
     transaction: (act, key) =>
       serve(() =>
         (key === undefined ? attempt(act) : attemptInTurn(act, key)).catch((error: unknown) =>
@@ -168,7 +143,7 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     tryTransaction: (act, size) => serve(() => attempt(act, size).catch(lockedOutcome)),
     transactionInQueue: (key, act) => serve(() => lockQueue.run(key, act)),
     lockedKeys: lockQueue.keys,
-    snapshot: act => serve(() => transact(knex, act, { isolationLevel: 'repeatable read' })),
+    snapshot: act => serve(() => transact(knex, act, { isSnapshot: true })),
     downSinceMs: outage.sinceMs,
     probe: outage.probe,
     ready: () =>

@@ -6,6 +6,7 @@ import type { Knex } from 'knex'
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
 import { assertRowCount, isDuplicate, isLocked } from './driver-errors.ts'
+import type { Transaction } from './transaction.ts'
 
 /** A response that can be replayed. */
 export interface KeptAnswer {
@@ -41,7 +42,7 @@ interface SavedKey extends SavedAnswer {
   readonly expired: number
 }
 
-type Work = (trx: Knex.Transaction) => Promise<KeptAnswer>
+type Work = (trx: Transaction) => Promise<KeptAnswer>
 
 const table = 'idempotency_keys'
 /** In UTF-16 units. A response that does not compress at all is within the 16 MiB of MEDIUMBLOB and of a packet. */
@@ -89,39 +90,39 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   /**
    * Reads the row of a key. Without a lock, only committed rows are visible, which always have a response.
    */
-  async function find(trx: Knex.Transaction, key: string, locked: boolean): Promise<SavedKey | undefined> {
-    const found = trx(table)
-      .where({ idempotency_key: key })
-      .first(
-        'fingerprint',
-        'status',
-        'location',
-        'etag',
-        'body',
-        'packed',
-        trx.raw('? AS expired', [expired(trx)]),
-      )
-    return locked ? found.forUpdate().noWait() : found
+  async function find(trx: Transaction, key: string, locked: boolean): Promise<SavedKey | undefined> {
+    return trx.run(knex => {
+      const found = knex(table)
+        .where({ idempotency_key: key })
+        .first(
+          'fingerprint',
+          'status',
+          'location',
+          'etag',
+          'body',
+          'packed',
+          knex.raw('? AS expired', [expired(knex)]),
+        )
+      return locked ? found.forUpdate().noWait() : found
+    })
   }
 
   /**
    * Returns the saved row, or inserts a row that this transaction keeps locked until its end.
    * Fails at once if another transaction has locked the row.
    */
-  async function claim(
-    trx: Knex.Transaction,
-    key: string,
-    fingerprint: string,
-  ): Promise<SavedKey | undefined> {
+  async function claim(trx: Transaction, key: string, fingerprint: string): Promise<SavedKey | undefined> {
     const kept = await find(trx, key, true)
     if (kept?.expired === 0) return kept
-    if (kept !== undefined) await trx(table).where({ idempotency_key: key }).delete()
-    await trx(table).insert({ idempotency_key: key, fingerprint, created_at: trx.raw('UTC_TIMESTAMP()') })
+    if (kept !== undefined) await trx.run(knex => knex(table).where({ idempotency_key: key }).delete())
+    await trx.run(knex =>
+      knex(table).insert({ idempotency_key: key, fingerprint, created_at: knex.raw('UTC_TIMESTAMP()') }),
+    )
     return undefined
   }
 
   /** @returns the saved row of the key; undefined if this transaction has claimed the key */
-  async function findOrClaim(trx: Knex.Transaction, key: string, fingerprint: string) {
+  async function findOrClaim(trx: Transaction, key: string, fingerprint: string) {
     try {
       return await claim(trx, key, fingerprint)
     } catch (error) {
@@ -133,17 +134,20 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
     }
   }
 
-  async function deleteExpired(trx: Knex.Transaction): Promise<number> {
+  async function deleteExpired(trx: Transaction): Promise<number> {
     // Rows are skipped if another process is deleting them or a request is reusing the key.
-    const keys: string[] = await trx(table)
-      .where(expired(trx))
-      .orderBy('created_at')
-      .limit(MAX_DELETED_KEYS)
-      .forUpdate()
-      .skipLocked()
-      .pluck('idempotency_key')
+    const keys: string[] = await trx.run(knex =>
+      knex(table)
+        .where(expired(knex))
+        .orderBy('created_at')
+        .limit(MAX_DELETED_KEYS)
+        .forUpdate()
+        .skipLocked()
+        .pluck('idempotency_key'),
+    )
     // A database can ignore SKIP LOCKED. A request may then have claimed one of the keys anew.
-    if (keys.length > 0) await trx(table).whereIn('idempotency_key', keys).where(expired(trx)).delete()
+    if (keys.length > 0)
+      await trx.run(knex => knex(table).whereIn('idempotency_key', keys).where(expired(knex)).delete())
     return keys.length
   }
 
@@ -159,9 +163,8 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
             'limit_exceeded',
             'the response is too large to be saved for an Idempotency-Key; send a smaller request',
           )
-        const saved = await trx(table)
-          .where({ idempotency_key: key })
-          .update(await pack(response))
+        const packed = await pack(response)
+        const saved = await trx.run(knex => knex(table).where({ idempotency_key: key }).update(packed))
         assertRowCount(table, saved, 1)
         return { ...response, replayed: false }
       }),

@@ -1,10 +1,10 @@
 // Transactions that wait for a lock of another session. They have few connections of their own, so that all
 // other requests still find one, and only one of them waits for the same lock at a time.
-import type { Knex } from 'knex'
 import type { CodedError } from '../core/error-reason.ts'
 import { retry } from '../core/retry.ts'
 import { contentionError, isContention, isLocked } from './driver-errors.ts'
 import { createKeyedQueues, createSemaphore, type KeyedQueues } from './semaphore.ts'
+import type { Transaction } from './transaction.ts'
 
 /** Short: the next transaction of another server can end while this one pauses, and then this one fails again. */
 const MAX_PAUSE_MS = 30
@@ -36,43 +36,34 @@ export async function lockedAs<T>(key: string, statement: PromiseLike<T>): Promi
 
 export const rowKey = (table: string, id: number): string => `${table} ${id}`
 
-/** Transactions of the lock queue. */
-const waiting = new WeakSet<Knex.Transaction>()
-
-/**
- * Whether the statements of a transaction wait for locks. Outside of the lock queue, they fail at once
- * wherever the database offers this (NOWAIT, SKIP LOCKED).
- */
-export const mayWait = (trx: Knex.Transaction): boolean => waiting.has(trx)
-
 export interface LockQueue {
   /**
    * Repeats a transaction until it gets its locks. A LockedError says which lock it waits for from then on.
    * @param key the lock that the transaction has to wait for
    * @throws the contention error of the last attempt, after `timeoutMs`
    */
-  run<T>(key: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T>
+  run<T>(key: string, act: (trx: Transaction) => Promise<T>): Promise<T>
   /** The locks that transactions wait for. */
   readonly keys: KeyedQueues['keys']
 }
 
-/** @param slots maximum number of transactions in progress, and so of their connections */
+/**
+ * @param begin runs a transaction whose statements wait for locks
+ * @param slots maximum number of transactions in progress, and so of their connections
+ */
 export function createLockQueue(
-  begin: <T>(act: (trx: Knex.Transaction) => Promise<T>) => Promise<T>,
+  begin: <T>(act: (trx: Transaction) => Promise<T>) => Promise<T>,
   { slots, timeoutMs }: { readonly slots: number; readonly timeoutMs: number },
 ): LockQueue {
   const inSlot = createSemaphore(slots, timeoutMs)
   const queues = createKeyedQueues(timeoutMs)
 
-  async function run<T>(firstKey: string, act: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
+  async function run<T>(firstKey: string, act: (trx: Transaction) => Promise<T>): Promise<T> {
     const deadlineMs = performance.now() + timeoutMs
     let queue = queues.join(firstKey)
     async function attempt(): Promise<T> {
       if (performance.now() > deadlineMs) throw contentionError('timeout while waiting for a lock')
-      return begin(trx => {
-        waiting.add(trx)
-        return act(trx)
-      })
+      return begin(act)
     }
     try {
       return await retry(() => queue.inTurn(() => inSlot(attempt)), {

@@ -29,6 +29,32 @@ export interface PoolSettings extends SessionSettings {
   readonly epoch?: Epoch
 }
 
+export type { PoolConnection }
+
+/** Calls `use` with a connection of the pool. */
+export async function withConnection<T>(
+  { client }: Knex,
+  use: (connection: PoolConnection) => Promise<T>,
+): Promise<T> {
+  const connection: PoolConnection = await client.acquireConnection()
+  try {
+    return await use(connection)
+  } finally {
+    await client.releaseConnection(connection)
+  }
+}
+
+/** Executes SQL text without Knex's query builder, which would compile the same statement each time. */
+export async function send<T>(
+  { client }: Knex,
+  connection: PoolConnection,
+  sql: string,
+  bindings: readonly unknown[] = [],
+): Promise<T> {
+  const { response } = await client._query(connection, { sql, bindings })
+  return response[0]
+}
+
 /**
  * Creates a pool that opens connections on demand.
  * @param url `mysql://user:password@host:port,host:port/database`, with `?socketPath=` for a Unix socket

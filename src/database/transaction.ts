@@ -1,9 +1,40 @@
 // Transactions that are atomic also if the server refuses BEGIN, ROLLBACK or COMMIT: the pool closes the connection then,
 // so that the server rolls back. If the answer to COMMIT is lost, the outcome is looked up on another connection.
+// `knex.transaction` creates a client of its own for each transaction, which costs more than the statements of a write.
 import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
 import { retry } from '../core/retry.ts'
 import { isContention, isUnreachable } from './driver-errors.ts'
+import { type PoolConnection, send, withConnection } from './pool.ts'
+
+/** Executes statements: each one alone, or all of them in one transaction. */
+export interface Statements {
+  /** Executes a statement of Knex's query builder. */
+  run<T>(statement: (knex: Knex) => Knex.ChainableInterface<T>): Promise<T>
+  /** Executes SQL text. An array in `values` is a list, an array of arrays is a list of rows. */
+  query(sql: string, values: readonly unknown[]): Promise<Record<string, unknown>[]>
+}
+
+/** The statements of a transaction. They fail after its end. */
+export interface Transaction extends Statements {
+  /** Executes SQL text that modifies rows. `affectedRows` includes rows that already had the new values. */
+  execute(
+    sql: string,
+    values: readonly unknown[],
+  ): Promise<{ readonly insertId: number; readonly affectedRows: number }>
+  /**
+   * Whether statements wait for locks of other sessions. Outside of the lock queue, they fail at once wherever the database
+   * offers this (NOWAIT, SKIP LOCKED).
+   */
+  readonly mayWait: boolean
+  /**
+   * Names a row that the transaction changes. Versions are random, so the row shows whether the transaction was stored.
+   * Without one, a COMMIT without an answer is an error.
+   */
+  noteChange(change: RowChange): void
+  /** Calls `action` after the COMMIT. */
+  afterCommit(action: () => void): void
+}
 
 /** The versions of a row before and after a transaction; undefined: the row does not exist. */
 export interface RowChange {
@@ -15,14 +46,6 @@ export interface RowChange {
 
 const LOOKUP_TIMEOUT_MS = 3000
 const LOOKUP_PAUSE_MS = 100
-
-/** One of the changes of each transaction. Versions are random, so a row shows whether its transaction was stored. */
-const changes = new WeakMap<Knex.Transaction, RowChange>()
-
-/** Names a row that the transaction changes. Without one, a COMMIT without an answer is an error. */
-export function noteChange(trx: Knex.Transaction, change: RowChange): void {
-  changes.set(trx, change)
-}
 
 /** Returns undefined if the outcome is unknown: another transaction has changed the row since. */
 async function wasStored(knex: Knex, { table, id, before, after }: RowChange): Promise<boolean | undefined> {
@@ -54,26 +77,74 @@ async function checkStored(knex: Knex, change: RowChange | undefined, error: unk
     )
 }
 
+/** Creates the statements of a transaction that has begun on `connection`. */
+function openTransaction(knex: Knex, connection: PoolConnection, mayWait: boolean) {
+  const commitActions: (() => void)[] = []
+  let change: RowChange | undefined
+  let hasEnded = false
+  /** After the end, the connection belongs to another transaction, or executes in autocommit mode. */
+  function assertOpen(): void {
+    if (hasEnded) throw new Error('the transaction is already complete')
+  }
+  async function execute<T>(sql: string, values: readonly unknown[]): Promise<T> {
+    assertOpen()
+    return send(knex, connection, sql, values)
+  }
+  const trx: Transaction = {
+    async run(statement) {
+      assertOpen()
+      return statement(knex).connection(connection)
+    },
+    query: execute,
+    execute,
+    mayWait,
+    noteChange(noted) {
+      change = noted
+    },
+    afterCommit(action) {
+      commitActions.push(action)
+    },
+  }
+  async function end(sql: 'COMMIT' | 'ROLLBACK'): Promise<void> {
+    hasEnded = true
+    await send(knex, connection, sql)
+  }
+  return { trx, end, commitActions, change: () => change }
+}
+
+interface TransactionOptions {
+  readonly mayWait?: boolean
+  /** Whether all reads are of one consistent snapshot. */
+  readonly isSnapshot?: boolean
+}
+
 /**
  * Runs `act` in a transaction.
  * @throws the error of `act`, otherwise the error of BEGIN or COMMIT; ApiError `unavailable` if the outcome is unknown
  */
 export async function transact<T>(
   knex: Knex,
-  act: (trx: Knex.Transaction) => Promise<T>,
-  config?: Knex.TransactionConfig,
+  act: (trx: Transaction) => Promise<T>,
+  { mayWait = false, isSnapshot = false }: TransactionOptions = {},
 ): Promise<T> {
-  const trx = await knex.transaction(config)
-  // If BEGIN was refused, Knex returns a completed transaction. Statements would run in autocommit mode.
-  if (trx.isCompleted()) await trx.executionPromise
-  let result: T
-  try {
-    result = await act(trx)
-  } catch (error) {
-    await trx.rollback(error)
-    throw error
-  }
-  await trx.commit()
-  await trx.executionPromise.catch((error: unknown) => checkStored(knex, changes.get(trx), error))
+  const { result, open, commitError } = await withConnection(knex, async connection => {
+    if (isSnapshot) await send(knex, connection, 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+    await send(knex, connection, 'BEGIN')
+    const open = openTransaction(knex, connection, mayWait)
+    let result: T
+    try {
+      result = await act(open.trx)
+    } catch (error) {
+      await open.end('ROLLBACK').catch(() => {})
+      throw error
+    }
+    const commitError = await open.end('COMMIT').then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    )
+    return { result, open, commitError }
+  })
+  if (commitError !== undefined) await checkStored(knex, open.change(), commitError.error)
+  for (const action of open.commitActions) action()
   return result
 }

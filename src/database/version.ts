@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
 import { limitedRelations, type Resource } from '../model/resource.ts'
 import { lockedAs } from './lock-queue.ts'
+import type { Transaction } from './transaction.ts'
 
 /**
  * Returns a token of 52 random bits, exact as a JSON number and as BIGINT. A counter would repeat values
@@ -30,10 +31,10 @@ export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
 }
 
 /** Invalidates all cached includes that contain records of `resource`. A row that is missing is inserted. */
-export async function renewGeneration(trx: Knex.Transaction, { generation }: Resource): Promise<void> {
+export async function renewGeneration(trx: Transaction, { generation }: Resource): Promise<void> {
   if (generation !== undefined)
     await lockedAs(
       generation,
-      trx(generation).insert({ id: 1, token: newVersion() }).onConflict('id').merge(),
+      trx.run(knex => knex(generation).insert({ id: 1, token: newVersion() }).onConflict('id').merge()),
     )
 }

@@ -131,10 +131,10 @@ test.serial('compact: does not wait for open transactions that have written', as
     { ...config.database, url, queryTimeoutMs: 1000 },
     createLog('silent', 'test'),
   )
-  const writer = await database.knex.transaction()
-  await writers.insertOne({ first_name: 'Still', last_name: 'Writing' }, writer)
-  await t.notThrowsAsync(createCounts(impatient).compact())
-  await writer.commit()
+  await database.transaction(async trx => {
+    await writers.insertOne({ first_name: 'Still', last_name: 'Writing' }, trx)
+    await t.notThrowsAsync(createCounts(impatient).compact())
+  })
   await impatient.close()
   await assertExact([])
 })

@@ -37,20 +37,20 @@ async function createLargeGroup(): Promise<number> {
   const row = await groupWriters.insertOne({ name: `large ${++groupNumber}` })
   if (row === undefined) throw new Error('the group exists already')
   await database.transaction(async trx => {
-    await trx.raw('INSERT INTO memberships (user_id, group_id) SELECT id, ? FROM users', [row.id])
-    await trx('counts').insert({ kind: 'groups.members', slot: row.id, amount: MEMBERS })
+    await trx.execute('INSERT INTO memberships (user_id, group_id) SELECT id, ? FROM users', [row.id])
+    await trx.run(knex => knex('counts').insert({ kind: 'groups.members', slot: row.id, amount: MEMBERS }))
   })
   return row.id
 }
 
 test.before(async () => {
   await database.transaction(async trx => {
-    await trx.raw(`SET SESSION ${await recursionLimit()} = ${MEMBERS}`)
-    await trx.raw(
+    await trx.execute(`SET SESSION ${await recursionLimit()} = ${MEMBERS}`, [])
+    await trx.execute(
       `INSERT INTO users (first_name, last_name, version) ${sequence} SELECT 'Member', n, n FROM sequence`,
       [MEMBERS],
     )
-    await trx.raw(
+    await trx.execute(
       'INSERT INTO counts (kind, slot, amount) SELECT ?, id DIV 2048, COUNT(*) FROM users GROUP BY 2',
       ['users'],
     )
@@ -73,7 +73,9 @@ const countMembers = (id: number): Promise<number> =>
       { filters: [filter], sort: [], startIndex: 0, recordsPerPage: 1 },
       trx,
     )
-    const stored = await trx('memberships').where({ group_id: id }).count({ all: '*' }).first()
+    const stored = await trx.run(knex =>
+      knex('memberships').where({ group_id: id }).count({ all: '*' }).first(),
+    )
     if (total !== Number(stored?.all)) throw new Error(`total ${total}, but ${stored?.all} members`)
     return total
   })

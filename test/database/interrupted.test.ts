@@ -5,7 +5,6 @@ import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
 import { createDatabase } from '../../src/database/database.ts'
-import { noteChange } from '../../src/database/transaction.ts'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
@@ -112,9 +111,7 @@ test.serial('COMMIT: a 503 says that the outcome is unknown if it cannot be read
 test.serial('COMMIT: the outcome is unknown if another transaction has changed the row since', async t => {
   const id = await api.create('/v1/users', person())
   armCommit('cut after')
-  const write = database.transaction(async trx =>
-    noteChange(trx, { table: 'users', id, before: 1, after: 2 }),
-  )
+  const write = database.transaction(async trx => trx.noteChange({ table: 'users', id, before: 1, after: 2 }))
   await t.throwsAsync(write, { any: true, code: 'unavailable', message: /unknown/ })
 })
 

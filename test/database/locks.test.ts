@@ -75,12 +75,12 @@ async function assertOthersGoOn(t: ExecutionContext, group: number): Promise<voi
 /** Runs `requests` while `hold` holds its locks, asserts that others go on, and returns their outcomes. */
 async function whileHeld<T>(
   t: ExecutionContext,
-  hold: (sql: (text: string, values: unknown[]) => Promise<unknown>) => Promise<unknown>,
+  hold: (sql: (text: string, values: (number | string)[]) => PromiseLike<unknown>) => PromiseLike<unknown>,
   requests: () => Promise<T>[],
 ): Promise<T[]> {
   const group = await createGroup()
   const trx = await foreign.knex.transaction()
-  await hold((text, values) => foreign.query(text, values, trx))
+  await hold((text, values) => trx.raw(text, values))
   let answered = 0
   const waiting = Promise.all(requests().map(request => request.finally(() => answered++)))
   try {
@@ -162,7 +162,7 @@ test.serial('locks: an uncommitted name delays only requests for this name', asy
   const name = { first_name: 'Held', last_name: 'Name' }
   const outcomes = await whileHeld(
     t,
-    sql => sql('INSERT INTO users (first_name, last_name, version) VALUES (?)', [['Held', 'Name', 1]]),
+    sql => sql('INSERT INTO users (first_name, last_name, version) VALUES (?, ?, ?)', ['Held', 'Name', 1]),
     () => [
       ...repeated(6, () => writers.insertOne({ ...name })),
       ...ids.map(id => writers.update(id, name)),

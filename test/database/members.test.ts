@@ -37,7 +37,16 @@ const openNode = () => {
   const watched: Database = {
     ...database,
     query: (...sent) => database.query(...sent).catch(note),
-    execute: (...sent) => database.execute(...sent).catch(note),
+    transaction: (act, key) =>
+      database.transaction(
+        trx =>
+          act({
+            ...trx,
+            query: (...sent) => trx.query(...sent).catch(note),
+            execute: (...sent) => trx.execute(...sent).catch(note),
+          }),
+        key,
+      ),
   }
   const counts = createCounts(watched)
   return {

@@ -45,8 +45,8 @@ test.serial('pool: a connection whose server accepts no writes any more is repla
   const row = { version: 1 }
   const writes = [
     () => through.run(knex => knex('users').insert(row)),
-    () => through.transaction(trx => through.execute('insert INTO users (version) VALUES (1)', [], trx)),
-    () => through.transaction(async trx => trx('users').insert(row)),
+    () => through.transaction(trx => trx.execute('insert INTO users (version) VALUES (1)', [])),
+    () => through.transaction(trx => trx.run(knex => knex('users').insert(row))),
   ]
   for (const errno of [1290, 1836, 1792, 1047, 1180, 3032, 3098, 3100, 3796, 3797])
     for (const write of writes) {
@@ -70,7 +70,9 @@ test.serial('transaction: repeated if a schema change or a conflict between node
     // The message of MySQL for 1180, which has other causes too.
     const message = "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT"
     arm(statement, { errno, sqlState: 'HY000', message })
-    await through.transaction(async trx => trx('users').insert({ last_name: `${errno}`, version: 1 }))
+    await through.transaction(trx =>
+      trx.run(knex => knex('users').insert({ last_name: `${errno}`, version: 1 })),
+    )
     t.is(struck(), 1)
     t.is((await database.query('SELECT id FROM users WHERE last_name = ?', [`${errno}`])).length, 1)
     await database.run(knex => knex('users').delete())
@@ -181,11 +183,13 @@ test.serial('pool: the server releases the locks of a node that vanished during 
   const row = { first_name: 'held', last_name: 'row', version: 1 }
   const [id] = await database.run(knex => knex('users').insert(row))
   const vanished = through.transaction(async trx => {
-    await trx('users').where({ id }).forUpdate()
+    await trx.run(knex => knex('users').where({ id }).forUpdate())
     proxy.block()
-    await trx('users').where({ id }).update({ version: 2 })
+    await trx.run(knex => knex('users').where({ id }).update({ version: 2 }))
   })
   await t.throwsAsync(vanished, { any: true, code: 'unavailable' })
-  t.is(await database.transaction(async trx => trx('users').where({ id }).update({ version: 3 })), 1)
+  const update = () =>
+    database.transaction(trx => trx.run(knex => knex('users').where({ id }).update({ version: 3 })))
+  t.is(await update(), 1)
   await close()
 })

@@ -125,7 +125,7 @@ test.serial('recount: a record that is deleted during the recount leaves no coun
   let done = false
   let corrected: Promise<unknown> = Promise.resolve()
   await database.transaction(async trx => {
-    await trx('groups').where({ id: group }).delete()
+    await trx.run(knex => knex('groups').where({ id: group }).delete())
     await counts.deleteMemberCount(trx, groups, group)
     await counts.record(trx, [recordChange(groups, group, -1)])
     corrected = recount.correct().finally(() => (done = true))

@@ -30,8 +30,7 @@ async function count(name: string): Promise<number> {
   const [rows] = await direct.query<RowDataPacket[]>('SELECT id FROM users WHERE last_name = ?', [name])
   return rows.length
 }
-const insert = (name: string) =>
-  database.transaction(trx => database.execute(insertSql, [['x', name, 1]], trx))
+const insert = (name: string) => database.transaction(trx => trx.execute(insertSql, [['x', name, 1]]))
 
 /** Asserts that the connection of the pool writes what it is told to, and nothing else. */
 async function expectSound(t: ExecutionContext, refused: string): Promise<void> {
@@ -55,7 +54,7 @@ test.serial(
     const name = newName()
     mysqlProxy.arm(/ROLLBACK/, interrupted)
     const failing = database.transaction(async trx => {
-      await database.execute(insertSql, [['x', name, 1]], trx)
+      await trx.execute(insertSql, [['x', name, 1]])
       throw new RangeError('of the body')
     })
     await t.throwsAsync(failing, { instanceOf: RangeError, message: 'of the body' })
@@ -72,11 +71,12 @@ test.serial('transaction: if COMMIT is refused, nothing is stored', async t => {
 
 test.serial('transaction: a statement after the end of its transaction is not executed', async t => {
   const name = newName()
-  let late: Promise<unknown> = Promise.resolve()
-  await database.transaction(async trx => {
-    late = trx.executionPromise.then(() => database.execute(insertSql, [['x', name, 1]], trx))
-  })
-  await t.throwsAsync(late, { message: /complete/ })
+  const ended = await database.transaction(async trx => trx)
+  await t.throwsAsync(ended.execute(insertSql, [['x', name, 1]]), { message: /complete/ })
+  await t.throwsAsync(
+    ended.run(knex => knex('users').insert({ last_name: name, version: 1 })),
+    { message: /complete/ },
+  )
   t.is(await count(name), 0)
 })
 
@@ -86,7 +86,7 @@ for (const refused of ['SET TRANSACTION', 'BEGIN', 'COMMIT'])
     const find = () => database.query('SELECT id FROM users WHERE last_name = ?', [name])
     mysqlProxy.arm(new RegExp(refused), interrupted)
     await t.throwsAsync(
-      database.snapshot(trx => database.query('SELECT id FROM users', [], trx)),
+      database.snapshot(trx => trx.query('SELECT id FROM users', [])),
       { any: true, code: 'unavailable' },
     )
     t.is(mysqlProxy.struck(), 1)

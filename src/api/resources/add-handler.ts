@@ -1,6 +1,7 @@
 // The handler that adds one record or a batch of records to the record of the path. It serves both sides of a relation.
-import type { Knex } from 'knex'
+
 import { type ApiError, throwFaults } from '../../core/api-error.ts'
+import type { Transaction } from '../../database/transaction.ts'
 import type { Precondition } from '../../database/version.ts'
 import type { Add, Added } from '../../database/writing/memberships.ts'
 import { recordText } from '../../model/representation.ts'
@@ -38,7 +39,7 @@ interface Target {
 export function createAddHandler(dependencies: AddDependencies): Handler {
   const { resource, to, name, full, readBody, withIdempotency, limits } = dependencies
 
-  async function add(target: Target, ids: readonly number[], trx?: Knex.Transaction): Promise<Added[]> {
+  async function add(target: Target, ids: readonly number[], trx?: Transaction): Promise<Added[]> {
     const { id, precondition } = target
     const added = await dependencies.add(id, ids, precondition, trx)
     if (added === undefined) throw notFound(resource, id)
@@ -46,7 +47,7 @@ export function createAddHandler(dependencies: AddDependencies): Handler {
     return added
   }
 
-  async function addOne(target: Target, id: number, trx?: Knex.Transaction): Promise<string> {
+  async function addOne(target: Target, id: number, trx?: Transaction): Promise<string> {
     const [added] = await add(target, [id], trx)
     if (added === undefined || added === 'unknown') throw notFound(to, id)
     if (added === 'full') throw full()
@@ -64,7 +65,7 @@ export function createAddHandler(dependencies: AddDependencies): Handler {
     target: Target,
     checked: readonly (ReturnType<typeof checkReference> | undefined)[],
     valid: readonly number[],
-    trx?: Knex.Transaction,
+    trx?: Transaction,
   ): Promise<string> {
     const added = (await add(target, valid, trx)).values()
     const outcomes = checked.map((entry): Outcome => {
@@ -90,7 +91,7 @@ export function createAddHandler(dependencies: AddDependencies): Handler {
       const valid = checked.flatMap(entry =>
         entry?.id !== undefined && entry.faults.length === 0 ? [entry.id] : [],
       )
-      const work = async (trx?: Knex.Transaction) => ({ text: await addBatch(target, checked, valid, trx) })
+      const work = async (trx?: Transaction) => ({ text: await addBatch(target, checked, valid, trx) })
       return withIdempotency(ctx, work, valid.length > 0)
     }
     const { id: added, faults } = checkReference(to, body)

@@ -2,10 +2,10 @@
 // (draft-ietf-httpapi-idempotency-key-header).
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { Knex } from 'knex'
 import type { Context } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-keys.ts'
+import type { Transaction } from '../../database/transaction.ts'
 import { callerOf } from '../middleware/authentication.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
 
@@ -28,7 +28,7 @@ export interface PostResult {
  */
 export type WithIdempotency = (
   ctx: Context,
-  work: (trx?: Knex.Transaction) => Promise<PostResult>,
+  work: (trx?: Transaction) => Promise<PostResult>,
   canWrite?: boolean,
 ) => Promise<void>
 

@@ -1,8 +1,9 @@
 // The handlers that create, change and delete records. They check for faults in this order: path, parameters, headers,
 // body, existence.
-import type { Knex } from 'knex'
+
 import { ApiError, throwFaults } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
+import type { Transaction } from '../../database/transaction.ts'
 import type { Precondition } from '../../database/version.ts'
 import type { Delete } from '../../database/writing/delete.ts'
 import type { Inserts } from '../../database/writing/insert.ts'
@@ -38,7 +39,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
   const exists = () => new ApiError(`${singular}_exists`, `${singular} already exists`)
   const versionMismatch = (id: number) => preconditionFailed(`the ${singular} with id ${id}`)
 
-  async function createOne(values: Values, trx?: Knex.Transaction): Promise<PostResult> {
+  async function createOne(values: Values, trx?: Transaction): Promise<PostResult> {
     const row = await inserts.insertOne(values, trx)
     if (row === undefined) throw exists()
     const text = recordText(resource, row)
@@ -49,7 +50,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
   async function createBatch(
     checked: readonly (Checked | undefined)[],
     valid: readonly Values[],
-    trx?: Knex.Transaction,
+    trx?: Transaction,
   ): Promise<PostResult> {
     const rows = (await inserts.insertMany(valid, trx)).values()
     const outcomes = checked.map((entry): Outcome => {
@@ -99,7 +100,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
 
   /** Returns the write that a body asks for. @throws ApiError with all faults of the body */
   function writeFor(body: JsonObject): {
-    work: (trx?: Knex.Transaction) => Promise<PostResult>
+    work: (trx?: Transaction) => Promise<PostResult>
     canWrite: boolean
   } {
     const entries = entriesOf(body, plural, limits.batchEntries)

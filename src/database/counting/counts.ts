@@ -5,6 +5,7 @@ import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
+import type { Transaction } from '../transaction.ts'
 
 /**
  * Number of ids per slot. A million records have about 500 slots to sum, and a page at any offset is found by
@@ -61,9 +62,9 @@ export const memberChange = (
 
 export interface Counts {
   /** Records the count changes of a transaction. */
-  record(trx: Knex.Transaction, changes: readonly CountChange[]): Promise<void>
+  record(trx: Transaction, changes: readonly CountChange[]): Promise<void>
   /** Deletes the member count of a record that the transaction deletes. */
-  deleteMemberCount(trx: Knex.Transaction, resource: Resource, id: number): Promise<void>
+  deleteMemberCount(trx: Transaction, resource: Resource, id: number): Promise<void>
   /** Moves the recorded changes into `counts`. Several processes can do this at the same time. */
   compact(): Promise<void>
 }
@@ -94,19 +95,21 @@ export function createCounts(database: Database): Counts {
   let compacting = false
 
   /** @returns the number of rows that were moved */
-  async function compactRows(trx: Knex.Transaction): Promise<number> {
+  async function compactRows(trx: Transaction): Promise<number> {
     // Rows that another process is compacting are locked and therefore skipped.
-    const rows: (CountChange & { id: number })[] = await trx('count_changes')
-      .orderBy('id')
-      .limit(MAX_COMPACT_ROWS)
-      .forUpdate()
-      .skipLocked()
-      .select('id', 'kind', 'slot', 'block', 'amount')
+    const rows: (CountChange & { id: number })[] = await trx.run(knex =>
+      knex('count_changes')
+        .orderBy('id')
+        .limit(MAX_COMPACT_ROWS)
+        .forUpdate()
+        .skipLocked()
+        .select('id', 'kind', 'slot', 'block', 'amount'),
+    )
     if (rows.length === 0) return 0
     const changes = merge(rows)
-    if (changes.length > 0) await database.execute(addToCountsSql, [asRows(changes)], trx)
+    if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])
     const ids = rows.map(({ id }) => id)
-    const { affectedRows } = await database.execute(deleteChangesSql(ids.length), ids, trx)
+    const { affectedRows } = await trx.execute(deleteChangesSql(ids.length), ids)
     // A database can ignore SKIP LOCKED. Another process may then have added the same rows.
     assertRowCount('count_changes', affectedRows, rows.length)
     return rows.length
@@ -127,17 +130,18 @@ export function createCounts(database: Database): Counts {
     async deleteMemberCount(trx, resource, id) {
       // count_changes comes first: its locks wait for a compaction of the rows, which are then in counts.
       for (const table of ['count_changes', 'counts'])
-        await trx(table)
-          .where({ kind: membersKind(resource), slot: id })
-          .delete()
+        await trx.run(knex =>
+          knex(table)
+            .where({ kind: membersKind(resource), slot: id })
+            .delete(),
+        )
     },
     async record(trx, changes) {
       const merged = merge(changes)
       if (merged.length === 0) return
-      await database.execute(insertChangesSql, [asRows(merged)], trx)
+      await trx.execute(insertChangesSql, [asRows(merged)])
       // A failed compaction is ignored: the next one moves the same rows, and `database` logs outages.
-      if (Math.random() < merged.length / COMPACT_EVERY_ROWS)
-        trx.executionPromise.then(compact).catch(() => {})
+      if (Math.random() < merged.length / COMPACT_EVERY_ROWS) trx.afterCommit(() => compact().catch(() => {}))
     },
   }
 }

@@ -8,10 +8,9 @@ const FIRST_VERSION = 7
 export const hasExactBlocksSql = (on: Knex): Knex.Raw =>
   on.raw('(SELECT min_code_version >= ? FROM schema_info WHERE id = 1)', [FIRST_VERSION])
 
-/** Makes earlier versions refuse to serve. Call it only if all blocks are exact. */
-export async function keepBlocksExact(on: Knex): Promise<void> {
-  await on('schema_info')
+/** Returns a statement that makes earlier versions refuse to serve. Execute it only if all blocks are exact. */
+export const keepBlocksExact = (knex: Knex): Knex.QueryBuilder =>
+  knex('schema_info')
     .where({ id: 1 })
     .where('min_code_version', '<', FIRST_VERSION)
     .update({ min_code_version: FIRST_VERSION })
-}

@@ -1,7 +1,7 @@
 // Compares the kept counts with the tables and corrects them, also while other processes write.
-import type { Knex } from 'knex'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
+import type { Statements, Transaction } from '../transaction.ts'
 import { BLOCK_IDS, type Counts, membersKind, SLOT_IDS } from './counts.ts'
 import { keepBlocksExact } from './exact-blocks.ts'
 
@@ -72,8 +72,8 @@ export function createRecount(database: Database, counts: Counts, resources: rea
   const kinds = sources.map(({ kind }) => kind)
   const membersOf = (kind: string) => sources.find(source => source.kind === kind)?.members
 
-  async function find(on?: Knex.Transaction): Promise<Difference[]> {
-    const rows = await database.query(findSql, [kinds, kinds, ...kinds], on)
+  async function find(on: Statements = database): Promise<Difference[]> {
+    const rows = await on.query(findSql, [kinds, kinds, ...kinds])
     return rows.map(row => {
       const [kind, slot, block] = [String(row.kind), Number(row.slot), Number(row.block)]
       const members = membersOf(kind)
@@ -85,13 +85,13 @@ export function createRecount(database: Database, counts: Counts, resources: rea
     })
   }
 
-  async function correctOne(trx: Knex.Transaction, difference: Difference): Promise<void> {
+  async function correctOne(trx: Transaction, difference: Difference): Promise<void> {
     const { kind, slot, block, kept, actual } = difference
     const owner = membersOf(kind)?.owner
     // The lock keeps the record from being deleted, and its count with it. A count without its record is deleted.
     if (
       owner !== undefined &&
-      (await trx(owner.plural).where({ id: slot }).forShare().first('id')) === undefined
+      (await trx.run(knex => knex(owner.plural).where({ id: slot }).forShare().first('id'))) === undefined
     )
       await counts.deleteMemberCount(trx, owner, slot)
     else await counts.record(trx, [{ kind, slot, block, amount: actual - kept }])
@@ -102,10 +102,10 @@ export function createRecount(database: Database, counts: Counts, resources: rea
     correct: (keepExact = false) =>
       database.transaction(async trx => {
         // Two recounts would correct the same difference twice. This row makes the second one wait for the first.
-        await trx('schema_info').where({ id: 1 }).increment('recounts')
+        await trx.run(knex => knex('schema_info').where({ id: 1 }).increment('recounts'))
         const differences = await find(trx)
         for (const difference of differences) await correctOne(trx, difference)
-        if (keepExact) await keepBlocksExact(trx)
+        if (keepExact) await trx.run(keepBlocksExact)
         return differences
       }),
   }

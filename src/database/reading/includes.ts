@@ -2,12 +2,12 @@
 // the generation of the related resources, both read with the record's row. A change to either changes the
 // key, so no entry is stale. Texts are read in portions, so that a large page neither blocks the event loop
 // nor needs much more memory than its response.
-import type { Knex } from 'knex'
 import type { Cache } from '../../cache/cache.ts'
 import { embeddedText, isListOfRecords, representationOf } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
+import type { Statements } from '../transaction.ts'
 import { generationColumns } from '../version.ts'
 
 /** Called with each text as soon as it is read. An error that it throws ends the reading. */
@@ -20,7 +20,7 @@ export interface Includes {
    */
   of(rows: readonly Row[], onText?: OnText): Promise<(string | undefined)[]>
   /** Returns the related records in the snapshot of the transaction, without the cache. */
-  within(trx: Knex.Transaction, rows: readonly Row[], onText?: OnText): Promise<string[]>
+  within(trx: Statements, rows: readonly Row[], onText?: OnText): Promise<string[]>
 }
 
 /** The JSON text of the related records of a record, and its cache key. */
@@ -91,11 +91,11 @@ export function createIncludes(
   }
 
   /** Reads the related records from the database, some records at a time. */
-  async function* readPortions(ids: readonly number[], trx?: Knex.Transaction) {
+  async function* readPortions(ids: readonly number[], on: Statements = database) {
     let remaining = ids
     let maxRows = MAX_ROWS
     for (;;) {
-      const rows = await database.query(selectByIds, [remaining, maxRows + 1, remaining], trx)
+      const rows = await on.query(selectByIds, [remaining, maxRows + 1, remaining])
       rows.sort((a, b) => Number(a.id) - Number(b.id))
       const related = rows.filter(({ id }) => id !== null)
       if (related.length <= maxRows) {

@@ -3,8 +3,9 @@ import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { type CountedIds, memberIds, recordIds, SLOT_IDS, seekSql } from '../counting/counts.ts'
 import { hasExactBlocksSql } from '../counting/exact-blocks.ts'
+import type { Statements } from '../transaction.ts'
 import type { PageQuery, SortKey } from './page-query.ts'
-import { idOfMatching, membersFilter, type RelatedFilter, relatedIdSql } from './predicates.ts'
+import { idOfMatching, memberOfSql, membersFilter, type RelatedFilter } from './predicates.ts'
 
 type Sort = readonly [SortKey, ...SortKey[]]
 
@@ -31,9 +32,9 @@ function seekFrom(
 }
 
 /** Finds the slot of ids in which a page of all records begins. */
-async function seekRecord(resource: Resource, { startIndex }: PageQuery, trx: Knex): Promise<PageSeek> {
+async function seekRecord(resource: Resource, { startIndex }: PageQuery, on: Statements): Promise<PageSeek> {
   const ids = recordIds(resource)
-  const [found] = await seekSql(trx, ids, startIndex)
+  const [found] = await on.run(knex => seekSql(knex, ids, startIndex))
   return seekFrom(found, ids, `${resource.plural}.id`, startIndex)
 }
 
@@ -42,13 +43,16 @@ async function seekMember(
   resource: Resource,
   { filters, startIndex }: PageQuery,
   members: RelatedFilter,
-  trx: Knex,
+  on: Statements,
 ): Promise<PageSeek> {
   const { relation, column, comparison } = members
-  const [related] = column === 'id' ? [{ id: comparison.value }] : ((await relatedIdSql(trx, members)) ?? [])
+  const [related] =
+    column === 'id' ? [{ id: comparison.value }] : await on.run(knex => memberOfSql(knex, members))
   if (related === undefined) return {}
   const ids = memberIds(relation.to, Number(related.id))
-  const [found] = await seekSql(trx, ids, startIndex).select({ exact: hasExactBlocksSql(trx) })
+  const [found] = await on.run(knex =>
+    seekSql(knex, ids, startIndex).select({ exact: hasExactBlocksSql(knex) }),
+  )
   // NULL if the subquery was interrupted.
   if (!found?.exact) return {}
   return seekFrom(found, ids, idOfMatching(resource, filters), startIndex)
@@ -88,13 +92,15 @@ function indexedKeys({ unique }: Resource, [first, ...others]: Sort): Sort {
  * Finds the values of the first sort keys at the end of the page, so that only records up to them are sorted. No index
  * provides the whole order.
  */
-async function bound(resource: Resource, query: PageQuery, sort: Sort, trx: Knex): Promise<PageSeek> {
+async function bound(resource: Resource, query: PageQuery, sort: Sort, on: Statements): Promise<PageSeek> {
   const { plural: table } = resource
   const columns = indexedKeys(resource, sort).map(({ column }) => `${table}.${column}`)
   const [{ descending }] = sort
-  const ordered = trx(table).offset(query.startIndex + query.recordsPerPage - 1)
-  for (const column of columns) ordered.orderBy(column, descending ? 'desc' : 'asc')
-  const last: Record<string, string | null> | undefined = await ordered.first(columns)
+  const last: Record<string, string | null> | undefined = await on.run(knex => {
+    const ordered = knex(table).offset(query.startIndex + query.recordsPerPage - 1)
+    for (const column of columns) ordered.orderBy(column, descending ? 'desc' : 'asc')
+    return ordered.first(columns)
+  })
   // The collection ends before the end of the page.
   if (last === undefined) return {}
   const values = Object.values(last)
@@ -109,15 +115,15 @@ const isDeep = ({ sort, startIndex }: PageQuery) => sort.every(isById) && startI
 export function seekFor(
   resource: Resource,
   query: PageQuery,
-): ((trx: Knex) => Promise<PageSeek>) | undefined {
+): ((on: Statements) => Promise<PageSeek>) | undefined {
   const { filters, sort } = query
-  if (isDeep(query) && filters.length === 0) return trx => seekRecord(resource, query, trx)
+  if (isDeep(query) && filters.length === 0) return on => seekRecord(resource, query, on)
   const members = membersFilter(filters)
   if (isDeep(query) && filters.length === 1 && members !== undefined)
-    return trx => seekMember(resource, query, members, trx)
+    return on => seekMember(resource, query, members, on)
   const [first, ...others] = sort
   if (filters.length > 0 || first === undefined || first.column === 'id') return undefined
   return others.length > 0 || first.descending
-    ? trx => bound(resource, query, [first, ...others], trx)
+    ? on => bound(resource, query, [first, ...others], on)
     : undefined
 }

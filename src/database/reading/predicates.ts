@@ -69,11 +69,13 @@ function matchesOneRelated({ relation: { to }, column, comparison }: RelatedFilt
   return isUnique && comparison.operator === 'equals'
 }
 
+/** Returns SQL for the id of the related record that matches a filter of `membersFilter`. */
+export const memberOfSql = (on: Knex, { relation, column, comparison }: RelatedFilter): Knex.QueryBuilder =>
+  on(relation.to.plural).where(column, comparison.value).select('id')
+
 /** Returns SQL for the id of the only related record that can match; undefined if several can match. */
-export function relatedIdSql(on: Knex, filter: RelatedFilter): Knex.QueryBuilder | undefined {
-  if (!matchesOneRelated(filter)) return undefined
-  return on(filter.relation.to.plural).where(filter.column, filter.comparison.value).select('id')
-}
+export const relatedIdSql = (on: Knex, filter: RelatedFilter): Knex.QueryBuilder | undefined =>
+  matchesOneRelated(filter) ? memberOfSql(on, filter) : undefined
 
 /** The alias of the pairs from which a query for the members of one related record starts. */
 const MEMBERS = 'members'
@@ -130,7 +132,7 @@ export function matching(
   const members = membersFilter(filters)
   const builder = on(members === undefined ? plural : { [MEMBERS]: members.relation.table })
   if (members !== undefined) {
-    builder.where(`${MEMBERS}.${members.relation.otherKey}`, relatedIdSql(on, members))
+    builder.where(`${MEMBERS}.${members.relation.otherKey}`, memberOfSql(on, members))
     const needsRow =
       sort.some(({ column }) => column !== 'id') ||
       filters.some(filter => !isRelated(filter) && filter.column !== 'id')

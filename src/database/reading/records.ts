@@ -5,6 +5,7 @@ import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import { totalSql } from '../counting/totals.ts'
 import type { Database } from '../database.ts'
+import type { Statements } from '../transaction.ts'
 import { generationColumns } from '../version.ts'
 import type { PageQuery } from './page-query.ts'
 import { type PageSeek, seekFor } from './page-seek.ts'
@@ -17,10 +18,10 @@ interface Page {
 }
 
 export interface Records {
-  /** Returns the existing records, in no particular order. @param trx the transaction to read in */
-  read(ids: readonly number[], trx?: Knex.Transaction): Promise<Row[]>
-  /** @param knex the transaction to read in; by default, the page has its own snapshot */
-  page(query: PageQuery, knex?: Knex): Promise<Page>
+  /** Returns the existing records, in no particular order. @param on the transaction to read in */
+  read(ids: readonly number[], on?: Statements): Promise<Row[]>
+  /** @param on the transaction to read in; by default, the page has its own snapshot */
+  page(query: PageQuery, on?: Statements): Promise<Page>
 }
 
 export function createRecords(database: Database, resource: Resource): Records {
@@ -36,9 +37,9 @@ export function createRecords(database: Database, resource: Resource): Records {
 
   const selectByIds = knex(table).select(columns).whereIn('id', [0]).toSQL().sql
 
-  function pageStatement(query: PageQuery, on: Knex, { narrow, skip }: PageSeek = {}): Knex.QueryBuilder {
+  function pageStatement(query: PageQuery, { narrow, skip }: PageSeek = {}): Knex.QueryBuilder {
     const id = idOfMatching(resource, query.filters)
-    const shown = matching(on, resource, query.filters, query.sort)
+    const shown = matching(knex, resource, query.filters, query.sort)
       .select({ id })
       .limit(query.recordsPerPage)
       .offset(skip ?? query.startIndex)
@@ -46,26 +47,28 @@ export function createRecords(database: Database, resource: Resource): Records {
     applySort(shown, table, query.sort, id)
     // One statement reads one snapshot, so the total belongs to the page. The inner query skips and selects
     // ids in an index; complete rows are read only for these ids.
-    const page = on
+    const page = knex
       .select('counted.total', ...columns)
-      .from(on.select(on.raw('? AS total', [totalSql(on, resource, query.filters)])).as('counted'))
-      .leftJoin(shown.as('shown'), on.raw('TRUE'))
+      .from(knex.select(knex.raw('? AS total', [totalSql(knex, resource, query.filters)])).as('counted'))
+      .leftJoin(shown.as('shown'), knex.raw('TRUE'))
       .leftJoin(table, `${table}.id`, 'shown.id')
     applySort(page, table, query.sort)
     return page
   }
 
-  function find(query: PageQuery, on: Knex | undefined): Promise<Record<string, unknown>[]> {
+  function find(query: PageQuery, on: Statements | undefined): Promise<Record<string, unknown>[]> {
     const prepare = seekFor(resource, query)
-    if (prepare === undefined)
-      return on === undefined ? database.run(knex => pageStatement(query, knex)) : pageStatement(query, on)
-    const read = async (trx: Knex) => pageStatement(query, trx, await prepare(trx))
+    if (prepare === undefined) return (on ?? database).run(() => pageStatement(query))
+    const read = async (within: Statements) => {
+      const seek = await prepare(within)
+      return within.run(() => pageStatement(query, seek))
+    }
     return on === undefined ? database.snapshot(read) : read(on)
   }
 
   return {
-    async read(ids, trx) {
-      return (await database.query(selectByIds, [ids], trx)).map(readRow)
+    async read(ids, on = database) {
+      return (await on.query(selectByIds, [ids])).map(readRow)
     },
 
     async page(query, on) {

@@ -1,11 +1,10 @@
 // Deletes records and their memberships.
-import type { Knex } from 'knex'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
-import { lockedAs, mayWait, rowKey } from '../lock-queue.ts'
-import { noteChange } from '../transaction.ts'
+import { lockedAs, rowKey } from '../lock-queue.ts'
+import type { Transaction } from '../transaction.ts'
 import { type Precondition, renewGeneration } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
@@ -43,7 +42,7 @@ export function createDelete(
 ): Delete {
   const { plural: table } = resource
   const relations = limitedRelations(resource)
-  const { lockAll } = createRowLocks(database, resource)
+  const { lockAll } = createRowLocks(resource)
   const memberSides = resources
     .flatMap(limitedRelations)
     .filter(({ to }) => to === resource)
@@ -54,24 +53,30 @@ export function createDelete(
    * new pairs. The locks on the pairs prevent a concurrent transaction from deleting, and counting, the same ones.
    */
   async function deletePairs(
-    trx: Knex.Transaction,
+    trx: Transaction,
     { table, key, other }: Side,
     id: number,
     limit?: number,
   ): Promise<number[]> {
-    const pairs = trx(table).where(key, id)
-    const selected = pairs.clone().orderBy(other).forUpdate()
-    if (limit !== undefined) selected.limit(limit)
-    if (!mayWait(trx)) selected.noWait()
-    const ids: number[] = await lockedAs(`${table} ${key} ${id}`, selected.pluck(other))
+    const selecting = trx.run(knex => {
+      const selected = knex(table).where(key, id).orderBy(other).forUpdate()
+      if (limit !== undefined) selected.limit(limit)
+      if (!trx.mayWait) selected.noWait()
+      return selected.pluck(other)
+    })
+    const ids: number[] = await lockedAs(`${table} ${key} ${id}`, selecting)
     const [first, last] = [ids[0], ids.at(-1)]
     if (first !== undefined && last !== undefined)
-      assertRowCount(table, await pairs.whereBetween(other, [first, last]).delete(), ids.length)
+      assertRowCount(
+        table,
+        await trx.run(knex => knex(table).where(key, id).whereBetween(other, [first, last]).delete()),
+        ids.length,
+      )
     return ids
   }
 
   /** Removes a portion of the members. @returns whether all of them are removed */
-  async function deleteMembers(trx: Knex.Transaction, id: number): Promise<boolean> {
+  async function deleteMembers(trx: Transaction, id: number): Promise<boolean> {
     for (const side of memberSides) {
       const members = await deletePairs(trx, side, id, portionRows)
       const changes = members.map(member => memberChange(resource, id, member, -1))
@@ -82,7 +87,7 @@ export function createDelete(
   }
 
   /** Deletes the memberships that the record itself has; their number is limited. */
-  async function deleteMemberships(trx: Knex.Transaction, id: number): Promise<CountChange[]> {
+  async function deleteMemberships(trx: Transaction, id: number): Promise<CountChange[]> {
     const changes: CountChange[] = []
     for (const { table, ownKey, otherKey, to } of relations) {
       const others = await deletePairs(trx, { table, key: ownKey, other: otherKey }, id)
@@ -92,7 +97,7 @@ export function createDelete(
   }
 
   async function deletePortion(
-    trx: Knex.Transaction,
+    trx: Transaction,
     id: number,
     precondition?: Precondition,
   ): Promise<'removed' | 'changed' | 'members left' | undefined> {
@@ -102,10 +107,10 @@ export function createDelete(
     const complete = await deleteMembers(trx, id)
     if (complete) {
       const memberChanges = await deleteMemberships(trx, id)
-      assertRowCount(table, await trx(table).where({ id }).delete(), 1)
+      assertRowCount(table, await trx.run(knex => knex(table).where({ id }).delete()), 1)
       await counts.record(trx, [recordChange(resource, id, -1), ...memberChanges])
       if (resource.generation !== undefined) await counts.deleteMemberCount(trx, resource, id)
-      noteChange(trx, { table, id, before: row.version, after: undefined })
+      trx.noteChange({ table, id, before: row.version, after: undefined })
     }
     await renewGeneration(trx, resource)
     return complete ? 'removed' : 'members left'
@@ -113,7 +118,7 @@ export function createDelete(
 
   return async (id, precondition) => {
     for (;;) {
-      const act = (trx: Knex.Transaction) => deletePortion(trx, id, precondition)
+      const act = (trx: Transaction) => deletePortion(trx, id, precondition)
       const outcome = await database.transaction(act, rowKey(table, id))
       if (outcome !== 'members left') return outcome
     }

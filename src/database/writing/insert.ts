@@ -1,14 +1,13 @@
 // Inserts records. The unique index detects existing records; there is no query before the write. Concurrent
 // inserts share a transaction and therefore one disk flush, but each has its own outcome.
-import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow, type Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import { type Counts, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { isConflict } from '../driver-errors.ts'
-import { LockedError, lockedAs, mayWait } from '../lock-queue.ts'
-import { noteChange } from '../transaction.ts'
+import { LockedError, lockedAs } from '../lock-queue.ts'
+import type { Transaction } from '../transaction.ts'
 import { newVersion } from '../version.ts'
 import { nameKey } from './row-locks.ts'
 
@@ -17,13 +16,13 @@ const limits = { concurrency: 3, maxSize: 200, eager: true }
 
 export interface Inserts {
   /** Returns undefined if the record already exists. @param on the transaction to insert in */
-  insertOne(values: Values, on?: Knex.Transaction): Promise<Row | undefined>
+  insertOne(values: Values, on?: Transaction): Promise<Row | undefined>
   /**
    * Inserts all entries in one transaction. Returns undefined for an entry that already exists, also for one
    * that equals an earlier entry.
    * @param on the transaction to insert in
    */
-  insertMany(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]>
+  insertMany(entries: readonly Values[], on?: Transaction): Promise<(Row | undefined)[]>
 }
 
 interface NewRow {
@@ -55,32 +54,29 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
    * Inserts rows and returns the ids of the inserted ones by version. Versions are random, so a row with one
    * of these versions was inserted by this statement.
    */
-  async function insert(
-    trx: Knex.Transaction,
-    rows: readonly NewRow[],
-  ): Promise<ReadonlyMap<number, number>> {
-    const locked = mayWait(trx) ? undefined : rows.find(row => isNameLocked(row.values))
+  async function insert(trx: Transaction, rows: readonly NewRow[]): Promise<ReadonlyMap<number, number>> {
+    const locked = trx.mayWait ? undefined : rows.find(row => isNameLocked(row.values))
     if (locked !== undefined) throw new LockedError(nameKey(resource, locked.values))
     const values = rows.map(row => [...fields.map(field => row.values[field] ?? null), row.version])
-    const { insertId } = await lockedAs(lockKeyOf(rows), database.execute(insertSql, [values], trx))
+    const { insertId } = await lockedAs(lockKeyOf(rows), trx.execute(insertSql, [values]))
     const missing = new Map(rows.map(row => [row.version, row]))
     const ids = new Map<number, number>()
     const collectIds = (stored: readonly Record<string, unknown>[]) => {
       for (const { id, version } of stored.map(readRow)) if (missing.delete(version)) ids.set(version, id)
     }
     // The ids of one INSERT are nearly always consecutive, but this is not guaranteed.
-    collectIds(await database.query(readFromSql, [insertId, rows.length], trx))
+    collectIds(await trx.query(readFromSql, [insertId, rows.length]))
     if (missing.size > 0) {
       const names = [...missing.values()].map(({ values }) => unique.map(field => values[field] ?? null))
-      collectIds(await database.query(readBackSql, [names], trx))
+      collectIds(await trx.query(readBackSql, [names]))
     }
-    for (const [version, id] of ids) noteChange(trx, { table, id, before: undefined, after: version })
+    for (const [version, id] of ids) trx.noteChange({ table, id, before: undefined, after: version })
     const changes = [...ids.values()].map(id => recordChange(resource, id, 1))
     await counts.record(trx, changes)
     return ids
   }
 
-  async function insertRows(trx: Knex.Transaction, entries: readonly Values[]): Promise<(Row | undefined)[]> {
+  async function insertRows(trx: Transaction, entries: readonly Values[]): Promise<(Row | undefined)[]> {
     const rows = entries.map((values): NewRow => ({ values, version: newVersion() }))
     const ids = await insert(trx, rows)
     return rows.map(({ values, version }) => {
@@ -89,7 +85,7 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
     })
   }
 
-  async function insertMany(entries: readonly Values[], on?: Knex.Transaction): Promise<(Row | undefined)[]> {
+  async function insertMany(entries: readonly Values[], on?: Transaction): Promise<(Row | undefined)[]> {
     if (entries.length === 0) return []
     return on === undefined ? database.transaction(trx => insertRows(trx, entries)) : insertRows(on, entries)
   }

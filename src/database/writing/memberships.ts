@@ -1,12 +1,11 @@
 // Adds and removes memberships. Each change also renews the version of the record, in the same transaction.
-import type { Knex } from 'knex'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
 import { type Counts, memberChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import { rowKey } from '../lock-queue.ts'
-import { noteChange } from '../transaction.ts'
+import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createRowLocks } from './row-locks.ts'
 
@@ -25,7 +24,7 @@ export type Add = (
   id: number,
   added: readonly number[],
   precondition?: Precondition,
-  on?: Knex.Transaction,
+  on?: Transaction,
 ) => Promise<Added[] | 'changed' | undefined>
 
 export interface Memberships {
@@ -59,8 +58,8 @@ export function createMemberships(
   limit: number,
 ): Memberships {
   const { table, ownKey, otherKey, to } = relation
-  const ownLocks = createRowLocks(database, resource)
-  const otherLocks = createRowLocks(database, to)
+  const ownLocks = createRowLocks(resource)
+  const otherLocks = createRowLocks(to)
 
   const existingSql = `SELECT ${ownKey} AS own, NULL AS other, COUNT(*) AS count
       FROM ${table} WHERE ${ownKey} IN (?) GROUP BY ${ownKey}
@@ -69,26 +68,26 @@ export function createMemberships(
   const renewSql = `UPDATE \`${resource.plural}\` FORCE INDEX (PRIMARY) SET version = ? ^ id WHERE id IN (?)`
 
   /** Renews the versions of rows that the transaction has locked. */
-  async function renewVersions(trx: Knex.Transaction, rows: readonly Row[]): Promise<void> {
+  async function renewVersions(trx: Transaction, rows: readonly Row[]): Promise<void> {
     const [first] = rows
     if (first === undefined) return
     const token = newVersion()
     const ids = rows.map(({ id }) => id)
-    const { affectedRows } = await database.execute(renewSql, [token, ids], trx)
+    const { affectedRows } = await trx.execute(renewSql, [token, ids])
     assertRowCount(resource.plural, affectedRows, rows.length)
     const after = Number(BigInt(token) ^ BigInt(first.id))
-    noteChange(trx, { table: resource.plural, id: first.id, before: first.version, after })
+    trx.noteChange({ table: resource.plural, id: first.id, before: first.version, after })
   }
 
   /** Returns the memberships of each of the records `owns`. */
   async function readExisting(
-    trx: Knex.Transaction,
+    trx: Transaction,
     owns: readonly number[],
     others: readonly number[],
   ): Promise<ReadonlyMap<number, Existing>> {
     const existing = new Map(owns.map((id): [number, Existing] => [id, { count: 0, others: new Set() }]))
     if (owns.length === 0 || others.length === 0) return existing
-    for (const { own, other, count } of await database.query(existingSql, [owns, owns, others], trx)) {
+    for (const { own, other, count } of await trx.query(existingSql, [owns, owns, others])) {
       const memberships = existing.get(Number(own))
       if (memberships === undefined) continue
       memberships.count += Number(count)
@@ -99,12 +98,14 @@ export function createMemberships(
 
   /** Inserts pairs that do not exist. @param owns the locked rows of their limited side */
   async function insertPairs(
-    trx: Knex.Transaction,
+    trx: Transaction,
     pairs: readonly { readonly own: number; readonly other: number }[],
     owns: ReadonlyMap<number, Row>,
   ): Promise<void> {
     if (pairs.length === 0) return
-    await trx(table).insert(pairs.map(({ own, other }) => ({ [ownKey]: own, [otherKey]: other })))
+    await trx.run(knex =>
+      knex(table).insert(pairs.map(({ own, other }) => ({ [ownKey]: own, [otherKey]: other }))),
+    )
     const changes = pairs.map(({ own, other }) => memberChange(to, other, own, 1))
     await counts.record(trx, changes)
     const changed = new Set(pairs.map(({ own }) => own))
@@ -119,7 +120,7 @@ export function createMemberships(
     const isOwn = side === 'own'
 
     async function add(
-      trx: Knex.Transaction,
+      trx: Transaction,
       id: number,
       added: readonly number[],
       precondition?: Precondition,
@@ -165,10 +166,10 @@ export function createMemberships(
           const record = (await ownLocks.lockAll(trx, [own])).get(own)
           if (record === undefined) return 'unknown'
           if (precondition?.(record.version) === false) return 'changed'
-          const pair = trx(table).where({ [ownKey]: own, [otherKey]: other })
-          const existing = await pair.clone().forUpdate().pluck(otherKey)
+          const pair = { [ownKey]: own, [otherKey]: other }
+          const existing = await trx.run(knex => knex(table).where(pair).forUpdate().pluck(otherKey))
           if (existing.length === 0) return 'no member'
-          assertRowCount(table, await pair.delete(), 1)
+          assertRowCount(table, await trx.run(knex => knex(table).where(pair).delete()), 1)
           await counts.record(trx, [memberChange(to, other, own, -1)])
           await renewVersions(trx, [record])
           return 'removed'

@@ -1,10 +1,9 @@
 // Locks rows before a write. Only transactions of the lock queue wait for rows that another session has locked,
 // for example an operator's open transaction, so that it delays only requests for its own rows.
-import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow, type Values } from '../../model/row.ts'
-import type { Database } from '../database.ts'
-import { LockedError, mayWait, rowKey } from '../lock-queue.ts'
+import { LockedError, rowKey } from '../lock-queue.ts'
+import type { Transaction } from '../transaction.ts'
 
 interface LockedRows {
   /** The rows that this transaction has locked, by id. Ids that do not exist are missing. */
@@ -17,9 +16,9 @@ interface LockedRows {
 type LockMode = 'update' | 'share'
 
 export interface RowLocks {
-  lockFree(trx: Knex.Transaction, ids: readonly number[], mode?: LockMode): Promise<LockedRows>
+  lockFree(trx: Transaction, ids: readonly number[], mode?: LockMode): Promise<LockedRows>
   /** Locks all rows that exist. @throws LockedError if another session has locked one of them */
-  lockAll(trx: Knex.Transaction, ids: readonly number[], mode?: LockMode): Promise<Map<number, Row>>
+  lockAll(trx: Transaction, ids: readonly number[], mode?: LockMode): Promise<Map<number, Row>>
 }
 
 /** Names the entry of a record in the unique index. */
@@ -33,7 +32,7 @@ const skipClauses = {
   share: '/*M! LOCK IN SHARE MODE SKIP LOCKED */ /*!80001 FOR SHARE SKIP LOCKED */',
 }
 
-export function createRowLocks(database: Database, { plural: table, fields }: Resource): RowLocks {
+export function createRowLocks({ plural: table, fields }: Resource): RowLocks {
   // The order of ids prevents deadlocks between two transactions. The index is forced, because the full scan
   // of a small table would lock all of its rows.
   const lockSql = `SELECT id, version, ${Object.keys(fields).join(', ')}
@@ -41,19 +40,19 @@ export function createRowLocks(database: Database, { plural: table, fields }: Re
   const readSql = `SELECT id FROM \`${table}\` WHERE id IN (?)`
 
   async function lockFree(
-    trx: Knex.Transaction,
+    trx: Transaction,
     ids: readonly number[],
     mode: LockMode = 'update',
   ): Promise<LockedRows> {
     const distinct = [...new Set(ids)]
     if (distinct.length === 0) return { rows: new Map(), skippedIds: new Set() }
-    const clause = (mayWait(trx) ? lockClauses : skipClauses)[mode]
-    const found = await database.query(`${lockSql} ${clause}`, [distinct], trx)
+    const clause = (trx.mayWait ? lockClauses : skipClauses)[mode]
+    const found = await trx.query(`${lockSql} ${clause}`, [distinct])
     const rows = new Map(found.map(readRow).map(row => [row.id, row]))
     const missing = distinct.filter(id => !rows.has(id))
-    if (mayWait(trx) || missing.length === 0) return { rows, skippedIds: new Set() }
+    if (trx.mayWait || missing.length === 0) return { rows, skippedIds: new Set() }
     // A row that exists but was not returned is locked by another session.
-    const skipped = await database.query(readSql, [missing], trx)
+    const skipped = await trx.query(readSql, [missing])
     return { rows, skippedIds: new Set(skipped.map(({ id }) => Number(id))) }
   }
 

@@ -1,13 +1,12 @@
 // Updates records. Concurrent updates share a transaction and therefore one disk flush, but each has its own
 // outcome. A row that another session has locked delays only the updates of this row.
-import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount, isConflict, isDuplicate } from '../driver-errors.ts'
-import { LockedError, lockedAs, mayWait, rowKey } from '../lock-queue.ts'
-import { noteChange } from '../transaction.ts'
+import { LockedError, lockedAs, rowKey } from '../lock-queue.ts'
+import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition, renewGeneration } from '../version.ts'
 import { createRowLocks, nameKey } from './row-locks.ts'
 
@@ -49,7 +48,7 @@ function roundsOf(changes: readonly Change[]): Change[][] {
 export function createUpdate(database: Database, resource: Resource): Update {
   const { plural: table } = resource
   const fields = Object.keys(resource.fields)
-  const { lockFree } = createRowLocks(database, resource)
+  const { lockFree } = createRowLocks(resource)
   const columns = ['id', ...fields, 'version']
   const assignments = columns.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
   /** Returns SQL that updates `rowCount` rows in one round trip. */
@@ -61,7 +60,7 @@ export function createUpdate(database: Database, resource: Resource): Update {
       SET ${assignments.join(', ')}`
   }
 
-  async function applyChanges(trx: Knex.Transaction, changes: readonly Change[]) {
+  async function applyChanges(trx: Transaction, changes: readonly Change[]) {
     const { rows, skippedIds } = await lockFree(
       trx,
       changes.map(({ id }) => id),
@@ -75,7 +74,7 @@ export function createUpdate(database: Database, resource: Resource): Update {
     // The cache is invalidated only if at least one row was updated.
     if (updated !== undefined) {
       const { id, version } = updated
-      noteChange(trx, { table, id, before: before.get(id)?.version, after: version })
+      trx.noteChange({ table, id, before: before.get(id)?.version, after: version })
       await renewGeneration(trx, resource)
     }
     return outcomes
@@ -83,7 +82,7 @@ export function createUpdate(database: Database, resource: Resource): Update {
 
   /** Applies changes of different records in one statement; after a unique conflict, one by one. */
   async function applyRound(
-    trx: Knex.Transaction,
+    trx: Transaction,
     rows: Map<number, Row>,
     round: readonly Change[],
     outcomes: Outcomes,
@@ -96,7 +95,7 @@ export function createUpdate(database: Database, resource: Resource): Update {
         return []
       }
       const renamed = { ...row, ...change.values, version: newVersion() }
-      if (!mayWait(trx) && database.lockedKeys.size > 0 && isNameLocked(row, renamed)) {
+      if (!trx.mayWait && database.lockedKeys.size > 0 && isNameLocked(row, renamed)) {
         outcomes.set(change, new LockedError(nameKey(resource, renamed)))
         return []
       }
@@ -119,13 +118,13 @@ export function createUpdate(database: Database, resource: Resource): Update {
   }
 
   /** Stores rows with one statement. @returns false after a unique conflict; no row is stored then */
-  async function storeAll(trx: Knex.Transaction, rows: readonly Row[]): Promise<boolean> {
+  async function storeAll(trx: Transaction, rows: readonly Row[]): Promise<boolean> {
     const [first] = rows
     if (first === undefined) return true
     const values = rows.flatMap(row => [row.id, ...fields.map(field => row[field] ?? null), row.version])
     try {
       // A transaction of the lock queue updates only one row, so it waits for this name.
-      const updating = database.execute(updateSql(rows.length), values, trx)
+      const updating = trx.execute(updateSql(rows.length), values)
       const { affectedRows } = await lockedAs(nameKey(resource, first), updating)
       assertRowCount(table, affectedRows, rows.length)
       return true
