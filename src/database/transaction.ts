@@ -37,7 +37,7 @@ export interface Transaction extends Statements {
 }
 
 /** The versions of a row before and after a transaction; undefined: the row does not exist. */
-export interface RowChange {
+interface RowChange {
   readonly table: string
   readonly id: number
   readonly before: number | undefined
