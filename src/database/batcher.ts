@@ -3,6 +3,8 @@
 
 interface PendingCall<T, R> {
   readonly item: T
+  /** Undefined if items have no keys. */
+  readonly key: unknown
   readonly resolve: (result: R) => void
   readonly reject: (error: unknown) => void
 }
@@ -53,7 +55,7 @@ export function createBatcher<T, R>(
     const batch: PendingCall<T, R>[] = []
     const left: PendingCall<T, R>[] = []
     for (const call of pending) {
-      const fits = batch.length < maxSize && !(keyOf !== undefined && keysInProgress.has(keyOf(call.item)))
+      const fits = batch.length < maxSize && !keysInProgress.has(call.key)
       ;(fits ? batch : left).push(call)
     }
     pending = left
@@ -91,8 +93,7 @@ export function createBatcher<T, R>(
     scheduled = false
     // The end of a batch in progress schedules the next one.
     if (batch.length === 0) return
-    const keys = keyOf === undefined ? [] : batch.map(({ item }) => keyOf(item))
-    for (const key of keys) keysInProgress.add(key)
+    if (keyOf !== undefined) for (const { key } of batch) keysInProgress.add(key)
     batchesInProgress++
     itemsInProgress += batch.length
     schedule()
@@ -101,7 +102,7 @@ export function createBatcher<T, R>(
     } catch (error) {
       await divide(batch, error)
     } finally {
-      for (const key of keys) keysInProgress.delete(key)
+      for (const { key } of batch) keysInProgress.delete(key)
       batchesInProgress--
       itemsInProgress -= batch.length
       schedule()
@@ -110,7 +111,7 @@ export function createBatcher<T, R>(
 
   return item =>
     new Promise((resolve, reject) => {
-      pending.push({ item, resolve, reject })
+      pending.push({ item, key: keyOf?.(item), resolve, reject })
       schedule()
     })
 }
