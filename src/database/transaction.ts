@@ -15,13 +15,18 @@ export interface Statements {
   query(sql: string, values: readonly unknown[]): Promise<Record<string, unknown>[]>
 }
 
+interface Modified {
+  readonly insertId: number
+  /** Includes rows that already had the new values. */
+  readonly affectedRows: number
+  /** The rows of RETURNING, which MariaDB supports. */
+  readonly returned?: readonly Record<string, unknown>[]
+}
+
 /** The statements of a transaction. They fail after its end. */
 export interface Transaction extends Statements {
-  /** Executes SQL text that modifies rows. `affectedRows` includes rows that already had the new values. */
-  execute(
-    sql: string,
-    values: readonly unknown[],
-  ): Promise<{ readonly insertId: number; readonly affectedRows: number }>
+  /** Executes SQL text that modifies rows. */
+  execute(sql: string, values: readonly unknown[]): Promise<Modified>
   /**
    * Whether statements wait for locks of other sessions. Outside of the lock queue, they fail at once wherever the database
    * offers this (NOWAIT, SKIP LOCKED).
@@ -86,7 +91,7 @@ function openTransaction(knex: Knex, connection: PoolConnection, mayWait: boolea
   function assertOpen(): void {
     if (hasEnded) throw new Error('the transaction is already complete')
   }
-  async function execute<T>(sql: string, values: readonly unknown[]): Promise<T> {
+  async function sendOpen<T>(sql: string, values: readonly unknown[]): Promise<T> {
     assertOpen()
     return send(knex, connection, sql, values)
   }
@@ -95,8 +100,11 @@ function openTransaction(knex: Knex, connection: PoolConnection, mayWait: boolea
       assertOpen()
       return statement(knex).connection(connection)
     },
-    query: execute,
-    execute,
+    query: sendOpen,
+    async execute(sql, values) {
+      const result = await sendOpen<Modified | Record<string, unknown>[]>(sql, values)
+      return Array.isArray(result) ? { insertId: 0, affectedRows: result.length, returned: result } : result
+    },
     mayWait,
     noteChange(noted) {
       change = noted
