@@ -7,11 +7,11 @@ import { port } from './environment.ts'
 const body = {
   id: 500,
   first_name: 'Given17',
-  last_name: 'Family0000500',
+  last_name: 'Family00000500',
   groups: [
     { id: 7, name: 'Division 7' },
-    { id: 29, name: 'Team 00019' },
-    { id: 30, name: 'Team 00020' },
+    { id: 29, name: 'Team 000019' },
+    { id: 30, name: 'Team 000020' },
   ],
   meta: { status: 200 },
 }

@@ -18,8 +18,8 @@ const version = 'FLOOR(1 + RAND() * POW(2, 52))'
 
 // The names that the SQL below generates, for use in filters.
 export const firstName = (id: number): string => `Given${String(id % firstNames).padStart(2, '0')}`
-export const lastName = (id: number): string => `Family${String(id).padStart(7, '0')}`
-export const teamName = (id: number): string => `Team ${String(id).padStart(5, '0')}`
+export const lastName = (id: number): string => `Family${String(id).padStart(8, '0')}`
+export const teamName = (id: number): string => `Team ${String(id).padStart(6, '0')}`
 export const divisionName = (id: number): string => `Division ${id}`
 
 /** Number of users that share a first name, a team or a division. Last names are unique. */
@@ -73,12 +73,12 @@ export async function populate(databaseUrl: string, users: number): Promise<void
     await inChunks(
       teams,
       '`groups` (id, name, version)',
-      `id + ${divisions}, CONCAT('Team ', LPAD(id, 5, '0')), ${version}`,
+      `id + ${divisions}, CONCAT('Team ', LPAD(id, 6, '0')), ${version}`,
     )
     await inChunks(
       users,
       'users (id, first_name, last_name, version)',
-      `id, CONCAT('Given', LPAD(id % ${firstNames}, 2, '0')), CONCAT('Family', LPAD(id, 7, '0')), ${version}`,
+      `id, CONCAT('Given', LPAD(id % ${firstNames}, 2, '0')), CONCAT('Family', LPAD(id, 8, '0')), ${version}`,
     )
     const memberships = [
       `id % ${divisions} + 1`,
