@@ -5,6 +5,8 @@ import { assertSameResponses } from './same-responses.ts'
 import { startServer, withServers } from './servers.ts'
 import type { Stores } from './stores.ts'
 import { formatMs, formatRate, formatRatio, markdownTable } from './table.ts'
+import { runTlsConnections, writeCertificate } from './tls-connections.ts'
+import { runWrk } from './wrk.ts'
 
 const USERS = 1000
 
@@ -17,9 +19,12 @@ async function compare(
   rounds: Rounds,
   signal: AbortSignal,
 ): Promise<string[][]> {
-  const { title, request, baselines, connections = 64, workers = 1, closing = false, rows = 1 } = comparison
+  const { title, request, baselines, connections = 64, workers = 1, rows = 1 } = comparison
+  const { closing = false, tls = false } = comparison
   const databaseUrl = await stores.createPopulated(USERS)
-  const settings = { databaseUrl, redisUrl: stores.redisUrl, folder: stores.folder, workers }
+  const { redisUrl, folder } = stores
+  const certificate = tls ? await writeCertificate(folder) : undefined
+  const settings = { databaseUrl, redisUrl, folder, workers, certificate }
   const names = ['service', ...baselines.map(baseline => baseline.server)] as const
   const figures = await withServers(
     names.map(name => () => startServer(name, settings)),
@@ -30,6 +35,7 @@ async function compare(
         servers.map(({ url, headers }) => ({ ...load, url, headers })),
         rounds,
         signal,
+        tls ? runTlsConnections : runWrk,
       )
     },
   )

@@ -27,6 +27,8 @@ export interface Comparison {
   readonly workers?: number
   /** Opens a connection for each request instead of keeping connections alive. */
   readonly closing?: true
+  /** The connections use TLS. Each one is for one request and resumes a session. */
+  readonly tls?: true
   /** Rows that one request writes; 1 by default. */
   readonly rows?: number
 }
@@ -85,6 +87,15 @@ export const comparisons: readonly Comparison[] = [
     baselines: [{ server: 'cluster' }],
     workers: 2,
     closing: true,
+  },
+  {
+    name: 'connect-tls',
+    title: 'GET a user with groups over TLS, one connection with a resumed session per request, 2 workers',
+    request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
+    baselines: [{ server: 'cluster-tls' }],
+    workers: 2,
+    connections: 16,
+    tls: true,
   },
   {
     name: 'log',

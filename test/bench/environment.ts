@@ -1,7 +1,7 @@
 // The environment variables that the benchmark passes to each baseline server.
 
 /** @throws Error if the variable is missing: only the benchmark starts these servers */
-function required(name: string): string {
+export function required(name: string): string {
   const value = process.env[name]
   if (value === undefined) throw new Error(`${name} is not set: run npm run bench, which starts this server`)
   return value

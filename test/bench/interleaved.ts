@@ -15,16 +15,21 @@ function median(values: readonly number[]): number {
   return (low + high) / 2
 }
 
-/** Warms up all servers, then applies each load once per round. @returns the medians, in the order of `loads` */
+/**
+ * Warms up all servers, then applies each load once per round.
+ * @param run applies a load
+ * @returns the medians, in the order of `loads`
+ */
 export async function measureInterleaved(
   loads: readonly Omit<Load, 'seconds'>[],
   { count, seconds }: Rounds,
   signal: AbortSignal,
+  run: (load: Load, signal: AbortSignal) => Promise<Figures> = runWrk,
 ): Promise<Figures[]> {
-  for (const load of loads) await runWrk({ ...load, seconds: Math.min(WARM_UP_SECONDS, seconds) }, signal)
+  for (const load of loads) await run({ ...load, seconds: Math.min(WARM_UP_SECONDS, seconds) }, signal)
   const all: Figures[][] = loads.map(() => [])
   for (let round = 0; round < count; round++)
-    for (const [index, load] of loads.entries()) all[index]?.push(await runWrk({ ...load, seconds }, signal))
+    for (const [index, load] of loads.entries()) all[index]?.push(await run({ ...load, seconds }, signal))
   return all.map(figures => ({
     requestsPerSecond: median(figures.map(one => one.requestsPerSecond)),
     p50Ms: median(figures.map(one => one.p50Ms)),

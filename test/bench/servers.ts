@@ -24,6 +24,7 @@ const programs = {
   conventional: script('./conventional.ts'),
   constant: { ...script('./constant.ts'), isConstant: true },
   cluster: { ...script('./cluster.ts'), isConstant: true },
+  'cluster-tls': { ...script('./cluster-tls.ts'), isConstant: true },
   platformatic: { program: platformaticProgram, args: platformaticArgs, isConstant: false },
 }
 
@@ -46,6 +47,8 @@ export interface ServerSettings {
   /** Folder for files that a server writes. */
   readonly folder: string
   readonly workers: number
+  /** A PEM file with a certificate and its key. With it, the server speaks TLS. */
+  readonly certificate?: string | undefined
 }
 
 /** Returns the callers that a server knows, and the headers of one of them. */
@@ -72,12 +75,16 @@ async function credentialsOf(
 function environment(
   name: ServerName,
   port: number,
-  { databaseUrl, redisUrl, folder, workers }: ServerSettings,
+  { databaseUrl, redisUrl, folder, workers, certificate }: ServerSettings,
   auth: object | undefined,
 ): NodeJS.ProcessEnv {
   const config = {
     host: '127.0.0.1',
-    ports: [{ label: 'http', port, protocol: 'http' }],
+    ports: [
+      certificate === undefined
+        ? { label: 'http', port, protocol: 'http' }
+        : { label: 'https', port, protocol: 'https', certificate, key: certificate },
+    ],
     control: { host: '127.0.0.1', offset: 1, socket: join(folder, `control-${port}.sock`) },
     stateFile: join(folder, `state-${port}.json`),
     drain: { delayMs: 0 },
@@ -92,6 +99,7 @@ function environment(
     LOG_LEVEL: name === 'logging' ? 'info' : 'warn',
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
+    ...(certificate !== undefined && { CERTIFICATE: certificate }),
   }
 }
 
@@ -103,7 +111,7 @@ export async function startServer(name: ServerName, settings: ServerSettings): P
   const { program, args, isConstant } = programs[name]
   const { auth, headers } = await credentialsOf(name, settings.folder)
   const claim = await claimPorts()
-  const url = `http://127.0.0.1:${claim.first}`
+  const url = `${settings.certificate === undefined ? 'http' : 'https'}://127.0.0.1:${claim.first}`
   const ping = async () => {
     const client = createClient(url)
     const { status, text } = await client.get('/v1/users/1', headers).finally(client.close)
