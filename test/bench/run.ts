@@ -1,4 +1,4 @@
-// npm run bench -- [name …|scale|footprint|load] [--rounds 5] [--seconds 5] [--users 1000000] [--write]
+// npm run bench -- [name …|scale|footprint|load|versions|profile] [--rounds 5] [--seconds 5] [--users 1000000] [--write]
 // Runs the benchmarks and prints a table. --write also writes the table to test/bench/README.md.
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -7,17 +7,23 @@ import { type Comparison, comparisons } from './comparisons.ts'
 import { measureFootprint } from './footprint.ts'
 import { measureLoad } from './load.ts'
 import { installPlatformatic, platformaticTitle } from './platformatic.ts'
+import { measureProfile } from './profile.ts'
 import { measureScale } from './scale.ts'
 import { withStores } from './stores.ts'
 import { writeBetweenMarkers } from './table.ts'
+import { measureVersions } from './versions.ts'
 import { assertWrk } from './wrk.ts'
 
 const readme = new URL('README.md', import.meta.url)
 /** Benchmarks with a separate table. */
-const tables = ['scale', 'footprint', 'load']
+const tables = ['scale', 'footprint', 'load', 'versions', 'profile']
 const LOAD_SECONDS = 60
-/** The comparisons whose requests `load` sends by default. */
-const loads = ['get', 'page', 'post', 'patch']
+/** The comparisons whose requests these tables measure by default. */
+const requestsOf: Readonly<Record<string, readonly string[]>> = {
+  load: ['get', 'page', 'post', 'patch'],
+  versions: ['get', 'page', 'post', 'patch'],
+  profile: ['get', 'post'],
+}
 const names = comparisons.map(comparison => comparison.name)
 
 const interrupted = new AbortController()
@@ -62,10 +68,11 @@ function readCommandLine() {
     throw new Error(
       `unknown benchmark: ${unknown.join(', ')}; the benchmarks are ${[...names, ...tables].join(', ')}`,
     )
-  if (values.write && table === 'bench' && positionals.length > 0)
-    throw new Error('--write needs all comparisons: remove the names')
-  const chosen =
-    positionals.length === 0 ? comparisons : comparisons.filter(({ name }) => positionals.includes(name))
+  const selected = positionals.filter(name => names.includes(name))
+  if (values.write && selected.length > 0)
+    throw new Error(`--write needs the complete table: remove ${selected.join(', ')}`)
+  const wanted = selected.length > 0 ? selected : (requestsOf[table] ?? names)
+  const chosen = comparisons.filter(({ name }) => wanted.includes(name))
   const rounds = {
     count: positiveInteger('rounds', values.rounds),
     seconds: positiveInteger('seconds', values.seconds),
@@ -76,21 +83,25 @@ function readCommandLine() {
 async function main(): Promise<void> {
   const { table, chosen, rounds, users, write } = readCommandLine()
   await assertWrk()
-  const environment = (title: string) => `Node ${process.versions.node}, ${title}, ${cpus().length} cores`
-  const medians = `medians of ${rounds.count} × ${rounds.seconds} s`
   const text = await withStores(async stores => {
-    if (table === 'footprint')
-      return `${await measureFootprint(stores, LOAD_SECONDS, interrupted.signal)}\n\n${environment(stores.title)}.`
-    if (table === 'scale')
-      return `${await measureScale(users, stores, rounds, interrupted.signal)}\n\n${environment(stores.title)}, ${medians}.`
-    if (table === 'load') {
-      const requests = chosen.length > 0 ? chosen : comparisons.filter(({ name }) => loads.includes(name))
-      return `${await measureLoad(requests, stores, rounds, interrupted.signal)}\n\n${environment(stores.title)}, ${medians}.`
+    const environment = `Node ${process.versions.node}, ${stores.title}, ${cpus().length} cores`
+    const medians = `medians of ${rounds.count} × ${rounds.seconds} s`
+    const { signal } = interrupted
+    switch (table) {
+      case 'footprint':
+        return `${await measureFootprint(stores, LOAD_SECONDS, signal)}\n\n${environment}.`
+      case 'scale':
+        return `${await measureScale(users, stores, rounds, signal)}\n\n${environment}, ${medians}.`
+      case 'load':
+        return `${await measureLoad(chosen, stores, rounds, signal)}\n\n${environment}, ${medians}.`
+      case 'versions':
+        return `${await measureVersions(chosen, stores, rounds, signal)}\n\n${stores.title}, ${cpus().length} cores, ${medians}.`
+      case 'profile':
+        return `${await measureProfile(chosen, stores, rounds.seconds, signal)}\n\n${environment}, ${rounds.seconds} s each.`
     }
     const measurable = await installable(chosen)
     const others = measurable.some(usesPlatformatic) ? `, ${platformaticTitle}` : ''
-    const measured = await compareAll(measurable, stores, rounds, interrupted.signal)
-    return `${measured}\n\n${environment(stores.title)}${others}, ${medians}.`
+    return `${await compareAll(measurable, stores, rounds, signal)}\n\n${environment}${others}, ${medians}.`
   })
   console.log(`\n${text}`)
   if (write) await writeBetweenMarkers(readme, table, text)

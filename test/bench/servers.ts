@@ -49,6 +49,8 @@ export interface ServerSettings {
   readonly workers: number
   /** A PEM file with a certificate and its key. With it, the server speaks TLS. */
   readonly certificate?: string | undefined
+  /** The Node program that runs the server, and its options; by default that of this process. */
+  readonly node?: readonly string[]
 }
 
 /** Returns the callers that a server knows, and the headers of one of them. */
@@ -108,7 +110,8 @@ function environment(
  * @throws Error with the end of the server's output if it does not
  */
 export async function startServer(name: ServerName, settings: ServerSettings): Promise<RunningServer> {
-  const { program, args, isConstant } = programs[name]
+  const { args, isConstant } = programs[name]
+  const [program = programs[name].program, ...options] = settings.node ?? []
   const { auth, headers } = await credentialsOf(name, settings.folder)
   const claim = await claimPorts()
   const url = `${settings.certificate === undefined ? 'http' : 'https'}://127.0.0.1:${claim.first}`
@@ -117,7 +120,7 @@ export async function startServer(name: ServerName, settings: ServerSettings): P
     const { status, text } = await client.get('/v1/users/1', headers).finally(client.close)
     if (status !== 200) throw new Error(text)
   }
-  const server = { title: name, program, args, url, ping }
+  const server = { title: name, program, args: [...options, ...args], url, ping }
   const { stop, pid } = await runServer(server, {
     env: environment(name, claim.first, settings, auth),
   }).catch(async error => {
