@@ -9,7 +9,7 @@ export interface Rounds {
 
 const WARM_UP_SECONDS = 2
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const [low = 0, high = low] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]
   return (low + high) / 2

@@ -1,8 +1,8 @@
 // Measures the service alone: the CPU time of each process per request at the highest rate, and latencies at half that rate.
-import { readdirSync, readFileSync } from 'node:fs'
 import { measureAll } from './compare.ts'
 import type { Comparison } from './comparisons.ts'
 import { measureLatency } from './constant-rate.ts'
+import { childOf, cpuUs } from './cpu.ts'
 import type { Rounds } from './interleaved.ts'
 import { type RunningServer, startServer, withServers } from './servers.ts'
 import type { Stores } from './stores.ts'
@@ -11,34 +11,6 @@ import { runWrk } from './wrk.ts'
 
 const USERS = 1000
 const CONNECTIONS = 64
-/** The unit of CPU times in /proc (proc(5)): USER_HZ is 100 on all Linux systems in use. */
-const TICK_US = 10_000
-
-/** The fields of /proc/<pid>/stat after the name of the program, from `state` on. */
-const statOf = (pid: number): string[] =>
-  readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-
-/** The CPU time of a process, in microseconds. @param pid undefined if the process has ended */
-function cpuUs(pid: number | undefined): number {
-  if (pid === undefined) throw new Error('a server has ended')
-  const [, , , , , , , , , , , user, system] = statOf(pid)
-  return (Number(user) + Number(system)) * TICK_US
-}
-
-function childOf(pid: number | undefined): number {
-  const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name))
-  const child = pids.find(name => {
-    try {
-      return statOf(Number(name))[1] === String(pid)
-    } catch {
-      // The process has ended.
-      return false
-    }
-  })
-  if (child === undefined) throw new Error(`process ${pid} has no child`)
-  return Number(child)
-}
-
 async function measure(
   { title, request }: Comparison,
   { url, pid }: RunningServer,

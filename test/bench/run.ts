@@ -1,4 +1,5 @@
-// npm run bench -- [name …|scale|footprint|load|versions|profile] [--rounds 5] [--seconds 5] [--users 1000000] [--write]
+// npm run bench -- [name …|scale|footprint|load|versions|profile|revision] [--rounds 5] [--seconds 5] [--users 1000000]
+//   [--from revision] [--write]
 // Runs the benchmarks and prints a table. --write also writes the table to test/bench/README.md.
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -8,6 +9,7 @@ import { measureFootprint } from './footprint.ts'
 import { measureLoad } from './load.ts'
 import { installPlatformatic, platformaticTitle } from './platformatic.ts'
 import { measureProfile } from './profile.ts'
+import { measureRevision } from './revision.ts'
 import { measureScale } from './scale.ts'
 import { withStores } from './stores.ts'
 import { writeBetweenMarkers } from './table.ts'
@@ -16,13 +18,14 @@ import { assertWrk } from './wrk.ts'
 
 const readme = new URL('README.md', import.meta.url)
 /** Benchmarks with a separate table. */
-const tables = ['scale', 'footprint', 'load', 'versions', 'profile']
+const tables = ['scale', 'footprint', 'load', 'versions', 'profile', 'revision']
 const LOAD_SECONDS = 60
 /** The comparisons whose requests these tables measure by default. */
 const requestsOf: Readonly<Record<string, readonly string[]>> = {
   load: ['get', 'page', 'post', 'patch'],
   versions: ['get', 'page', 'post', 'patch'],
   profile: ['get', 'post'],
+  revision: ['get', 'page', 'post', 'patch', 'batch'],
 }
 const names = comparisons.map(comparison => comparison.name)
 
@@ -59,6 +62,7 @@ function readCommandLine() {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '5' },
       users: { type: 'string', default: '1000000' },
+      from: { type: 'string', default: 'HEAD' },
       write: { type: 'boolean', default: false },
     },
   })
@@ -77,11 +81,12 @@ function readCommandLine() {
     count: positiveInteger('rounds', values.rounds),
     seconds: positiveInteger('seconds', values.seconds),
   }
-  return { table, chosen, rounds, users: positiveInteger('users', values.users), write: values.write }
+  const { from, write } = values
+  return { table, chosen, rounds, users: positiveInteger('users', values.users), from, write }
 }
 
 async function main(): Promise<void> {
-  const { table, chosen, rounds, users, write } = readCommandLine()
+  const { table, chosen, rounds, users, from, write } = readCommandLine()
   await assertWrk()
   const text = await withStores(async stores => {
     const environment = `Node ${process.versions.node}, ${stores.title}, ${cpus().length} cores`
@@ -96,6 +101,8 @@ async function main(): Promise<void> {
         return `${await measureLoad(chosen, stores, rounds, signal)}\n\n${environment}, ${medians}.`
       case 'versions':
         return `${await measureVersions(chosen, stores, rounds, signal)}\n\n${stores.title}, ${cpus().length} cores, ${medians}.`
+      case 'revision':
+        return `${await measureRevision(from, chosen, stores, rounds, signal)}\n\nFrom ${from}. ${environment}, ${medians}.`
       case 'profile':
         return `${await measureProfile(chosen, stores, rounds.seconds, signal)}\n\n${environment}, ${rounds.seconds} s each.`
     }

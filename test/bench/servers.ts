@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createToken } from '../../src/api/callers/api-keys.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
+import { root } from '../../src/config/root.ts'
 import { createClient } from '../support/http.ts'
 import { apiKey, audience, claims, createKey, issuer, keySet, sign } from '../support/issuer.ts'
 import { claimPorts } from '../support/ports.ts'
@@ -11,7 +12,8 @@ import { platformaticArgs, platformaticProgram } from './platformatic.ts'
 
 const nodeProgram = (...args: string[]) => ({ program: process.execPath, args, isConstant: false })
 const script = (name: string) => nodeProgram('--import=tsx', fileURLToPath(new URL(name, import.meta.url)))
-const service = nodeProgram(fileURLToPath(new URL('../../dist/supervisor.js', import.meta.url)))
+const supervisor = (build: string) => join(build, 'dist/supervisor.js')
+const service = nodeProgram(supervisor(root))
 
 const programs = {
   service,
@@ -49,6 +51,8 @@ export interface ServerSettings {
   readonly workers: number
   /** A PEM file with a certificate and its key. With it, the server speaks TLS. */
   readonly certificate?: string | undefined
+  /** The folder with the build of the service; by default this one. */
+  readonly build?: string | undefined
   /** The Node program that runs the server, and its options; by default that of this process. */
   readonly node?: readonly string[]
 }
@@ -110,7 +114,8 @@ function environment(
  * @throws Error with the end of the server's output if it does not
  */
 export async function startServer(name: ServerName, settings: ServerSettings): Promise<RunningServer> {
-  const { args, isConstant } = programs[name]
+  const { isConstant } = programs[name]
+  const args = settings.build === undefined ? programs[name].args : [supervisor(settings.build)]
   const [program = programs[name].program, ...options] = settings.node ?? []
   const { auth, headers } = await credentialsOf(name, settings.folder)
   const claim = await claimPorts()
