@@ -1,8 +1,9 @@
 // Preparatory queries for pages whose cost would otherwise grow with the number of records.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import { type CountedIds, memberIds, recordIds, SLOT_IDS, seekSql } from '../counting/counts.ts'
+import { SLOT_IDS } from '../counting/counts.ts'
 import { hasExactBlocksSql } from '../counting/exact-blocks.ts'
+import { type CountedIds, memberIds, recordIds, seekSql } from '../counting/seek.ts'
 import type { Statements } from '../transaction.ts'
 import type { PageQuery, SortKey } from './page-query.ts'
 import { idOfMatching, memberOfSql, membersFilter, type RelatedFilter } from './predicates.ts'
