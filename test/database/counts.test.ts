@@ -203,12 +203,14 @@ test.serial('counts: deletes during concurrent membership changes leave no rows 
 })
 
 test.serial('page seek: a page at a large offset is the same as with OFFSET', async t => {
-  const fill = 3 * SLOT_IDS
-  for (let done = 0; done < fill; done += 512)
-    await writers.insertMany(
-      Array.from({ length: 512 }, (_, n) => ({ first_name: 'many', last_name: String(done + n) })),
-    )
-  // Gaps in the ids, and an empty slot.
+  // Two gaps of many slots in the ids, small ones, and an empty slot.
+  for (const [index, firstId] of [1, 500 * SLOT_IDS, 9000 * SLOT_IDS].entries()) {
+    await database.knex.raw('ALTER TABLE users AUTO_INCREMENT = ?', [firstId])
+    for (let done = index * SLOT_IDS; done < (index + 1) * SLOT_IDS; done += 512)
+      await writers.insertMany(
+        Array.from({ length: 512 }, (_, n) => ({ first_name: 'many', last_name: String(done + n) })),
+      )
+  }
   await Promise.all(Array.from({ length: 100 }, (_, n) => writers.remove(200 + n * 31)))
   const ids: number[] = await database.knex('users').orderBy('id').pluck('id')
   await fc.assert(

@@ -26,18 +26,31 @@ export const memberIds = (resource: Resource, id: number): CountedIds => ({
 
 /**
  * Returns SQL that selects the `part`, a slot or a block, of the id at `index` (from 0) in the order of ids, and the number
- * of ids in earlier parts as `skipped`. The part is NULL if the index is past the end.
+ * of ids in earlier parts as `skipped`. The search begins with the first part that can contain the index, because no part
+ * has more than `size` ids. The part is NULL if it is not among the next `maxParts`.
  */
-export function seekSql(on: Knex, { where, column }: CountedIds, index: number): Knex.QueryBuilder {
-  const amountsOf = (table: string) => on(table).where(where).select({ part: column }, 'amount')
+export function seekSql(
+  on: Knex,
+  { where, column, size }: CountedIds,
+  index: number,
+  maxParts: number,
+): Knex.QueryBuilder {
+  const first = Math.floor(index / size)
+  const countsIn = (table: string, operator: string, part: number) =>
+    on(table).where(where).where(column, operator, part)
+  const sumOf = (table: string) => countsIn(table, '<', first).select(on.raw('COALESCE(SUM(amount), 0)'))
+  const amountsOf = (table: string) =>
+    countsIn(table, '>=', first)
+      .where(column, '<', first + maxParts)
+      .select({ part: column }, 'amount')
+  const earlier = on.raw('? + ? AS earlier', [sumOf('counts'), sumOf('count_changes')])
   const amounts = amountsOf('counts').unionAll(amountsOf('count_changes'))
   // The rows of one part are peers in this window order, so each row has the sum up to the last of them.
-  const running = on(amounts.as('amounts')).select(
-    'part',
-    on.raw('SUM(amount) OVER (ORDER BY part) AS reached'),
-  )
-  return on(running.as('running')).select(
+  const counted = on.raw('SUM(amount) OVER (ORDER BY part) AS counted')
+  const running = on(amounts.as('amounts')).select('part', earlier, counted)
+  const reached = on(running.as('running')).select('part', 'earlier', on.raw('earlier + counted AS reached'))
+  return on(reached.as('reached')).select(
     on.raw('MIN(CASE WHEN reached > ? THEN part END) AS part', [index]),
-    on.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), 0) AS skipped', [index]),
+    on.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), MIN(earlier)) AS skipped', [index]),
   )
 }

@@ -18,26 +18,30 @@ export interface PageSeek {
   readonly skip?: number
 }
 
-/** Restricts a page to the ids from the found part on. An OFFSET would read all earlier records. */
-function seekFrom(
-  found: { part: unknown; skipped: unknown } | undefined,
-  { size }: CountedIds,
+/** Numbers of parts among which a page is searched, one after the other. Without large gaps in the ids, the first is enough. */
+const SEARCHED_PARTS = [64, 4096, Number.MAX_SAFE_INTEGER]
+
+/** Restricts a page to the ids from the part on in which it begins. An OFFSET would read all earlier records. */
+async function seekFrom(
+  on: Statements,
+  ids: CountedIds,
   idColumn: string,
   startIndex: number,
-): PageSeek {
-  if (found?.part == null) return { narrow: shown => shown.whereRaw('FALSE') }
-  return {
-    narrow: shown => shown.where(idColumn, '>=', Number(found.part) * size),
-    skip: startIndex - Number(found.skipped),
+): Promise<PageSeek> {
+  for (const maxParts of SEARCHED_PARTS) {
+    const [found] = await on.run(knex => seekSql(knex, ids, startIndex, maxParts))
+    if (found?.part != null)
+      return {
+        narrow: shown => shown.where(idColumn, '>=', Number(found.part) * ids.size),
+        skip: startIndex - Number(found.skipped),
+      }
   }
+  return { narrow: shown => shown.whereRaw('FALSE') }
 }
 
 /** Finds the slot of ids in which a page of all records begins. */
-async function seekRecord(resource: Resource, { startIndex }: PageQuery, on: Statements): Promise<PageSeek> {
-  const ids = recordIds(resource)
-  const [found] = await on.run(knex => seekSql(knex, ids, startIndex))
-  return seekFrom(found, ids, `${resource.plural}.id`, startIndex)
-}
+const seekRecord = (resource: Resource, { startIndex }: PageQuery, on: Statements): Promise<PageSeek> =>
+  seekFrom(on, recordIds(resource), `${resource.plural}.id`, startIndex)
 
 /** Finds the block of ids in which a page of the members of one related record begins. */
 async function seekMember(
@@ -46,17 +50,13 @@ async function seekMember(
   members: RelatedFilter,
   on: Statements,
 ): Promise<PageSeek> {
-  const { relation, column, comparison } = members
-  const [related] =
-    column === 'id' ? [{ id: comparison.value }] : await on.run(knex => memberOfSql(knex, members))
-  if (related === undefined) return {}
-  const ids = memberIds(relation.to, Number(related.id))
-  const [found] = await on.run(knex =>
-    seekSql(knex, ids, startIndex).select({ exact: hasExactBlocksSql(knex) }),
+  const [related] = await on.run(knex =>
+    memberOfSql(knex, members).select({ exact: hasExactBlocksSql(knex) }),
   )
   // NULL if the subquery was interrupted.
-  if (!found?.exact) return {}
-  return seekFrom(found, ids, idOfMatching(resource, filters), startIndex)
+  if (!related?.exact) return {}
+  const ids = memberIds(members.relation.to, Number(related.id))
+  return seekFrom(on, ids, idOfMatching(resource, filters), startIndex)
 }
 
 /** The values of some sort keys in one record, by their columns. */
