@@ -81,8 +81,9 @@ function report(name: string, replaced: number, { requests, failed, failures }: 
   console.log(`${name}: ${replaced} replacements, ${requests} requests, ${failed} lost${reasons}`)
 }
 
-await withStores(async ({ createPopulated, redisUrl }) => {
-  const database = await createPopulated(1000)
+const users = 1000
+await withStores(users, async ({ createPopulated, redisUrl }) => {
+  const database = await createPopulated(users)
   const runs: [string, (service: Service, operator: Operator) => ReturnType<typeof reload>][] = [
     ['reload, keep-alive', ({ url }, operator) => reload({ url }, operator)],
     [

@@ -88,7 +88,7 @@ function readCommandLine() {
 async function main(): Promise<void> {
   const { table, chosen, rounds, users, from, write } = readCommandLine()
   await assertWrk()
-  const text = await withStores(async stores => {
+  const text = await withStores(users, async stores => {
     const environment = `Node ${process.versions.node}, ${stores.title}, ${cpus().length} cores`
     const medians = `medians of ${rounds.count} × ${rounds.seconds} s`
     const { signal } = interrupted
@@ -111,7 +111,7 @@ async function main(): Promise<void> {
     return `${await compareAll(measurable, stores, rounds, signal)}\n\n${environment}${others}, ${medians}.`
   })
   console.log(`\n${text}`)
-  if (write) await writeBetweenMarkers(readme, table, text)
+  if (write) await writeBetweenMarkers(readme, table === 'scale' ? `scale-${users}` : table, text)
 }
 
 main().catch(error => {

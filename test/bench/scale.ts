@@ -17,9 +17,8 @@ interface PopulatedService {
   readonly server: RunningServer
 }
 
-interface RequestKind {
+interface RequestKind extends Request {
   readonly title: string
-  readonly path: string
   /** Expected `total_records` of a collection. */
   readonly total?: number
 }
@@ -29,6 +28,7 @@ function requestKinds(users: number): RequestKind[] {
   const { perFirstName, perTeam, perDivision } = sizes(users)
   const collection = (title: string, total: number, query: Record<string, string>, path = '/v1/users') => ({
     title,
+    method: 'GET' as const,
     path: `${path}?${new URLSearchParams(query)}`,
     total,
   })
@@ -58,8 +58,16 @@ function requestKinds(users: number): RequestKind[] {
     members('page of 100 at 90 %', { start_index: String(users * 0.9) }),
     members('last page of 100', { start_index: String(users - 100) }),
     members('sorted by last_name', { records_per_page: '20', sort: 'last_name' }),
-    { title: 'one user', path: '/v1/users/{id}' },
-    { title: 'one user with groups', path: '/v1/users/{id}?include=groups' },
+    { title: 'one user', method: 'GET', path: '/v1/users/{id}' },
+    { title: 'one user with groups', method: 'GET', path: '/v1/users/{id}?include=groups' },
+    // The writes come last: they change totals.
+    { title: 'PATCH a user', method: 'PATCH', path: '/v1/users/{id}', body: '{"last_name":"{unique}"}' },
+    {
+      title: 'POST a user',
+      method: 'POST',
+      path: '/v1/users',
+      body: '{"first_name":"{unique}","last_name":"New"}',
+    },
   ]
 }
 
@@ -86,8 +94,7 @@ async function measureKinds(
     ]
     for (const { kind, ...service } of pairs) await assertTotal(service, kind)
     const loads = pairs.map(({ users, server, kind }) => {
-      const request: Request = { method: 'GET', path: kind.path }
-      return { url: server.url, users, request, connections: 1, closing: false }
+      return { url: server.url, users, request: kind, connections: 1, closing: false }
     })
     const [smallMs = Number.NaN, largeMs = Number.NaN] = (
       await measureInterleaved(loads, rounds, signal)

@@ -27,14 +27,17 @@ export interface Stores {
   clear(): Promise<void>
 }
 
-/** Runs `work` with both servers, then stops them and deletes their files. */
-export async function withStores<T>(work: (stores: Stores) => Promise<T>): Promise<T> {
+/**
+ * Runs `work` with both servers, then stops them and deletes their files.
+ * @param users the largest number of users in a database. As on a dedicated database machine, they fit into memory.
+ */
+export async function withStores<T>(users: number, work: (stores: Stores) => Promise<T>): Promise<T> {
+  const memory = `--innodb-buffer-pool-size=${Math.ceil(users / 1_000_000)}G`
   const folder = await mkdtemp(join(tmpdir(), 'users-api-bench-'))
   const stops: (() => Promise<void>)[] = []
   try {
     const mysql = await prepareMysql('', { base: folder, durable: true, print: () => {} })
-    // Large enough for a million users, as on a dedicated database machine.
-    const runningMysql = await runServer({ ...mysql, args: [...mysql.args, '--innodb-buffer-pool-size=1G'] })
+    const runningMysql = await runServer({ ...mysql, args: [...mysql.args, memory] })
     stops.push(runningMysql.stop)
     const redis = await prepareRedis({ base: folder })
     const runningRedis = await runServer(redis)
