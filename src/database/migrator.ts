@@ -1,5 +1,6 @@
 // Applies the pending migrations to a database.
 import type { Knex } from 'knex'
+import type { PoolConnection } from 'knex/lib/dialects/mysql2/index.js'
 import { databaseNameOf, withDatabase } from '../config/database-url.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
@@ -7,10 +8,13 @@ import { retry } from '../core/retry.ts'
 import { isContention } from './driver-errors.ts'
 import { contentionPauseMs } from './lock-queue.ts'
 import { underMigrationLock } from './migration-lock.ts'
-import { codeVersion, migrationSource, migrations } from './migrations/index.ts'
+import { codeVersion, type Migration, migrationSource, migrations } from './migrations/index.ts'
 import { openPool } from './pool.ts'
 
 const CONTENTION_TIMEOUT_MS = 60_000
+/** A server notices a moment later that a process has ended. */
+const SESSION_END_TIMEOUT_MS = 2000
+const SESSION_END_PAUSE_MS = 100
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
 /** The code cannot serve with the schema of the database. */
@@ -68,9 +72,29 @@ async function createDatabase(url: string, log: Log): Promise<void> {
   await knex.raw('CREATE DATABASE IF NOT EXISTS ??', [databaseNameOf(url)]).finally(() => knex.destroy())
 }
 
-/** @param assertHeld checks that this process still holds the lock of the migrations */
-async function applyPending(knex: Knex, isNew: boolean, assertHeld: () => Promise<void>): Promise<void> {
-  const source = migrationSource(isNew, assertHeld)
+/**
+ * Checks that no other process uses the database. Without the PROCESS privilege, an account sees only its own sessions, and a
+ * server does not know the sessions of other servers of its cluster.
+ * @param own the ids of the sessions of this process
+ * @throws SchemaError if there are other sessions
+ */
+async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migration: string): Promise<void> {
+  // The threads that apply the writes of other servers are of the `system user`.
+  const [sessions] = await knex.raw(
+    "SELECT id AS id, host AS host FROM information_schema.processlist WHERE db = DATABASE() AND user <> 'system user'",
+  )
+  const hosts = sessions
+    .filter(({ id }: { id: unknown }) => !own.has(Number(id)))
+    .map(({ host }: { host: unknown }) => String(host).replace(/:\d+$/, ''))
+  if (hosts.length > 0)
+    throw new SchemaError(
+      `migration ${migration} requires that no other process uses the database, because earlier versions of the service would ` +
+        `make the totals wrong. Other sessions: ${hosts.length}, from ${[...new Set(hosts)].join(', ')}. ` +
+        'Stop all old processes on all nodes, then run the command again on one node',
+    )
+}
+
+async function applyPending(knex: Knex, source: Knex.MigrationSource<Migration>): Promise<void> {
   await assertNotOutdated(knex)
   // A remaining lock of Knex belongs to a process that is gone.
   await knex.migrate.forceFreeMigrationsLock({ migrationSource: source })
@@ -81,10 +105,12 @@ async function applyPending(knex: Knex, isNew: boolean, assertHeld: () => Promis
  * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
  * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
  * @returns the names of the migrations that were applied
- * @throws SchemaError if the schema demands newer code
+ * @throws SchemaError if the schema demands newer code, or an earlier version of the service might damage the database
  */
 export async function migrate(url: string, log: Log): Promise<string[]> {
   const knex = openPool(url, pool, log)
+  const own = new Set<number>()
+  knex.client.pool.on('createSuccess', (_: number, { threadId }: PoolConnection) => own.add(threadId))
   try {
     await knex.raw('SELECT 1').catch(async (error: unknown) => {
       if (!hasCode(error) || error.code !== 'ER_BAD_DB_ERROR') throw error
@@ -92,8 +118,18 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
     })
     const applied = await underMigrationLock(knex, async assertHeld => {
       const before = await appliedMigrations(knex)
+      const isNew = before.length === 0
+      const source = migrationSource(isNew, async ({ name, excludesOlder = false }) => {
+        await assertHeld()
+        if (isNew || !excludesOlder) return
+        await retry(() => assertNoOtherSessions(knex, own, name), {
+          timeoutMs: SESSION_END_TIMEOUT_MS,
+          pauseMs: () => SESSION_END_PAUSE_MS,
+          isTransient: error => error instanceof SchemaError,
+        })
+      })
       // Each migration can be repeated. On a cluster, a write of the service can interrupt one.
-      await retry(() => applyPending(knex, before.length === 0, assertHeld), {
+      await retry(() => applyPending(knex, source), {
         timeoutMs: CONTENTION_TIMEOUT_MS,
         pauseMs: contentionPauseMs,
         isTransient: isContention,

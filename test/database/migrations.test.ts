@@ -8,6 +8,7 @@ import { up } from '../../src/database/migrations/002-counts.ts'
 import { migrations } from '../../src/database/migrations/index.ts'
 import { assertMigrated, migrate } from '../../src/database/migrator.ts'
 import { openPool } from '../../src/database/pool.ts'
+import { executeOn } from '../support/execute.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase, startService } from '../support/service.ts'
@@ -16,15 +17,21 @@ const log = createLog('warn', 'test')
 
 test('migration 002: existing records are counted once, also after a crash', async t => {
   const url = await createDatabase()
-  const knex = openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
-  await knex('users').insert([1, 2, 2047, 2048, 9999].map(id => ({ id, first_name: `${id}`, version: id })))
-  await knex('groups').insert([1, 2].map(id => ({ id, name: `${id}`, version: id })))
-  await knex('memberships').insert([1, 2, 9999].map(user_id => ({ user_id, group_id: 2 })))
+  const open = () => openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  const earlier = open()
+  await earlier('users').insert(
+    [1, 2, 2047, 2048, 9999].map(id => ({ id, first_name: `${id}`, version: id })),
+  )
+  await earlier('groups').insert([1, 2].map(id => ({ id, name: `${id}`, version: id })))
+  await earlier('memberships').insert([1, 2, 9999].map(user_id => ({ user_id, group_id: 2 })))
   // The state after a crash at the end: all steps are done, but the migration is not recorded.
-  await knex('knex_migrations').where({ name: '002-counts' }).delete()
-  await knex('count_changes').insert({ kind: 'users', slot: 0, amount: 7 })
+  await earlier('knex_migrations').where({ name: '002-counts' }).delete()
+  await earlier('count_changes').insert({ kind: 'users', slot: 0, amount: 7 })
+  // The migration requires that no other session uses the database.
+  await earlier.destroy()
   t.deepEqual(await migrate(url, log), ['002-counts'])
+  const knex = open()
+  t.teardown(() => knex.destroy())
   const counted = await knex('counts').orderBy(['kind', 'slot']).select('kind', 'slot', 'amount')
   t.deepEqual(
     counted.map(row => ({ ...row })),
@@ -42,6 +49,29 @@ test('migration 002: existing records are counted once, also after a crash', asy
     (await knex('counts').sum('amount as all')).map(row => Number(row.all)),
     [10],
   )
+})
+
+test('migration 002: is refused while another session uses the database', async t => {
+  const url = await createDatabase()
+  const other = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => other.destroy())
+  await other('users').insert({ first_name: 'Ada', version: 1 })
+  await other('knex_migrations').where({ name: '002-counts' }).delete()
+  await t.throwsAsync(migrate(url, log), {
+    name: 'SchemaError',
+    message:
+      /^migration 002-counts requires .* Other sessions: 1, from (localhost|127\.0\.0\.1)\. Stop all old processes on all nodes, /,
+  })
+  t.deepEqual(await other('counts'), [])
+  t.is(await other('knex_migrations').where({ name: '002-counts' }).first(), undefined)
+  // Other migrations do not require this.
+  await other('knex_migrations').insert({ name: '002-counts', batch: 1, migration_time: new Date() })
+  await other('knex_migrations').where({ name: '003-idempotency-keys' }).delete()
+  t.deepEqual(await migrate(url, log), ['003-idempotency-keys'])
+
+  await other('knex_migrations').where({ name: '002-counts' }).delete()
+  await other.destroy()
+  t.deepEqual(await migrate(url, log), ['002-counts'])
 })
 
 test('schema: code that is older than the schema demands is refused', async t => {
@@ -162,12 +192,11 @@ test('npm run migrate: says that the database is read-only', async t => {
 
 test('npm run migrate and npm start: say what a migration demands of a database in use', async t => {
   const url = await createDatabase()
-  const knex = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
-  await knex('knex_migrations').where({ name: '002-counts' }).delete()
+  const forget = "DELETE FROM knex_migrations WHERE name = '002-counts'"
+  await executeOn(url, forget)
   const { stdout } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
   t.regex(stdout, /^users-api: applied 002-counts\nusers-api: 002-counts: .* stop all its processes, .*\n$/)
-  await knex('knex_migrations').where({ name: '002-counts' }).delete()
+  await executeOn(url, forget)
   const printed: string[] = []
   await migrateWhenUp(url, 0, line => printed.push(line))
   t.regex(printed.at(-1) ?? '', /^002-counts: .* stop all its processes, /)

@@ -25,7 +25,7 @@ async function hasIndex(knex: Knex, table: string, name: string): Promise<boolea
   return rows.length > 0
 }
 
-// The previous version of the service does not update the counts. Stop it before this migration runs.
+// The previous version of the service does not update the counts: `excludesOlder` in index.ts.
 export async function up(knex: Knex): Promise<void> {
   const columns = `
     kind VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

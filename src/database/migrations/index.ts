@@ -8,8 +8,10 @@ import * as schemaInfo from './005-schema-info.ts'
 import * as noCascades from './006-no-cascades.ts'
 import * as memberBlocks from './007-member-blocks.ts'
 
-interface Migration {
+export interface Migration {
   readonly name: string
+  /** Whether a version of the service before this migration would damage the database while or after it runs. */
+  readonly excludesOlder?: true
   /** @param isNew whether no version of the service has used the database before */
   readonly up: (knex: Knex, isNew: boolean) => Promise<void>
   /** What an operator must do if a version of the service before this migration still runs. */
@@ -21,6 +23,7 @@ export const migrations: readonly Migration[] = [
   {
     name: '002-counts',
     up: counts.up,
+    excludesOlder: true,
     demand:
       'a version before this migration does not count what it writes: stop all its processes, then run `npm run recount`',
   },
@@ -50,13 +53,13 @@ export const codeVersion = migrations.length
  */
 export const migrationSource = (
   isNew: boolean,
-  before: () => Promise<void>,
+  before: (migration: Migration) => Promise<void>,
 ): Knex.MigrationSource<Migration> => ({
   getMigrations: async () => [...migrations],
   getMigrationName: migration => migration.name,
   getMigration: async migration => ({
     up: async (knex: Knex) => {
-      await before()
+      await before(migration)
       await migration.up(knex, isNew)
     },
     down: () => Promise.reject(new Error('migrations cannot be reverted: restore a backup instead')),
