@@ -74,8 +74,8 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
   /** The client of Knex, with several hosts. It closes connections that must not be used again. */
   class ClosingClient extends Client {
     override acquireRawConnection(): Promise<PoolConnection> {
-      const { number } = epoch
       const connect = async (uri: string) => {
+        const { number } = epoch
         // Knex reads this property before it returns.
         this.connectionSettings = { ...connection, uri }
         const raw = await super.acquireRawConnection()

@@ -36,6 +36,18 @@ test('hosts: a host that does not answer is not waited for', async t => {
   t.like(await connect({ a: forever, b: refuse('ECONNREFUSED') }), { connected: 'c' })
 })
 
+test('hosts: while one does not answer, those that have rejected are tried again', async t => {
+  let isElected = false
+  const elect = async () => {
+    const rejects = !isElected
+    isElected = true
+    if (rejects) throw new Error('read-only')
+  }
+  const { connected, attempts } = await connect({ a: forever, b: refuse('E'), c: elect })
+  t.is(connected, 'c')
+  t.deepEqual(attempts, ['a', 'b', 'c', 'b', 'c'])
+})
+
 test('hosts: a connection that comes too late is closed', async t => {
   let accept = () => {}
   const { connected, closed } = await connect({ a: () => new Promise<void>(resolve => (accept = resolve)) })
