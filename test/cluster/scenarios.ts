@@ -1,4 +1,6 @@
 // The scenarios of `npm run test:cluster`: one part of the trial fails and comes back while a checked load runs.
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Part } from '../../src/cli/cluster/part.ts'
 import type { Trial } from '../../src/cli/cluster/trial.ts'
@@ -6,6 +8,7 @@ import type { Status } from '../../src/supervisor/control/status.ts'
 import type { Scenario } from '../faults/run-scenarios.ts'
 import { executeOn } from '../support/execute.ts'
 import { ask } from '../support/service.ts'
+import { hasOwnNetwork, separate } from './partition.ts'
 import { type ClusterContext, underLoad, untilUsed } from './under-load.ts'
 
 /** Returns the primary of a group; of Galera, which has none, the first database. */
@@ -67,17 +70,35 @@ const scenarios: Readonly<Record<string, Scenario<ClusterContext>>> = {
   },
 }
 
-/** Galera can cut off a server that goes on running. */
-const isolated: Scenario<ClusterContext> = {
-  title: 'a database is cut off from the others and comes back',
-  run: context =>
+/**
+ * Galera can cut off a server that goes on running.
+ * @param ms how long; by default, longer than the others take to agree that it is gone
+ */
+const isolate =
+  (ms?: number): Scenario<ClusterContext>['run'] =>
+  context =>
     underLoad(context, true, async pause => {
       const url = context.trial.databaseUrls.at(-1) ?? ''
-      const isolate = (value: 0 | 1) => `SET GLOBAL wsrep_provider_options = 'gmcast.isolate=${value}'`
-      await executeOn(url, isolate(1))
-      await pause()
-      await executeOn(url, isolate(0))
-    }),
+      const set = (value: 0 | 1) => `SET GLOBAL wsrep_provider_options = 'gmcast.isolate=${value}'`
+      await executeOn(url, set(1))
+      await (ms === undefined ? pause() : delay(ms))
+      await executeOn(url, set(0))
+    })
+
+const ofGalera: Readonly<Record<string, Scenario<ClusterContext>>> = {
+  'database-cut-off': { title: 'a database is cut off from the others and comes back', run: isolate() },
+  // The servers suspect each other after 2 s, so that at the end of this cut they disagree about which of them is gone.
+  'database-cut-off-briefly': {
+    title: 'a database is cut off from the others for 2 s',
+    longOnly: true,
+    run: isolate(2000),
+  },
+}
+
+function pidOf({ name, pid }: Part): number {
+  const id = pid()
+  if (id === undefined) throw new Error(`${name} does not run`)
+  return id
 }
 
 /** For the others, a primary that does not respond is the same as one that is cut off; its connections stay open. */
@@ -85,9 +106,7 @@ const suspended: Scenario<ClusterContext> = {
   title: 'the primary is suspended and goes on',
   run: context =>
     underLoad(context, true, async pause => {
-      const primary = await findPrimary(context.trial)
-      const pid = primary.pid()
-      if (pid === undefined) throw new Error(`${primary.name} does not run`)
+      const pid = pidOf(await findPrimary(context.trial))
       process.kill(pid, 'SIGSTOP')
       try {
         await pause()
@@ -97,7 +116,40 @@ const suspended: Scenario<ClusterContext> = {
     }),
 }
 
-export const scenariosFor = (mysql: boolean) => ({
-  ...scenarios,
-  'database-cut-off': mysql ? suspended : isolated,
-})
+/** Returns the port on which the other servers of its group reach a server. */
+async function groupPortOf(url: string): Promise<number> {
+  const rows = await executeOn(url, 'SELECT @@group_replication_local_address AS address')
+  if (!Array.isArray(rows)) throw new Error('the server has no address')
+  return Number(new URL(`tcp://${rows[0]?.address}`).port)
+}
+
+/** Unlike a suspended primary, this one still responds to the nodes while the others elect another one. */
+const separated: Scenario<ClusterContext> = {
+  title: 'the primary is cut off from the other databases, but not from the nodes, and comes back',
+  // It leaves its group after 10 s.
+  longOnly: true,
+  run: context =>
+    underLoad(context, true, async pause => {
+      const { trial } = context
+      const primary = await findPrimary(trial)
+      const ports = await Promise.all(trial.databaseUrls.map(groupPortOf))
+      const [port = 0] = ports.splice(trial.databases.indexOf(primary), 1)
+      const rejoin = await separate({ pid: pidOf(primary), port }, ports)
+      try {
+        await pause()
+        assert.notEqual(await findPrimary(trial), primary)
+      } finally {
+        await rejoin()
+      }
+      // A server that has left its group joins it again when it starts.
+      await primary.stop()
+      await primary.start()
+    }),
+}
+
+const ofGroup: Readonly<Record<string, Scenario<ClusterContext>>> = {
+  'database-cut-off': suspended,
+  ...(hasOwnNetwork() ? { 'primary-cut-off': separated } : {}),
+}
+
+export const scenariosFor = (mysql: boolean) => ({ ...scenarios, ...(mysql ? ofGroup : ofGalera) })
