@@ -1,10 +1,10 @@
 // The remarks that `npm start` prints about a running service: an open API, tokens that travel unencrypted, ports in
 // maintenance and an unreachable Redis.
 import { setTimeout as delay } from 'node:timers/promises'
-import { z } from 'zod'
 import { isAuthOn } from '../config/auth.ts'
 import type { Config } from '../config/config.ts'
-import { type CacheState, cacheStates } from '../core/messages.ts'
+import type { CacheState } from '../core/messages.ts'
+import { statusSchema } from '../supervisor/control/status.ts'
 import { readState } from '../supervisor/state-file.ts'
 import { controlUrl } from './urls.ts'
 
@@ -15,16 +15,13 @@ const REDIS_TIMEOUT_MS = 5000
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
 
-/** The part of the `/status` response that is read here. */
-const statusResponse = z.object({ redis: z.enum(cacheStates) })
-
 /** Reads the state of Redis from the first control port that answers. @returns undefined if none answers */
 async function readRedisState(config: Config): Promise<CacheState | undefined> {
   for (const port of config.ports) {
     try {
       const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
       const response = await fetch(`${controlUrl(config, port)}/status`, { signal })
-      return statusResponse.parse(await response.json()).redis
+      return statusSchema.parse(await response.json()).redis
     } catch {}
   }
   return undefined

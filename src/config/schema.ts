@@ -62,6 +62,9 @@ const dataPort = z.strictObject({
   proxyProtocol: z.boolean().optional(),
 })
 
+/** How a health check shows maintenance: it answers 404, or the control port refuses connections. */
+export const drainModes = ['404', 'refuse'] as const
+
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
@@ -123,7 +126,7 @@ export const schema = z.strictObject({
       error: 'must be at most timeouts.requestMs, which includes the time for the headers',
     }),
   drain: z.strictObject({
-    mode: z.enum(['404', 'refuse']),
+    mode: z.enum(drainModes),
     delayMs: milliseconds,
     idleMs: milliseconds,
     deadlineMs: milliseconds,

@@ -1,7 +1,7 @@
 // The operators' commands: runs each one, replies with an object and logs the outcome.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { type LogLevel, logLevels } from '../config/schema.ts'
+import { drainModes, type LogLevel, logLevels } from '../config/schema.ts'
 import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
 import type { Cluster } from './cluster/processes.ts'
@@ -41,7 +41,7 @@ export interface CommandResult {
 class CommandError extends Error {}
 
 const isLogLevel = (level: string): level is LogLevel => logLevels.some(one => one === level)
-const isDrainMode = (mode: string): mode is DrainMode => mode === '404' || mode === 'refuse'
+const isDrainMode = (mode: string): mode is DrainMode => drainModes.some(one => one === mode)
 
 export type Commands = ReturnType<typeof createCommands>
 

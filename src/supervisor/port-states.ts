@@ -1,11 +1,12 @@
 // Computes the maintenance of the data ports: which ports are in maintenance, since when, in which mode and by whose
 // command. The functions are pure: they return new values and keep no state. maintenance.ts holds the current value, and
 // state-file.ts stores it.
-import type { Config } from '../config/config.ts'
+import type { drainModes } from '../config/schema.ts'
 import type { PortReport } from '../core/messages.ts'
 
-export type DrainMode = Config['drain']['mode']
-export type PortState = 'serving' | 'draining' | 'drained'
+export type DrainMode = (typeof drainModes)[number]
+export const portStates = ['serving', 'draining', 'drained'] as const
+export type PortState = (typeof portStates)[number]
 
 /** The part that outlives a restart. */
 interface PersistedMaintenance {

@@ -2,6 +2,7 @@
 // that a downgrade keeps the maintenance.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { drainModes } from '../config/schema.ts'
 import type { Log } from '../core/log.ts'
 import { writeAtomically } from '../core/write-file.ts'
 import type { PersistedMaintenances } from './port-states.ts'
@@ -9,7 +10,7 @@ import type { PersistedMaintenances } from './port-states.ts'
 const schema = z.object({
   maintenance: z.record(
     z.string(),
-    z.object({ mode: z.enum(['404', 'refuse']), since: z.iso.datetime(), by: z.string() }),
+    z.object({ mode: z.enum(drainModes), since: z.iso.datetime(), by: z.string() }),
   ),
 })
 

@@ -1,24 +1,33 @@
 // The reply to an operator's command as text for a terminal.
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { CommandName } from '../../supervisor/command-names.ts'
+import { type PortStatus, portSchema, statusSchema } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
 import type { Reply } from './client.ts'
-import {
-  certificatesReply,
-  changeReply,
-  levelReply,
-  type Port,
-  reloadReply,
-  statusReply,
-  waitReply,
-} from './replies.ts'
 import { checkerTable, formatAge, portTable, stateCell, workerTable } from './status-tables.ts'
 import { cellText, formatTable, type Screen } from './table.ts'
+
+const changeReply = portSchema.extend({ changed: z.boolean() })
+const waitReply = portSchema.extend({ ended: z.enum(['drained', 'deadline']) })
+const reloadReply = statusSchema.pick({ workers: true })
+/** By label. */
+const certificatesReply = z.record(
+  z.string(),
+  z.object({ subject: z.string(), valid_to: z.string(), fingerprint: z.string() }),
+)
+const levelReply = z.object({ level: z.string() })
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 /** Returns what keeps `wait` from ending, such as `2 connections (1 request in flight)`. */
-export function describePending({ connections, in_flight, state, mode, since, checkers }: Port): string {
+export function describePending({
+  connections,
+  in_flight,
+  state,
+  mode,
+  since,
+  checkers,
+}: PortStatus): string {
   const pending = checkers.filter(checker => !hasSeen(checker, since)).map(({ address }) => address)
   const reasons = [
     connections === 0
@@ -33,10 +42,10 @@ export function describePending({ connections, in_flight, state, mode, since, ch
 }
 
 function statusText(reply: Reply, screen: Screen, nowMs: number): string[] {
-  const { node, version, started, ports, workers, redis } = statusReply.parse(reply)
+  const { node, version, started, ports, workers, redis } = statusSchema.parse(reply)
   const facts = [
-    `users-api${version === undefined ? '' : ` ${version}`}${node === undefined ? '' : ` on ${node}`}`,
-    ...(started === undefined ? [] : [`up ${formatAge(started, nowMs)}`]),
+    `users-api ${version} on ${node}`,
+    `up ${formatAge(started, nowMs)}`,
     `Redis ${cellText(stateCell(redis), screen)}`,
   ]
   return [
@@ -51,7 +60,13 @@ function statusText(reply: Reply, screen: Screen, nowMs: number): string[] {
 }
 
 /** The sentence and the table of one port. */
-function portText(label: string, port: Port, sentence: string, screen: Screen, nowMs: number): string[] {
+function portText(
+  label: string,
+  port: PortStatus,
+  sentence: string,
+  screen: Screen,
+  nowMs: number,
+): string[] {
   const ports = { [label]: port }
   return [
     `${label} ${sentence}`,

@@ -1,6 +1,6 @@
 // The tables of ports, checkers, workers and certificates that an operator sees.
+import type { PortStatus, Status } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
-import type { Port, Ports, Worker } from './replies.ts'
 import { type Cell, formatTable, type Row, type Screen } from './table.ts'
 
 const colors: Readonly<Record<string, Cell['color']>> = {
@@ -41,19 +41,19 @@ export function formatSpan(ms: number): string {
 export const formatAge = (time: string, nowMs: number): string => formatSpan(nowMs - Date.parse(time))
 
 /** Returns whether a checker has noticed the maintenance. A control port that refuses connections cannot know. */
-function noticed({ mode, since }: Port, checker: Port['checkers'][number]): string {
+function noticed({ mode, since }: PortStatus, checker: PortStatus['checkers'][number]): string {
   if (mode !== '404') return ''
   return hasSeen(checker, since) ? 'yes' : 'not yet'
 }
 
 /** The number of checkers, and how many of them have noticed the maintenance. */
-function checkersOf(port: Port): string {
+function checkersOf(port: PortStatus): string {
   const { checkers, mode } = port
   const count = checkers.filter(checker => noticed(port, checker) === 'yes').length
   return mode === '404' ? `${count} of ${checkers.length}` : String(checkers.length)
 }
 
-export function portTable(ports: Ports, screen: Screen, nowMs: number): string[] {
+export function portTable(ports: Status['ports'], screen: Screen, nowMs: number): string[] {
   const rows = Object.entries(ports).map(
     ([label, port]): Row => [
       label,
@@ -86,7 +86,7 @@ export function portTable(ports: Ports, screen: Screen, nowMs: number): string[]
 }
 
 /** One line for each checker. HAProxy's state is cut if it is too long; its first word is the state itself. */
-export function checkerTable(ports: Ports, screen: Screen, nowMs: number): string[] {
+export function checkerTable(ports: Status['ports'], screen: Screen, nowMs: number): string[] {
   const rows = Object.entries(ports).flatMap(([label, port]) =>
     port.checkers.map(
       (checker): Row => [
@@ -104,14 +104,14 @@ export function checkerTable(ports: Ports, screen: Screen, nowMs: number): strin
   return rows.length === 0 ? ['no checkers'] : formatTable(columns, rows, screen)
 }
 
-export function workerTable(workers: readonly Worker[], screen: Screen, nowMs: number): string[] {
+export function workerTable(workers: Status['workers'], screen: Screen, nowMs: number): string[] {
   const rows = workers.map(
     (worker): Row => [
       worker.pid ?? '',
       stateCell(worker.state),
       formatAge(worker.started, nowMs),
       worker.started,
-      worker.memory_bytes === undefined ? '' : `${Math.round(worker.memory_bytes / 2 ** 20)} MiB`,
+      `${Math.round(worker.memory_bytes / 2 ** 20)} MiB`,
       worker.in_flight,
       `${Math.round(worker.lag_ms)} ms`,
     ],

@@ -1,7 +1,7 @@
 // Reports what a running `wait` command waits for.
 import { setTimeout as delay } from 'node:timers/promises'
+import { statusSchema } from '../../supervisor/control/status.ts'
 import { sendCommand } from './client.ts'
-import { statusReply } from './replies.ts'
 import { describePending } from './reply-text.ts'
 
 const INTERVAL_MS = 3000
@@ -18,7 +18,7 @@ export async function reportProgress(
   while (!signal.aborted) {
     await delay(INTERVAL_MS, undefined, { signal }).catch(() => {})
     const outcome = await sendCommand(socketPath, 'status', { argument: null, by }, STATUS_TIMEOUT_MS)
-    const port = outcome.is === 'reply' ? statusReply.safeParse(outcome.reply).data?.ports[label] : undefined
+    const port = outcome.is === 'reply' ? statusSchema.safeParse(outcome.reply).data?.ports[label] : undefined
     if (port !== undefined && !signal.aborted) report(`${label} waits for ${describePending(port)}`)
   }
 }

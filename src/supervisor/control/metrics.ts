@@ -3,6 +3,7 @@
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { latencyBoundsMs } from '../../core/messages.ts'
 import type { WorkerView } from '../cluster/worker-handle.ts'
+import { portStates } from '../port-states.ts'
 import type { Status } from './status.ts'
 import type { ClusterTotals } from './traffic-totals.ts'
 
@@ -17,8 +18,6 @@ interface Value {
   readonly value: number
   readonly metricName?: string
 }
-
-const states = ['serving', 'draining', 'drained'] as const
 
 /** A metric in the form of prom-client's `getMetricsAsJSON`. Each occurs once, so the aggregator `sum` keeps its values. */
 const metric = (
@@ -96,7 +95,7 @@ function portMetrics({ ports }: Status) {
       Object.entries(ports).map(([port, status]) => ({ labels: { port }, value: value(status) })),
     )
   const stateValues = Object.entries(ports).flatMap(([port, { state }]) =>
-    states.map(one => ({ labels: { port, state: one }, value: one === state ? 1 : 0 })),
+    portStates.map(one => ({ labels: { port, state: one }, value: one === state ? 1 : 0 })),
   )
   const expiries = Object.entries(ports).flatMap(([port, { valid_to }]) =>
     valid_to === null ? [] : [{ labels: { port }, value: (Date.parse(valid_to) - Date.now()) / 1000 }],

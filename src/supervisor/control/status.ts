@@ -1,13 +1,15 @@
 // The current status for operators, the status page and health checks, computed from state in memory.
+import { z } from 'zod'
 import type { Config, DataPortConfig } from '../../config/config.ts'
 import { version } from '../../config/root.ts'
+import { drainModes } from '../../config/schema.ts'
 import { type CacheState, cacheStates } from '../../core/messages.ts'
 import type { Certificates } from '../certificates.ts'
 import type { Cluster } from '../cluster/processes.ts'
 import type { WorkerView } from '../cluster/worker-handle.ts'
 import type { Maintenance } from '../maintenance.ts'
-import { type DrainMode, type PortState, stateOf } from '../port-states.ts'
-import type { Checker, Checkers } from './checkers.ts'
+import { portStates, stateOf } from '../port-states.ts'
+import type { Checkers } from './checkers.ts'
 import { type Health, healthOf, isServing } from './health.ts'
 
 export interface StatusOptions {
@@ -18,41 +20,55 @@ export interface StatusOptions {
   readonly certificates: Certificates
 }
 
-export interface PortStatus {
-  readonly port: number
-  readonly control_port: number
-  readonly state: PortState
+export const portSchema = z.object({
+  port: z.int(),
+  control_port: z.int(),
+  state: z.enum(portStates),
   /** How health checks report the maintenance; null while the port serves. */
-  readonly mode: DrainMode | null
-  readonly since: string
-  readonly by: string
-  readonly connections: number
-  readonly in_flight: number
+  mode: z.enum(drainModes).nullable(),
+  since: z.string(),
+  by: z.string(),
+  connections: z.int(),
+  in_flight: z.int(),
   /** When the certificate expires, ISO 8601; null for http. */
-  readonly valid_to: string | null
-  readonly checkers: readonly Checker[]
-}
+  valid_to: z.string().nullable(),
+  checkers: z.array(
+    z.object({
+      address: z.string(),
+      /** Time of the last check, ISO 8601. */
+      seen: z.string(),
+      /** HTTP status of the last response. */
+      status: z.int(),
+      server_state: z.string().nullable(),
+    }),
+  ),
+})
+export type PortStatus = z.output<typeof portSchema>
 
-interface WorkerStatus {
-  readonly pid: number | undefined
-  readonly state: WorkerView['state'] | 'killed'
-  readonly started: string
-  readonly in_flight: number
-  readonly lag_ms: number
-  readonly memory_bytes: number
-}
+const workerSchema = z.object({
+  pid: z.int().optional(),
+  state: z.enum(['booting', 'ready', 'retiring', 'killed']),
+  started: z.string(),
+  in_flight: z.int(),
+  lag_ms: z.number(),
+  memory_bytes: z.number(),
+})
+type WorkerStatus = z.output<typeof workerSchema>
 
-export interface Status {
-  readonly node: string
+/** Commands read the status of a supervisor with this schema. */
+export const statusSchema = z.object({
+  node: z.string(),
   /** The version of the supervisor. After a reload the workers can have a later one. */
-  readonly version: string
+  version: z.string(),
   /** Start of the supervisor, ISO 8601. */
-  readonly started: string
-  readonly ports: Readonly<Record<string, PortStatus>>
-  readonly workers: readonly WorkerStatus[]
+  started: z.string(),
+  /** By label. */
+  ports: z.record(z.string(), portSchema),
+  workers: z.array(workerSchema),
   /** The worst state that a worker reports, in the order of `cacheStates`. */
-  readonly redis: CacheState
-}
+  redis: z.enum(cacheStates),
+})
+export type Status = z.output<typeof statusSchema>
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0)
