@@ -2,7 +2,8 @@
 import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
 import { findProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
-import { type RedisProcess, startSentinelGroup } from '../../src/cli/private-servers/sentinel.ts'
+import { startSentinelGroup } from '../../src/cli/private-servers/sentinel.ts'
+import type { ClusterServer } from '../../src/cli/private-servers/server.ts'
 import { redisUrl } from '../../src/config/redis-url.ts'
 import { fill, keysOf, openCache, readHits, timeoutMs } from '../support/cache.ts'
 import { folder } from '../support/folder.ts'
@@ -25,14 +26,14 @@ async function startGroup(t: ExecutionContext) {
 }
 
 /** Sends a signal to a process. */
-function signal(one: RedisProcess | undefined, name: NodeJS.Signals): void {
+function signal(one: ClusterServer | undefined, name: NodeJS.Signals): void {
   const pid = one?.pid()
   if (pid === undefined) throw new Error('the process does not run')
   process.kill(pid, name)
 }
 
 /** Sends one command to a Redis server or a Sentinel. @returns the reply, or the message of its error */
-async function ask({ url }: RedisProcess, command: string, ...args: string[]): Promise<string> {
+async function ask({ url }: ClusterServer, command: string, ...args: string[]): Promise<string> {
   const client = new Redis(url, { enableReadyCheck: false })
   try {
     return String(await client.call(command, ...args).catch((error: Error) => error.message))
@@ -41,16 +42,16 @@ async function ask({ url }: RedisProcess, command: string, ...args: string[]): P
   }
 }
 
-const isMaster = async (server: RedisProcess) => (await ask(server, 'ROLE')).startsWith('master')
+const isMaster = async (server: ClusterServer) => (await ask(server, 'ROLE')).startsWith('master')
 
 /** Returns the one of `servers` that is the master. */
-async function findMaster(servers: readonly RedisProcess[]): Promise<RedisProcess> {
+async function findMaster(servers: readonly ClusterServer[]): Promise<ClusterServer> {
   for (const server of servers) if (await isMaster(server)) return server
   throw new Error('there is no master')
 }
 
 /** Plans a failover. Sentinel refuses it until it has finished the one before. */
-async function requestFailover(sentinel: RedisProcess): Promise<void> {
+async function requestFailover(sentinel: ClusterServer): Promise<void> {
   await until(async () => (await ask(sentinel, 'SENTINEL', 'FAILOVER', 'users-api')) === 'OK', {
     everyMs: 200,
   })

@@ -39,5 +39,5 @@ export async function createHaproxy(ports: Ports, folder: string, sockets: strin
     STATS_SOCKET: join(sockets, 'haproxy.sock'),
     ...Object.assign({}, ...nodes),
   })
-  return createPart('haproxy', page, server, { env, logFile: join(folder, 'haproxy.log') })
+  return createPart('haproxy', server, { env, logFile: join(folder, 'haproxy.log') })
 }

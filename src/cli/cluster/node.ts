@@ -71,7 +71,7 @@ export function createNode(number: number, ports: Ports, options: NodeOptions): 
     NODE_ENV: undefined,
     WORKERS: undefined,
   })
-  const part = createPart(name, server.url, server, { env, logFile: join(folder, `${name}.log`) })
+  const part = createPart(name, server, { env, logFile: join(folder, `${name}.log`) })
   return {
     ...part,
     url: server.url,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { withDatabase } from '../../config/database-url.ts'
 import { root } from '../../config/root.ts'
 import { migrateWhenUp } from '../preflight.ts'
-import type { ClusterServer, DatabaseCluster } from '../private-servers/database-cluster.ts'
+import type { DatabaseCluster } from '../private-servers/database-cluster.ts'
 import { socketFolder } from '../private-servers/folders.ts'
 import { startGalera } from '../private-servers/galera.ts'
 import { startGroupReplication } from '../private-servers/group-replication.ts'
@@ -16,7 +16,8 @@ import {
   mariadbProgram,
   redisProgram,
 } from '../private-servers/programs.ts'
-import { type RedisProcess, startSentinelGroup } from '../private-servers/sentinel.ts'
+import { startSentinelGroup } from '../private-servers/sentinel.ts'
+import type { ClusterServer } from '../private-servers/server.ts'
 import { createHaproxy } from './haproxy.ts'
 import { type Build, createNode, type Node } from './node.ts'
 import type { Part } from './part.ts'
@@ -77,13 +78,11 @@ export const ownBuild = (print: (line: string) => void): Build => ({
 })
 
 /** Describes servers that run already. */
-const partsOf = (name: string, servers: readonly (ClusterServer | RedisProcess)[]): Part[] =>
+const partsOf = (name: string, servers: readonly ClusterServer[]): Part[] =>
   servers.map((server, index) => ({
+    ...server,
     name: `${name}${index + 1}`,
     address: new URL(server.url).host,
-    pid: () => server.pid(),
-    start: () => server.start(),
-    stop: signal => server.stop(signal),
   }))
 
 /** Returns the URL that names all databases, beginning with the one at `index`. */

@@ -2,31 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import mysql from 'mysql2/promise'
 import { socketFolder } from './folders.ts'
-import type { PrivateServer } from './server.ts'
-
-export interface ClusterOptions {
-  /** The folder for the data of all servers. A previous cluster in it is deleted. */
-  readonly base: string
-  /** Number of servers. A cluster of fewer than three does not survive the loss of one. */
-  readonly count: number
-  /** The first of `3 * count` consecutive ports on 127.0.0.1. */
-  readonly firstPort: number
-  /** Called with a line before each step that can take several seconds. */
-  readonly print: (line: string) => void
-}
-
-/** A server of a cluster that runs as a child process. */
-export interface ClusterServer {
-  /** The URL for a user with all privileges, with an empty database name. */
-  readonly url: string
-  /** The process id while the server runs. */
-  pid(): number | undefined
-  /** Starts the server after `stop` and waits until it has joined the cluster. */
-  start(): Promise<void>
-  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
-}
+import { execute } from './mysql.ts'
+import type { ClusterOptions, ClusterServer, PrivateServer } from './server.ts'
 
 export interface DatabaseCluster {
   /** The name for messages, such as "MariaDB 10.11.6 with Galera". */
@@ -52,7 +30,6 @@ export interface Place {
 }
 
 const USER = 'cluster'
-const PING_TIMEOUT_MS = 2000
 
 /** Deletes a previous cluster and creates the folders. @returns the places, and SQL that creates the user of their URLs */
 export async function createPlaces({ base, count, firstPort }: ClusterOptions) {
@@ -131,22 +108,6 @@ export const commonArgs = ({ data, folder, socketPath, port }: Place): string[] 
   '--innodb-flush-log-at-trx-commit=2',
 ]
 
-/** Executes statements as `root` of a server on its socket. @returns the result of the last one */
-export async function execute({ socketPath }: Place, statements: readonly string[]): Promise<unknown> {
-  const connection = await mysql.createConnection({
-    socketPath,
-    user: 'root',
-    connectTimeout: PING_TIMEOUT_MS,
-  })
-  try {
-    let result: unknown
-    for (const statement of statements) [result] = await connection.query(statement)
-    return result
-  } finally {
-    connection.destroy()
-  }
-}
-
 /** Describes a server that responds when it can execute `ping`. */
 export const describeServer = (
   title: string,
@@ -160,6 +121,6 @@ export const describeServer = (
   args,
   url: place.url,
   ping: async () => {
-    await execute(place, [ping])
+    await execute(place.socketPath, [ping])
   },
 })

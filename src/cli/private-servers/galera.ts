@@ -4,20 +4,18 @@ import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { environmentWith, programFolders } from '../../config/environment.ts'
 import {
-  type ClusterOptions,
   commonArgs,
   copyData,
   createPlaces,
   type DatabaseCluster,
   describeServer,
-  execute,
   type Place,
   startServers,
 } from './database-cluster.ts'
-import { findInstallation, initialise, userArgs } from './mysql.ts'
+import { execute, findInstallation, initialise, userArgs } from './mysql.ts'
 import { findProgram, galeraProgram } from './programs.ts'
 import { runProgram } from './run-program.ts'
-import { createRunner, runServer } from './server.ts'
+import { type ClusterOptions, createRunner, runServer } from './server.ts'
 
 // For a server that joins, MariaDB runs this program at both ends (`wsrep_sst_method=local`). It only hands the joiner's own
 // position back to it, in a file: the writes since then follow on another way.
@@ -123,7 +121,7 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
   await initialise(installation, first.data, ['--innodb-log-file-size=32M', ...userArgs])
   // The copies of a server that has run once belong to its cluster.
   const once = await runServer(describe(first, ['--wsrep-new-cluster']), { env })
-  await execute(first, createUser)
+  await execute(first.socketPath, createUser)
   await once.stop()
   await rm(join(first.data, 'galera.cache'))
   await copyData(places)

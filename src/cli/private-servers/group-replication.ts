@@ -5,18 +5,16 @@ import { join } from 'node:path'
 import { hasCode } from '../../core/error-reason.ts'
 import { retry } from '../../core/retry.ts'
 import {
-  type ClusterOptions,
   commonArgs,
   copyData,
   createPlaces,
   type DatabaseCluster,
   describeServer,
-  execute,
   type Place,
   startServers,
 } from './database-cluster.ts'
-import { findInstallation, initialise, userArgs } from './mysql.ts'
-import { createRunner } from './server.ts'
+import { execute, findInstallation, initialise, userArgs } from './mysql.ts'
+import { type ClusterOptions, createRunner } from './server.ts'
 
 /** On a busy machine, each of several attempts takes 10 s. */
 const ONLINE_TIMEOUT_MS = 90_000
@@ -69,7 +67,7 @@ const isOnlineSql = `SELECT 1 FROM performance_schema.replication_group_members
 const untilOnline = (place: Place): Promise<void> =>
   retry(
     async () => {
-      const rows = await execute(place, [isOnlineSql])
+      const rows = await execute(place.socketPath, [isOnlineSql])
       if (!Array.isArray(rows) || rows.length === 0)
         throw new Error(`server ${place.number} did not become online within ${ONLINE_TIMEOUT_MS / 1000} s`)
     },
@@ -112,7 +110,7 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
     const begin = async (statements: readonly string[]) => {
       await runner.start(describeServer(title, program, args, place, 'SELECT 1'))
       // The group refuses a server that crashed until it has noticed that the server was gone.
-      await retry(() => execute(place, statements), {
+      await retry(() => execute(place.socketPath, statements), {
         timeoutMs: ONLINE_TIMEOUT_MS,
         pauseMs: () => 1000,
         isTransient: error => hasCode(error) && error.code === 'ER_GROUP_REPLICATION_CONFIGURATION',

@@ -5,38 +5,14 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { retry } from '../../core/retry.ts'
 import { findProgram, redisProgram } from './programs.ts'
-import { createRunner } from './server.ts'
-
-export interface SentinelOptions {
-  /** The folder for the files of all servers. A previous group in it is deleted. */
-  readonly base: string
-  /** Number of Redis servers, and of Sentinels. Fewer than three Sentinels do not survive the loss of one. */
-  readonly count: number
-  /** The first of `2 * count` consecutive ports on 127.0.0.1: the Redis servers, then the Sentinels. */
-  readonly firstPort: number
-  /** Called with a line before each step that can take several seconds. */
-  readonly print: (line: string) => void
-}
-
-/** A Redis server or a Sentinel that runs as a child process. */
-export interface RedisProcess {
-  /** The name for messages, such as "Redis 2 of 3". */
-  readonly title: string
-  /** The URL of this server alone. */
-  readonly url: string
-  /** Undefined while it is stopped. */
-  pid(): number | undefined
-  /** Starts it after `stop`. A master that was replaced meanwhile becomes a replica. */
-  start(): Promise<void>
-  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
-}
+import { type ClusterOptions, type ClusterServer, createRunner } from './server.ts'
 
 export interface SentinelGroup {
   /** The value for REDIS_URL. */
   readonly url: string
   /** The Redis servers; the first one is the master at the start. */
-  readonly servers: readonly RedisProcess[]
-  readonly sentinels: readonly RedisProcess[]
+  readonly servers: readonly ClusterServer[]
+  readonly sentinels: readonly ClusterServer[]
   /** Stops the processes that run. */
   stop(): Promise<void>
 }
@@ -87,7 +63,7 @@ export async function startSentinelGroup({
   count,
   firstPort,
   print,
-}: SentinelOptions): Promise<SentinelGroup> {
+}: ClusterOptions): Promise<SentinelGroup> {
   const program = (await findProgram(redisProgram.names)) ?? ''
   if (program === '') throw new Error(`${redisProgram.title} cannot be found: install it`)
   await rm(base, { recursive: true, force: true })
@@ -101,7 +77,7 @@ export async function startSentinelGroup({
     port: number,
     isSentinel: boolean,
     lines: readonly string[],
-  ): Promise<RedisProcess> {
+  ): Promise<ClusterServer> {
     const file = join(base, `${port}.conf`)
     const common = ['bind 127.0.0.1', `port ${port}`, `dir ${base}`, `requirepass ${password}`]
     await writeFile(file, [...common, ...lines, ''].join('\n'), { mode: 0o600 })
@@ -110,7 +86,7 @@ export async function startSentinelGroup({
     const ping = async () => void (await ask(url, 'PING'))
     const runner = createRunner()
     const start = () => runner.start({ title, program, args, url, ping })
-    return { ...runner, title, url, start }
+    return { ...runner, url, start }
   }
   const createProcesses = (
     title: string,

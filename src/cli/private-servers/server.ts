@@ -25,6 +25,34 @@ export interface ServerOptions {
   readonly print: (line: string) => void
 }
 
+/** What a cluster of servers on this machine needs. */
+export interface ClusterOptions {
+  /** The folder for the files of all servers. A previous cluster in it is deleted. */
+  readonly base: string
+  /** Number of servers. A cluster of fewer than three does not survive the loss of one. */
+  readonly count: number
+  /** The first of consecutive ports on 127.0.0.1: three for each database, two for each Redis. */
+  readonly firstPort: number
+  /** Called with a line before each step that can take several seconds. */
+  readonly print: (line: string) => void
+}
+
+/** A child process that can end and start again. */
+export interface Restartable {
+  /** The process id while it runs. */
+  pid(): number | undefined
+  /** Starts it, if it does not run, and waits until it responds. */
+  start(): Promise<void>
+  /** Ends it, if it runs, and waits until it has exited. */
+  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+/** A server of a cluster. `start` waits until it has joined the cluster. */
+export interface ClusterServer extends Restartable {
+  /** Names this server alone. That of a database has an empty database name, and a user with all privileges. */
+  readonly url: string
+}
+
 export interface RunOptions {
   /** The environment of the server; by default that of this process. */
   readonly env?: NodeJS.ProcessEnv
@@ -64,17 +92,15 @@ process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL')
 })
 
-/** Runs a server that can end and start again. */
+/** Returns what a `Restartable` consists of, with a `start` to which the server is passed. */
 export function createRunner() {
   let running: Awaited<ReturnType<typeof runServer>> | undefined
   return {
-    /** The process id while the server runs. */
     pid: () => running?.pid(),
     /** Starts the server, which does not run, and waits until it answers. @throws as `runServer` */
     async start(server: PrivateServer, options?: RunOptions): Promise<void> {
       running = await runServer(server, options)
     },
-    /** Ends the server, if it runs, and waits until it has exited. */
     async stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void> {
       await running?.stop(signal)
       running = undefined
