@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { keepTrial, sendToKeeper } from './cli/cluster/keeper.ts'
 import { launchKeeper, type Report } from './cli/cluster/launch.ts'
-import { print, runCommand } from './cli/command-line.ts'
+import { print, runCommand, UsageError } from './cli/command-line.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
 import { createProgress } from './cli/progress.ts'
 import { root } from './config/root.ts'
@@ -21,37 +21,18 @@ const usage = `usage: npm run cluster [-- start|stop|status] [--mysql] [--port N
 
 exit codes: 0 done, 1 failed, 2 usage error, 3 the trial is not running (status)`
 
-const exitCodes = { done: 0, usage: 2, notRunning: 3 } as const
+const exitCodes = { done: 0, notRunning: 3 } as const
 const MAX_FIRST_PORT = 65_000
 
 const base = join(root, 'var', 'cluster')
 const interruption = new AbortController()
 
-interface CommandLine {
-  readonly command: string
+interface Options {
   readonly mysql: boolean
   readonly port: string
 }
 
-/** @returns undefined if the command line is invalid */
-function readCommandLine(): CommandLine | undefined {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        mysql: { type: 'boolean', default: false },
-        port: { type: 'string', default: '9000' },
-      },
-    })
-    const [command = 'start', ...rest] = positionals
-    const isPort = /^[1-9][0-9]{0,4}$/.test(values.port) && Number(values.port) <= MAX_FIRST_PORT
-    return rest.length === 0 && isPort ? { command, ...values } : undefined
-  } catch {
-    return undefined
-  }
-}
-
-async function start({ mysql, port }: CommandLine): Promise<number> {
+async function start({ mysql, port }: Options): Promise<number> {
   const running = await sendToKeeper(base, 'status')
   if (running !== undefined) {
     print(`the trial is already running\n\n${running}\n`)
@@ -84,7 +65,7 @@ async function status(): Promise<number> {
 }
 
 /** The background process. It stops everything if the process that has started it ends before the trial runs. */
-async function keep({ mysql, port }: CommandLine): Promise<number> {
+async function keep({ mysql, port }: Options): Promise<number> {
   const report = (message: Report) => process.connected && process.send?.(message)
   let isReady = false
   process.on('disconnect', () => isReady || interruption.abort())
@@ -109,7 +90,7 @@ async function keep({ mysql, port }: CommandLine): Promise<number> {
   }
 }
 
-const commands: Readonly<Record<string, (commandLine: CommandLine) => Promise<number>>> = {
+const commands: Readonly<Record<string, (options: Options) => Promise<number>>> = {
   start,
   stop,
   status,
@@ -117,14 +98,19 @@ const commands: Readonly<Record<string, (commandLine: CommandLine) => Promise<nu
 }
 
 async function main(): Promise<number> {
-  const commandLine = readCommandLine()
-  const command = Object.entries(commands).find(([name]) => name === commandLine?.command)?.[1]
-  if (commandLine === undefined || command === undefined) {
-    console.error(usage)
-    return exitCodes.usage
-  }
-  return command(commandLine)
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      mysql: { type: 'boolean', default: false },
+      port: { type: 'string', default: '9000' },
+    },
+  })
+  const [name = 'start', ...rest] = positionals
+  const isPort = /^[1-9][0-9]{0,4}$/.test(values.port) && Number(values.port) <= MAX_FIRST_PORT
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command === undefined || rest.length > 0 || !isPort) throw new UsageError()
+  return command(values)
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, usage))

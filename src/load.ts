@@ -1,24 +1,14 @@
 // Entry point of `npm run load`: imports users and groups from a file through the API and prints each failure with its
 // reason. Existing records are left unchanged, so the command can be repeated.
 import { parseArgs } from 'node:util'
-import { print, runCommand } from './cli/command-line.ts'
-import { createApi, NotAllowedError, UnavailableError } from './cli/import/api-client.ts'
+import { print, runCommand, serviceName, UsageError } from './cli/command-line.ts'
+import { createApi } from './cli/import/api-client.ts'
 import { openSource } from './cli/import/import-file.ts'
 import { createImportProgress } from './cli/import/import-progress.ts'
 import { load, type Tallies } from './cli/import/importer.ts'
-import type { Source } from './cli/import/source.ts'
 import { dataUrl, directPort } from './cli/urls.ts'
 import { apiToken, loadConfig } from './config/config.ts'
-
-const exitCodes = {
-  done: 0,
-  someFailed: 1,
-  usage: 2,
-  invalidFile: 65,
-  unavailable: 69,
-  notAllowed: 77,
-  interrupted: 130,
-} as const
+import { exitCodes, FatalError } from './core/exit-codes.ts'
 
 const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience SECONDS]
 
@@ -34,19 +24,15 @@ exit codes: 0 everything is loaded, 1 some entries failed, 2 usage error, 65 inv
             77 the service does not accept the token, 130 interrupted`
 
 function readCommandLine() {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: { url: { type: 'string' }, patience: { type: 'string', default: '60' } },
-    })
-    const [file, ...more] = positionals
-    const { url, patience } = values
-    if (file === undefined || more.length > 0 || !/^[0-9]{1,6}$/.test(patience)) return undefined
-    if (url !== undefined && !(URL.canParse(url) && /^https?:\/\//.test(url))) return undefined
-    return { file, url, timeoutMs: Number(patience) * 1000 }
-  } catch {
-    return undefined
-  }
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { url: { type: 'string' }, patience: { type: 'string', default: '60' } },
+  })
+  const [file, ...more] = positionals
+  const { url, patience } = values
+  if (file === undefined || more.length > 0 || !/^[0-9]{1,6}$/.test(patience)) throw new UsageError()
+  if (url !== undefined && !(URL.canParse(url) && /^https?:\/\//.test(url))) throw new UsageError()
+  return { file, url, timeoutMs: Number(patience) * 1000 }
 }
 
 async function defaultUrl(): Promise<string> {
@@ -67,38 +53,33 @@ function describe(tallies: Tallies): string {
 
 async function main(): Promise<number> {
   const options = readCommandLine()
-  if (options === undefined) {
-    console.error(usage)
-    return exitCodes.usage
-  }
   const url = options.url ?? (await defaultUrl())
   const token = apiToken()
   const progress = createImportProgress(process.stderr)
   process.once('SIGINT', () => {
     progress.end()
-    console.error('users-api: interrupted: run the command again to continue')
+    console.error(`${serviceName}: interrupted: run the command again to continue`)
     process.exit(exitCodes.interrupted)
   })
   try {
-    const source: Source = await openSource(options.file)
+    const source = await openSource(options.file)
     const api = createApi(url, options.timeoutMs, progress.waiting, token)
     await api.assertReachable()
     const tallies = await load(source, api, progress)
     progress.end()
     const { people } = tallies
     if (people.created + people.unchanged + people.failed === 0)
-      console.error(`users-api: ${options.file} contains no users`)
+      console.error(`${serviceName}: ${options.file} contains no users`)
     const failed = Object.values(tallies).some(tally => tally.failed > 0)
     print(
       `loaded ${options.file} into ${url}${failed ? ', except for the failures above' : ''}\n${describe(tallies)}`,
     )
-    return failed ? exitCodes.someFailed : exitCodes.done
+    return failed ? 1 : 0
   } catch (error) {
     progress.end()
-    console.error(`users-api: ${error instanceof Error ? error.message : error}`)
-    if (error instanceof NotAllowedError) return exitCodes.notAllowed
-    return error instanceof UnavailableError ? exitCodes.unavailable : exitCodes.invalidFile
+    if (error instanceof FatalError) throw error
+    throw new FatalError(exitCodes.invalidFile, error instanceof Error ? error.message : String(error))
   }
 }
 
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, usage))

@@ -2,14 +2,14 @@
 // code for scripts. A terminal gets tables; a pipe, or `--json`, gets the reply as JSON.
 import { userInfo } from 'node:os'
 import { parseArgs } from 'node:util'
-import { runCommand, serviceName } from './cli/command-line.ts'
+import { runCommand, serviceName, UsageError } from './cli/command-line.ts'
 import { type Outcome, type Reply, sendCommand } from './cli/operator/client.ts'
 import { describeReply } from './cli/operator/reply-text.ts'
 import { reportProgress } from './cli/operator/wait-progress.ts'
 import { loadControlSocket } from './config/config.ts'
 import { type CommandName, isCommandName } from './supervisor/command-names.ts'
 
-const exitCodes = { done: 0, refused: 1, usage: 2, notRunning: 3, timeout: 4 } as const
+const exitCodes = { done: 0, refused: 1, notRunning: 3, timeout: 4 } as const
 
 const usage = `usage: npm run ops -- <command> [argument] [--json]
 
@@ -38,19 +38,15 @@ interface CommandLine {
   readonly json: boolean
 }
 
-/** @returns undefined if the command line is invalid */
-function readCommandLine(): CommandLine | 'help' | undefined {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h' } },
-    })
-    const [command = '', argument, ...rest] = positionals
-    if (values.help) return 'help'
-    return isCommandName(command) && rest.length === 0 ? { command, argument, json: values.json } : undefined
-  } catch {
-    return undefined
-  }
+function readCommandLine(): CommandLine | 'help' {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h' } },
+  })
+  const [command = '', argument, ...rest] = positionals
+  if (values.help) return 'help'
+  if (!isCommandName(command) || rest.length > 0) throw new UsageError()
+  return { command, argument, json: values.json }
 }
 
 /** Returns the name of this user, or its number if it has no name, as in some containers. */
@@ -102,10 +98,6 @@ async function main(): Promise<number> {
     console.log(usage)
     return exitCodes.done
   }
-  if (commandLine === undefined) {
-    console.error(usage)
-    return exitCodes.usage
-  }
   const { command, argument } = commandLine
   const socketPath = await loadControlSocket()
   const by = userName()
@@ -120,4 +112,4 @@ async function main(): Promise<number> {
   return report(commandLine, socketPath, outcome)
 }
 
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, usage))

@@ -2,7 +2,7 @@
 // service can run meanwhile. With `--check` it corrects nothing and exits with 1 if there is a difference. With `--upgraded`,
 // earlier versions of the service refuse to serve from then on, see migration 007.
 import { parseArgs } from 'node:util'
-import { print, runCommand } from './cli/command-line.ts'
+import { print, runCommand, UsageError } from './cli/command-line.ts'
 import { base, privateDatabase } from './cli/pm2/service.ts'
 import { unreachable } from './cli/preflight.ts'
 import { privateMysqlUrl } from './cli/private-servers/mysql.ts'
@@ -18,22 +18,10 @@ import { resources } from './model/index.ts'
 /** Counting all rows of a large table takes longer than the queries of the service may take. */
 const TIMEOUT_MS = 3_600_000
 
-function readCommandLine(): { check: boolean; upgraded: boolean } | undefined {
-  const flag = { type: 'boolean', default: false } as const
-  try {
-    const { values } = parseArgs({ options: { check: flag, upgraded: flag } })
-    return values.check && values.upgraded ? undefined : values
-  } catch {
-    return undefined
-  }
-}
-
 async function main(): Promise<number> {
-  const options = readCommandLine()
-  if (options === undefined) {
-    console.error('usage: npm run recount [-- --check | --upgraded]')
-    return 2
-  }
+  const flag = { type: 'boolean', default: false } as const
+  const { values: options } = parseArgs({ options: { check: flag, upgraded: flag } })
+  if (options.check && options.upgraded) throw new UsageError()
   const config = await loadDatabaseConfig()
   const url = config.database.url ?? (await privateMysqlUrl(privateDatabase, base))
   const log = createLog('silent', 'recount')
@@ -54,4 +42,4 @@ async function main(): Promise<number> {
   }
 }
 
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, 'usage: npm run recount [-- --check | --upgraded]'))

@@ -1,5 +1,6 @@
-// Shared by the commands that are run from a terminal: the exit code, and one message if a command fails.
+// Shared by the commands that are run from a terminal: the exit code, and what is printed if a command fails.
 import { ConfigError } from '../config/config.ts'
+import { hasCode } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 
 export const serviceName = 'users-api'
@@ -8,20 +9,29 @@ export function print(line: string): void {
   console.log(`${serviceName}: ${line}`)
 }
 
+/** The command line is not one that the usage describes. */
+export class UsageError extends Error {}
+
+const isUsageError = (error: unknown): boolean =>
+  error instanceof UsageError || (hasCode(error) && error.code.startsWith('ERR_PARSE_ARGS_'))
+
 function exitCodeFor(error: unknown): number {
+  if (isUsageError(error)) return exitCodes.usage
   if (error instanceof ConfigError) return exitCodes.configuration
   return error instanceof FatalError ? error.exitCode : 1
 }
 
 /**
  * Runs a command. If the command throws, its error message is printed.
+ * @param usage printed instead if `command` throws a UsageError, or `parseArgs` throws
  * @returns the exit code: the one that the command returns, or the one for the error that it throws
  */
-export async function runCommand(command: () => Promise<number>): Promise<number> {
+export async function runCommand(command: () => Promise<number>, usage = ''): Promise<number> {
   try {
     return await command()
   } catch (error) {
-    console.error(`${serviceName}: ${error instanceof Error ? error.message : error}`)
+    const message = `${serviceName}: ${error instanceof Error ? error.message : error}`
+    console.error(isUsageError(error) ? usage : message)
     return exitCodeFor(error)
   }
 }

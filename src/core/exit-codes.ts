@@ -1,11 +1,19 @@
-// The exit codes of the service's processes, as in sysexits.h.
+// The exit codes of the service and its commands, as in sysexits.h.
 
 export const exitCodes = {
   stopped: 0,
+  /** Wrong command line. */
+  usage: 2,
+  /** EX_DATAERR: the file cannot be imported. */
+  invalidFile: 65,
+  /** EX_UNAVAILABLE: the service does not respond. */
+  unavailable: 69,
   /** EX_SOFTWARE: workers repeatedly fail to boot. */
   noWorkers: 70,
   /** EX_OSERR: the process cannot listen on a port. */
   portTaken: 71,
+  /** EX_NOPERM: the service does not accept the token. */
+  notAllowed: 77,
   /** EX_CONFIG: the settings are invalid, or the database schema is older than the code. */
   configuration: 78,
   /** 128 + SIGINT, the shell convention for Ctrl-C. */

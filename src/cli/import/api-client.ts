@@ -2,6 +2,7 @@
 // the service is unavailable.
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { exitCodes, FatalError } from '../../core/exit-codes.ts'
 
 const FIRST_PAUSE_MS = 100
 const MAX_PAUSE_MS = 10_000
@@ -31,25 +32,21 @@ type Kind = 'users' | 'groups'
 const isPermanent = (reason: string) => /certificate|not https|bad port/.test(reason)
 
 /** The service does not respond, or the response is not from this service. */
-export class UnavailableError extends Error {
-  constructor(reason: string) {
-    const advice = /certificate/.test(reason)
-      ? 'trust its certificate with NODE_EXTRA_CA_CERTS, or set --url to its http port'
-      : /responds with/.test(reason)
-        ? 'set --url to a data port without a path, such as http://localhost:8000'
-        : 'start it (npm start) or set --url to another service, then load again'
-    super(`${reason}: ${advice}`)
-    this.name = 'UnavailableError'
-  }
+function unavailable(reason: string): FatalError {
+  const advice = /certificate/.test(reason)
+    ? 'trust its certificate with NODE_EXTRA_CA_CERTS, or set --url to its http port'
+    : /responds with/.test(reason)
+      ? 'set --url to a data port without a path, such as http://localhost:8000'
+      : 'start it (npm start) or set --url to another service, then load again'
+  return new FatalError(exitCodes.unavailable, `${reason}: ${advice}`)
 }
 
 /** The service requires a token with the scope `write`, and there is none or it does not accept it. */
-export class NotAllowedError extends Error {
-  constructor(reason: string) {
-    super(`${reason}: set USERS_API_TOKEN to an API key or a JWT with the scope write, then load again`)
-    this.name = 'NotAllowedError'
-  }
-}
+const notAllowed = (reason: string): FatalError =>
+  new FatalError(
+    exitCodes.notAllowed,
+    `${reason}: set USERS_API_TOKEN to an API key or a JWT with the scope write, then load again`,
+  )
 
 export type Api = ReturnType<typeof createApi>
 
@@ -101,7 +98,7 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
   /**
    * Reads a response.
    * @returns its body, or the reason why it cannot be read, if a retry can succeed
-   * @throws UnavailableError if the response is not from this service
+   * @throws FatalError if the response is not from this service
    */
   async function read(response: Response): Promise<ResponseBody | string> {
     const text = await response.text().catch(() => undefined)
@@ -112,14 +109,14 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
       const reason = `responds with ${response.status}, but not as users-api does`
       // A proxy in front of an unavailable service responds with 5xx.
       if (response.status >= 500) return reason
-      throw new UnavailableError(`${base}: ${reason}`)
+      throw unavailable(`${base}: ${reason}`)
     }
   }
 
   /**
    * Sends a request and retries while the service is unavailable. A POST can be retried although the service may have
    * carried out the lost request: the retry then finds the records that the first one created.
-   * @throws UnavailableError, NotAllowedError
+   * @throws FatalError if it stays unavailable, or does not accept the token
    */
   async function request(path: string, sent?: object): Promise<ResponseBody> {
     const deadlineMs = performance.now() + timeoutMs
@@ -128,11 +125,11 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
       const response = await attempt(path, sent)
       const answer = typeof response === 'string' ? response : await read(response)
       if (typeof answer !== 'string' && (answer.meta.status === 401 || answer.meta.status === 403))
-        throw new NotAllowedError(`${base}: ${answer.meta.message}`)
+        throw notAllowed(`${base}: ${answer.meta.message}`)
       if (typeof answer !== 'string' && answer.meta.status !== 503) return answer
       const reason = `${base}: ${typeof answer === 'string' ? answer : answer.meta.message}`
       const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0 || isPermanent(reason)) throw new UnavailableError(reason)
+      if (leftMs <= 0 || isPermanent(reason)) throw unavailable(reason)
       onWait(`waiting up to ${timeoutMs / 1000} s for ${reason}`)
       const pause = pauseMs(tries, typeof response === 'string' ? null : response.headers.get('retry-after'))
       await delay(Math.min(pause, leftMs))
@@ -167,12 +164,11 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
 
     /**
      * Checks that the URL is that of the service.
-     * @throws UnavailableError if it is not, for example if it is mistyped
+     * @throws FatalError if it is not, for example if it is mistyped
      */
     async assertReachable(): Promise<void> {
       const { meta } = await request('/v1/groups?records_per_page=1')
-      if (meta.status !== 200)
-        throw new UnavailableError(`${base}: responds with ${meta.status} (${meta.message})`)
+      if (meta.status !== 200) throw unavailable(`${base}: responds with ${meta.status} (${meta.message})`)
     },
   }
 }

@@ -80,13 +80,9 @@ async function* peopleOf(
   }
 }
 
-/** @throws Error with the file and the line of the fault */
+/** @throws Error with the line of the fault */
 export async function readCsv(file: string): Promise<Source> {
-  try {
-    const format = await detectFormat(file)
-    const header = await validate(file, format.separator)
-    return { groups: [], people: peopleOf(file, format, header) }
-  } catch (error) {
-    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`)
-  }
+  const format = await detectFormat(file)
+  const header = await validate(file, format.separator)
+  return { groups: [], people: peopleOf(file, format, header) }
 }

@@ -10,12 +10,12 @@ export async function openSource(file: string): Promise<Source> {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new Error(`${file} does not exist`)
   if (found.isDirectory()) throw new Error(`${file} is a folder`)
-  switch (extname(file).toLowerCase()) {
-    case '.json':
-      return readJson(file)
-    case '.csv':
-      return readCsv(file)
-    default:
-      throw new Error(`${file} must end in .json or .csv: save a spreadsheet as CSV`)
+  const type = extname(file).toLowerCase()
+  if (type !== '.json' && type !== '.csv')
+    throw new Error(`${file} must end in .json or .csv: save a spreadsheet as CSV`)
+  try {
+    return await (type === '.json' ? readJson(file) : readCsv(file))
+  } catch (error) {
+    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`)
   }
 }

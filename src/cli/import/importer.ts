@@ -68,7 +68,7 @@ const alreadyExists = (entry: Entry | undefined) => entry?.meta.code?.endsWith('
 
 const titleOf = ({ line, fields }: Person) => `line ${line}: ${Object.values(fields).map(quoted).join(' ')}`
 
-/** @throws UnavailableError if the service becomes unavailable; records that were imported before it remain */
+/** @throws FatalError if the service becomes unavailable; records that were imported before it remain */
 export async function load(source: Source, api: Api, observer: Observer): Promise<Tallies> {
   const tally = (): Tally => ({ created: 0, unchanged: 0, failed: 0 })
   const tallies: Tallies = { people: tally(), groups: tally(), memberships: tally() }

@@ -78,19 +78,15 @@ function parse(text: string) {
   return { ...data, lines }
 }
 
-/** @throws Error with the file, and the place of every fault in it */
+/** @throws Error with the place of every fault in the file */
 export async function readJson(file: string): Promise<Source> {
-  try {
-    if ((await stat(file)).size > MAX_BYTES)
-      throw new Error(`larger than ${MAX_BYTES / 2 ** 20} MiB: convert it to CSV, which has no size limit`)
-    const { groups, users, lines } = parse((await readFile(file, 'utf8')).replace(/^\ufeff/, ''))
-    const people = users.map((user, index) => ({
-      ...user,
-      line: lines[index] ?? 0,
-      share: (index + 1) / users.length,
-    }))
-    return { groups, people }
-  } catch (error) {
-    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`)
-  }
+  if ((await stat(file)).size > MAX_BYTES)
+    throw new Error(`larger than ${MAX_BYTES / 2 ** 20} MiB: convert it to CSV, which has no size limit`)
+  const { groups, users, lines } = parse((await readFile(file, 'utf8')).replace(/^\ufeff/, ''))
+  const people = users.map((user, index) => ({
+    ...user,
+    line: lines[index] ?? 0,
+    share: (index + 1) / users.length,
+  }))
+  return { groups, people }
 }
