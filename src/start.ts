@@ -5,12 +5,10 @@ import { dirname } from 'node:path'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { type ProcessManager, withProcessManager } from './cli/pm2/process-manager.ts'
 import { startServer } from './cli/pm2/servers.ts'
-import { base, privateDatabase, startService, stopEverything } from './cli/pm2/service.ts'
+import { base, startService, stopEverything } from './cli/pm2/service.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
-import { prepareMysql } from './cli/private-servers/mysql.ts'
-import { installMissing, mysqlProgram, redisProgram } from './cli/private-servers/programs.ts'
-import { prepareRedis } from './cli/private-servers/redis.ts'
+import { startMissingServers } from './cli/private-servers/missing-servers.ts'
 import { createProgress, type Progress } from './cli/progress.ts'
 import { startRemarks } from './cli/start-remarks.ts'
 import { dataUrl, describeUrls, directPort } from './cli/urls.ts'
@@ -25,31 +23,6 @@ const DATABASE_TIMEOUT_MS = 30_000
 const HEALTHY_TIMEOUT_MS = 60_000
 
 type Begin = Progress['begin']
-
-/** Starts a private server for each URL missing in the configuration. @returns their URLs as environment variables */
-async function startServers(
-  config: Config,
-  manager: ProcessManager,
-  begin: Begin,
-): Promise<Record<string, string>> {
-  const needsMysql = config.database.url === null
-  const needsRedis = config.cache.url === null
-  await installMissing([...(needsMysql ? [mysqlProgram] : []), ...(needsRedis ? [redisProgram] : [])], begin)
-  const env: Record<string, string> = {}
-  if (needsRedis) {
-    const redis = await prepareRedis({ base })
-    begin(`starting ${redis.title}`)
-    await startServer(manager, base, 'redis', redis)
-    env.REDIS_URL = redis.url
-  }
-  if (needsMysql) {
-    const mysql = await prepareMysql(privateDatabase, { base, durable: true, print: begin })
-    begin(`starting ${mysql.title}`)
-    await startServer(manager, base, 'mysql', mysql)
-    env.DATABASE_URL = mysql.url
-  }
-  return env
-}
 
 /** The text that is printed after a start. */
 function describeService(config: Config): string {
@@ -75,7 +48,9 @@ async function assertPreconditions(config: Config): Promise<void> {
 
 /** @param begin throws after an interruption, so that no further step is started */
 async function startAll(config: Config, manager: ProcessManager, begin: Begin): Promise<void> {
-  const env = await startServers(config, manager, begin)
+  const env = await startMissingServers(config, { base, durable: true, print: begin }, (kind, server) =>
+    startServer(manager, base, kind, server),
+  )
   const url = config.database.url ?? env.DATABASE_URL
   if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, begin)
   begin('starting the service')

@@ -5,16 +5,16 @@ import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { socketFolder } from '../private-servers/folders.ts'
+import type { ServerKind } from '../private-servers/missing-servers.ts'
 import { type PrivateServer, waitUntilReady } from '../private-servers/server.ts'
 import type { ProcessManager } from './process-manager.ts'
 
-const kinds = ['redis', 'mysql'] as const
-type Kind = (typeof kinds)[number]
+const kinds: readonly ServerKind[] = ['redis', 'mysql']
 
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 60_000
 
-const appOf = (kind: Kind): string => `users-api-${kind}`
+const appOf = (kind: ServerKind): string => `users-api-${kind}`
 
 // pm2 stops an app with SIGINT, which MySQL ignores. This wrapper sends SIGTERM instead and exits after the server.
 const signalWrapper = `
@@ -32,7 +32,7 @@ exit $code`
 export async function startServer(
   manager: ProcessManager,
   base: string,
-  kind: Kind,
+  kind: ServerKind,
   server: PrivateServer,
 ): Promise<void> {
   const app = appOf(kind)
@@ -66,7 +66,7 @@ export async function stopServers(manager: ProcessManager, base: string): Promis
  * Stops a server that runs without pm2, as it does after pm2's daemon was killed.
  * @returns whether such a server was running
  */
-async function stopOrphan(base: string, kind: Kind): Promise<boolean> {
+async function stopOrphan(base: string, kind: ServerKind): Promise<boolean> {
   const folder = await socketFolder(base)
   const socketPath = join(folder, `${kind}.sock`)
   if (!(await accepts(socketPath))) {

@@ -9,8 +9,6 @@ import { stopServers } from './servers.ts'
 
 /** The folder with the data of the private servers. */
 export const base = join(root, 'var')
-/** The name of the private database. */
-export const privateDatabase = 'users_api'
 
 const ecosystem = z.object({ apps: z.array(z.looseObject({ name: z.string() })) })
 
