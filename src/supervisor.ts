@@ -3,6 +3,7 @@
 import type { Server } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
+import { setInterval } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { readSystemdRequest } from './config/systemd.ts'
@@ -50,7 +51,7 @@ function limitsOf({ workers, fleet, drain }: Config): Limits {
   }
 }
 
-/** Starts the supervisor. Resolves after the startup; the process then runs on events. */
+/** Starts the supervisor, which then runs on events, and reads the files of certificates and ticket keys again. */
 async function supervise(): Promise<void> {
   const config = await loadServingConfig()
   const log = createLog(config.log.level, 'supervisor', config.node)
@@ -119,9 +120,11 @@ async function supervise(): Promise<void> {
   for (const { label, port } of config.ports)
     sockets.set(label, await bind({ host: config.host, port }, `data port ${label}`))
   cluster.start()
-  void certificates.watch(cluster.publish)
-  void ticketKeys.watch(cluster.publish)
   connectPm2(process, commands)
+  for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {
+    const changed = [await certificates.refresh(), await ticketKeys.refresh()]
+    if (changed.includes(true)) await cluster.publish()
+  }
 }
 
 try {

@@ -4,7 +4,6 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import { setInterval } from 'node:timers/promises'
 import { createSecureContext } from 'node:tls'
 import { generate } from 'selfsigned'
 import type { Config, DataPortConfig } from '../config/config.ts'
@@ -57,31 +56,12 @@ async function selfSigned(file: string): Promise<KeyPair> {
   }
 }
 
-interface CertificateFiles {
-  readonly label: string
-  readonly certificate: string
-  readonly key: string
-}
-
-/** Returns the files of the port, or none if its certificate is self-signed. */
-function filesOf({ label, certificate, key }: DataPortConfig): CertificateFiles[] {
-  return typeof certificate === 'string' && typeof key === 'string' ? [{ label, certificate, key }] : []
-}
-
-async function readFiles(files: CertificateFiles): Promise<KeyPair> {
-  const [certificate, key] = await Promise.all([
-    readFile(files.certificate, 'utf8'),
-    readFile(files.key, 'utf8'),
-  ])
-  return { certificate, key }
-}
-
-async function readKeyPair(port: DataPortConfig, folder: string): Promise<KeyPair> {
-  const [files] = filesOf(port)
-  if (files === undefined) return selfSigned(join(folder, 'self-signed.pem'))
-  const pair = await readFiles(files)
-  checkKeyPair(pair)
-  return pair
+/** Reads the certificate of a port, which is self-signed if the settings name no files. */
+async function readKeyPair({ certificate, key }: DataPortConfig, folder: string): Promise<KeyPair> {
+  if (typeof certificate !== 'string' || typeof key !== 'string')
+    return selfSigned(join(folder, 'self-signed.pem'))
+  const [chain, privateKey] = await Promise.all([readFile(certificate, 'utf8'), readFile(key, 'utf8')])
+  return { certificate: chain, key: privateKey }
 }
 
 /** The fields by which an operator identifies a certificate. */
@@ -97,10 +77,11 @@ const contentOf = ({ certificate, key }: KeyPair) => certificate + key
 export type Certificates = ReturnType<typeof createCertificates>
 
 export function createCertificates(
-  config: Pick<Config, 'ports' | 'stateFile' | 'certificates'>,
+  config: Pick<Config, 'ports' | 'stateFile'>,
   log: Log,
   desired: DesiredStateStore,
 ) {
+  const folder = dirname(config.stateFile)
   const httpsPorts = config.ports.filter(({ protocol }) => protocol === 'https')
   let descriptions: Readonly<Record<string, Description>> = {}
   /** By label: what the files contained when they were read last, or why they could not be read. */
@@ -113,28 +94,6 @@ export function createCertificates(
     descriptions = { ...descriptions, ...Object.fromEntries(changed) }
   }
 
-  /**
-   * Uses the certificates whose files have changed since they were read last. Contents are compared, so a swapped
-   * symbolic link counts. A fault is logged once, and the old certificate stays.
-   */
-  async function refresh(): Promise<void> {
-    for (const files of httpsPorts.flatMap(filesOf)) {
-      const { label } = files
-      const found = await readFiles(files).catch((error: Error) => error)
-      const content = found instanceof Error ? found.message : contentOf(found)
-      if (content === lastRead.get(label)) continue
-      lastRead.set(label, content)
-      try {
-        if (found instanceof Error) throw found
-        checkKeyPair(found)
-        use({ [label]: found })
-        log.info({ label, ...descriptions[label] }, 'certificate changed')
-      } catch (error) {
-        log.error({ label, reason: reasonOf(error) }, 'changed certificate cannot be used, the old one stays')
-      }
-    }
-  }
-
   return {
     /**
      * Reads the certificates of all ports into the desired state.
@@ -144,21 +103,44 @@ export function createCertificates(
     async load(): Promise<Readonly<Record<string, Description>>> {
       const pairs: Record<string, KeyPair> = {}
       for (const port of httpsPorts) {
-        pairs[port.label] = await readKeyPair(port, dirname(config.stateFile)).catch((error: unknown) => {
+        try {
+          const pair = await readKeyPair(port, folder)
+          checkKeyPair(pair)
+          pairs[port.label] = pair
+        } catch (error) {
           throw new Error(`the certificate of ${port.label} cannot be used: ${reasonOf(error)}`)
-        })
+        }
       }
       use(pairs)
       for (const [label, pair] of Object.entries(pairs)) lastRead.set(label, contentOf(pair))
       return descriptions
     },
-    /** Reads the files again at an interval. @param publish sends the desired state to the workers */
-    async watch(publish: () => Promise<void>): Promise<void> {
-      for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {
-        const before = descriptions
-        await refresh()
-        if (descriptions !== before) await publish()
+    /**
+     * Uses the certificates whose files have changed since they were read last. Contents are compared, so a swapped
+     * symbolic link counts. A fault is logged once, and the old certificate stays.
+     * @returns whether the desired state has changed
+     */
+    async refresh(): Promise<boolean> {
+      const before = descriptions
+      for (const port of httpsPorts) {
+        const { label } = port
+        const found = await readKeyPair(port, folder).catch((error: Error) => error)
+        const content = found instanceof Error ? found.message : contentOf(found)
+        if (content === lastRead.get(label)) continue
+        lastRead.set(label, content)
+        try {
+          if (found instanceof Error) throw found
+          checkKeyPair(found)
+          use({ [label]: found })
+          log.info({ label, ...descriptions[label] }, 'certificate changed')
+        } catch (error) {
+          log.error(
+            { label, reason: reasonOf(error) },
+            'changed certificate cannot be used, the old one stays',
+          )
+        }
       }
+      return descriptions !== before
     },
     /** Returns when the port's certificate expires, ISO 8601; null without a certificate. */
     validTo: (label: string): string | null => descriptions[label]?.valid_to ?? null,

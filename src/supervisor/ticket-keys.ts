@@ -2,7 +2,6 @@
 // the nodes agree without a message and no key is used for long.
 import { hkdfSync } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { setInterval } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
@@ -29,12 +28,8 @@ async function readSecret(file: string): Promise<Buffer> {
 }
 
 /** Without `tls.ticketKeyFile`, it does nothing: the workers keep the random keys of the desired state. */
-export function createTicketKeys(
-  config: Pick<Config, 'tls' | 'certificates'>,
-  log: Log,
-  desired: DesiredStateStore,
-) {
-  const { ticketKeyFile } = config.tls
+export function createTicketKeys({ tls }: Pick<Config, 'tls'>, log: Log, desired: DesiredStateStore) {
+  const { ticketKeyFile } = tls
   let secret: Uint8Array = new Uint8Array()
   /** Why the file could not be read last. */
   let fault: string | undefined
@@ -47,20 +42,6 @@ export function createTicketKeys(
     return true
   }
 
-  /** Reads the file again. A fault is logged once, and the old secret stays. */
-  async function refresh(file: string): Promise<void> {
-    try {
-      const found = await readSecret(file)
-      if (!found.equals(secret)) log.info('TLS ticket key changed')
-      secret = found
-      fault = undefined
-    } catch (error) {
-      const reason = reasonOf(error)
-      if (reason !== fault) log.error({ reason }, 'changed TLS ticket key cannot be used, the old one stays')
-      fault = reason
-    }
-  }
-
   return {
     /** Reads the file and writes the keys to the desired state. @throws Error that names the setting */
     async load(): Promise<void> {
@@ -70,13 +51,24 @@ export function createTicketKeys(
       })
       use()
     },
-    /** Applies changes of the file and of the period. @param publish sends the desired state to the workers */
-    async watch(publish: () => Promise<void>): Promise<void> {
-      if (ticketKeyFile === null) return
-      for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {
-        await refresh(ticketKeyFile)
-        if (use()) await publish()
+    /**
+     * Reads the file again, and derives the keys of the period. A fault is logged once, and the old secret stays.
+     * @returns whether the desired state has changed
+     */
+    async refresh(): Promise<boolean> {
+      if (ticketKeyFile === null) return false
+      try {
+        const found = await readSecret(ticketKeyFile)
+        if (!found.equals(secret)) log.info('TLS ticket key changed')
+        secret = found
+        fault = undefined
+      } catch (error) {
+        const reason = reasonOf(error)
+        if (reason !== fault)
+          log.error({ reason }, 'changed TLS ticket key cannot be used, the old one stays')
+        fault = reason
       }
+      return use()
     },
   }
 }
