@@ -112,19 +112,12 @@ export type DesiredState = z.output<typeof desiredState>
 
 /** Comes with the socket that a worker has requested. */
 const socketMessage = z.object({ type: z.literal('socket'), label: z.string() })
-export type SocketMessage = z.output<typeof socketMessage>
 
 /** @returns undefined if `message` is not a valid worker message of this version */
-export function parseWorkerMessage(message: unknown): WorkerMessage | undefined {
-  return workerMessage.safeParse(message).data
-}
+export const parseWorkerMessage = (message: unknown) => workerMessage.safeParse(message).data
 
 /** @returns undefined if `message` is not a valid desired state of this version */
-export function parseDesiredState(message: unknown): DesiredState | undefined {
-  return desiredState.safeParse(message).data
-}
+export const parseDesiredState = (message: unknown) => desiredState.safeParse(message).data
 
 /** @returns undefined if `message` does not come with a socket */
-export function parseSocketMessage(message: unknown): SocketMessage | undefined {
-  return socketMessage.safeParse(message).data
-}
+export const parseSocketMessage = (message: unknown) => socketMessage.safeParse(message).data

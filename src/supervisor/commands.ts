@@ -135,23 +135,14 @@ export function createCommands(options: CommandOptions) {
     return options.status()
   }
 
-  async function runNamed(name: CommandName, target: string, by: string): Promise<object> {
-    if (name === 'status') return status()
-    if (cluster.isStopping()) throw new CommandError('the service is stopping; only status is available')
-    switch (name) {
-      case 'drain':
-        return drain(target, by)
-      case 'wait':
-        return wait(target)
-      case 'resume':
-        return resume(target, by)
-      case 'reload':
-        return reload()
-      case 'reload-certificates':
-        return reloadCertificates()
-      case 'log-level':
-        return setLogLevel(target)
-    }
+  const runners: Readonly<Record<CommandName, (target: string, by: string) => Promise<object>>> = {
+    drain,
+    wait,
+    resume,
+    status,
+    reload,
+    'reload-certificates': reloadCertificates,
+    'log-level': setLogLevel,
   }
 
   return {
@@ -163,7 +154,9 @@ export function createCommands(options: CommandOptions) {
       const target = argument ?? ''
       try {
         if (!takesArgument(command) && target !== '') throw new CommandError(`${command} takes no argument`)
-        const result = await runNamed(command, target, by)
+        if (cluster.isStopping() && command !== 'status')
+          throw new CommandError('the service is stopping; only status is available')
+        const result = await runners[command](target, by)
         log.info({ command, argument, by, outcome: 'done' }, 'command')
         return { outcome: 'done', reply: { command, argument, ...result } }
       } catch (failure) {

@@ -11,43 +11,30 @@ const DAEMON_EXIT_MS = 100
 /** Longer than pm2 takes from an app's exit to its restart: the initial exp_backoff_restart_delay of our apps. */
 const RESTART_MS = 400
 
-const description = z.object({
-  pid: z.number(),
-  pm2_env: z.object({
-    status: z.string(),
-    pm_cwd: z.string(),
-    pm_out_log_path: z.string(),
-    pm_err_log_path: z.string(),
-    restart_time: z.number(),
-    exit_code: z.number().optional(),
-  }),
-})
-
 /** An app as pm2 describes it. */
-interface App {
-  readonly isRunning: boolean
-  /** The number of restarts by pm2 itself. */
-  readonly restarts: number
-  /** The exit code of the last run. */
-  readonly exitCode: number | undefined
-  readonly folder: string
-  /** The files with the app's standard output and standard error. */
-  readonly outputLog: string
-  readonly errorLog: string
-}
-
-function parseApp(raw: unknown): App {
-  const { pid, pm2_env } = description.parse(raw)
-  return {
+const appSchema = z
+  .object({
+    pid: z.number(),
+    pm2_env: z.object({
+      status: z.string(),
+      pm_cwd: z.string(),
+      pm_err_log_path: z.string(),
+      restart_time: z.number(),
+      exit_code: z.number().optional(),
+    }),
+  })
+  .transform(({ pid, pm2_env }) => ({
     // An app that exited before it was ready also has the status `online`, but no process.
     isRunning: (pm2_env.status === 'online' || pm2_env.status === 'launching') && pid > 0,
+    /** The number of restarts by pm2 itself. */
     restarts: pm2_env.restart_time,
+    /** The exit code of the last run. */
     exitCode: pm2_env.exit_code,
     folder: pm2_env.pm_cwd,
-    outputLog: pm2_env.pm_out_log_path,
+    /** The file with the app's standard error. */
     errorLog: pm2_env.pm_err_log_path,
-  }
-}
+  }))
+type App = z.output<typeof appSchema>
 
 /** The end of an app's error log: its last lines with `ERROR`, or else its last line. */
 async function lastErrors(name: string, { errorLog }: App): Promise<string> {
@@ -66,7 +53,7 @@ async function connect() {
 
   async function find(name: string): Promise<App | undefined> {
     const found = (await list()).find(app => app.name === name)
-    return found === undefined ? undefined : parseApp(found)
+    return found && appSchema.parse(found)
   }
 
   /** Stops an app within its kill_timeout and deletes it from pm2. @returns whether pm2 had the app */
