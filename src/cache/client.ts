@@ -12,31 +12,24 @@ export interface Replies {
 
 /** Waits until all requests have a result, for at most `timeoutMs`. */
 function settle(requests: readonly Promise<unknown>[], timeoutMs: number) {
+  const values: unknown[] = requests.map(() => undefined)
+  let fulfilled = 0
+  let error: unknown
+  const results = requests.map(async (request, index) => {
+    try {
+      values[index] = await request
+      fulfilled++
+    } catch (reason) {
+      error = reason
+    }
+  })
   return new Promise<{ values: unknown[]; fulfilled: number; late: boolean; error?: unknown }>(resolve => {
-    const values: unknown[] = requests.map(() => undefined)
-    let [fulfilled, rejected] = [0, 0]
-    let error: unknown
     const finish = (late: boolean) => {
       clearTimeout(timer)
       resolve({ values: [...values], fulfilled, late, error })
     }
     const timer = setTimeout(finish, timeoutMs, true)
-    const finishLast = () => {
-      if (fulfilled + rejected === requests.length) finish(false)
-    }
-    for (const [index, request] of requests.entries())
-      request.then(
-        value => {
-          values[index] = value
-          fulfilled++
-          finishLast()
-        },
-        (reason: unknown) => {
-          error = reason
-          rejected++
-          finishLast()
-        },
-      )
+    void Promise.all(results).then(() => finish(false))
   })
 }
 

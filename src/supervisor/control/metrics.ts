@@ -1,10 +1,10 @@
 // The metrics for Prometheus: counters and histograms summed over the cluster by port and route, gauges by worker. Names follow the
 // conventions of prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
-import { latencyBoundsMs } from '../../core/messages.ts'
+import { type Heartbeat, latencyBoundsMs } from '../../core/messages.ts'
 import type { WorkerView } from '../cluster/worker-handle.ts'
 import { portStates } from '../port-states.ts'
-import type { Status } from './status.ts'
+import type { PortStatus, Status } from './status.ts'
 import type { ClusterTotals } from './traffic-totals.ts'
 
 export interface MetricsSources {
@@ -32,6 +32,8 @@ const metric = (
   values,
   aggregator: 'sum',
 })
+
+const gauge = (name: string, help: string, values: readonly Value[]) => metric('gauge', name, help, values)
 
 /** The totals of every route of every port, with the labels of their values. */
 const routesOf = ({ routes }: ClusterTotals) =>
@@ -62,50 +64,47 @@ function trafficMetrics(totals: ClusterTotals) {
   const responses = routesOf(totals).flatMap(({ labels, traffic }) =>
     Object.entries(traffic.responses).map(([code, value]) => ({ labels: { ...labels, code }, value })),
   )
-  const cacheLookups = Object.entries(totals.cache).map(([result, value]) => ({ labels: { result }, value }))
+  const durations = histogramValues(duration, totals)
+  const lookups = Object.entries(totals.cache).map(([result, value]) => ({ labels: { result }, value }))
   return [
     metric('counter', 'http_responses_total', 'Responses by port, route and status class.', responses),
-    metric(
-      'histogram',
-      duration,
-      'Time from the request to the end of its response.',
-      histogramValues(duration, totals),
-    ),
+    metric('histogram', duration, 'Time from the request to the end of its response.', durations),
     metric(
       'counter',
       'users_api_cache_lookups_total',
       'Lookups of included records in Redis, by result.',
-      cacheLookups,
+      lookups,
     ),
   ]
 }
 
-/** The labels of this metric identify the node. In queries they can be joined to the other metrics by `instance`. */
-const buildInfo = ({ node, version }: Status) =>
-  metric('gauge', 'users_api_build_info', 'Always 1; the labels tell the node and its version.', [
-    { labels: { node, version }, value: 1 },
-  ])
-
-function portMetrics({ ports }: Status) {
-  const gauge = (name: string, help: string, value: (status: Status['ports'][string]) => number) =>
-    metric(
-      'gauge',
-      name,
-      help,
-      Object.entries(ports).map(([port, status]) => ({ labels: { port }, value: value(status) })),
-    )
-  const stateValues = Object.entries(ports).flatMap(([port, { state }]) =>
-    portStates.map(one => ({ labels: { port, state: one }, value: one === state ? 1 : 0 })),
+function statusMetrics({ node, version, ports }: Status) {
+  const labelled = Object.entries(ports).map(([port, status]) => ({ labels: { port }, status }))
+  const byPort = (measure: (status: PortStatus) => number): Value[] =>
+    labelled.map(({ labels, status }) => ({ labels, value: measure(status) }))
+  const stateValues = labelled.flatMap(({ labels, status }) =>
+    portStates.map(state => ({ labels: { ...labels, state }, value: state === status.state ? 1 : 0 })),
   )
-  const expiries = Object.entries(ports).flatMap(([port, { valid_to }]) =>
-    valid_to === null ? [] : [{ labels: { port }, value: (Date.parse(valid_to) - Date.now()) / 1000 }],
+  const expiries = labelled.flatMap(({ labels, status: { valid_to } }) =>
+    valid_to === null ? [] : [{ labels, value: (Date.parse(valid_to) - Date.now()) / 1000 }],
   )
   return [
-    gauge('http_connections', 'Open connections.', status => status.connections),
-    gauge('http_requests_in_flight', 'Requests in flight.', status => status.in_flight),
-    metric('gauge', 'users_api_port_state', '1 for the current state of the port, else 0.', stateValues),
-    metric(
-      'gauge',
+    // The labels identify the node. In queries they can be joined to the other metrics by `instance`.
+    gauge('users_api_build_info', 'Always 1; the labels tell the node and its version.', [
+      { labels: { node, version }, value: 1 },
+    ]),
+    gauge(
+      'http_connections',
+      'Open connections.',
+      byPort(status => status.connections),
+    ),
+    gauge(
+      'http_requests_in_flight',
+      'Requests in flight.',
+      byPort(status => status.in_flight),
+    ),
+    gauge('users_api_port_state', '1 for the current state of the port, else 0.', stateValues),
+    gauge(
       'users_api_certificate_expiry_seconds',
       'Seconds until the certificate of an https port expires.',
       expiries,
@@ -114,45 +113,41 @@ function portMetrics({ ports }: Status) {
 }
 
 function workerMetrics(workers: readonly WorkerView[]) {
-  const gauge = (
-    name: string,
-    help: string,
-    value: (heartbeat: NonNullable<WorkerView['heartbeat']>) => number,
-  ) =>
-    metric(
-      'gauge',
-      name,
-      help,
-      workers.flatMap(({ pid, heartbeat }) =>
-        heartbeat === undefined ? [] : [{ labels: { worker: pid ?? 0 }, value: value(heartbeat) }],
-      ),
-    )
-  const pool = workers.flatMap(({ pid, heartbeat }) =>
-    Object.entries(heartbeat?.pool ?? {}).map(([state, value]) => ({
-      labels: { worker: pid ?? 0, state },
-      value,
-    })),
+  const reported = workers.flatMap(({ pid, heartbeat }) =>
+    heartbeat === undefined ? [] : [{ labels: { worker: pid ?? 0 }, heartbeat }],
+  )
+  const byWorker = (measure: (heartbeat: Heartbeat) => number): Value[] =>
+    reported.map(({ labels, heartbeat }) => ({ labels, value: measure(heartbeat) }))
+  const pool = reported.flatMap(({ labels, heartbeat }) =>
+    Object.entries(heartbeat.pool).map(([state, value]) => ({ labels: { ...labels, state }, value })),
   )
   return [
     gauge(
       'users_api_worker_eventloop_lag_p99_seconds',
       'Event loop lag since the last heartbeat, 99th percentile.',
-      heartbeat => heartbeat.lagP99Ms / 1000,
+      byWorker(({ lagP99Ms }) => lagP99Ms / 1000),
     ),
     gauge(
       'users_api_worker_eventloop_lag_max_seconds',
       'Maximum event loop lag since the last heartbeat.',
-      heartbeat => heartbeat.lagMs / 1000,
+      byWorker(({ lagMs }) => lagMs / 1000),
     ),
-    gauge('users_api_worker_resident_memory_bytes', 'Resident memory.', heartbeat => heartbeat.rssBytes),
-    gauge('users_api_worker_database_up', '0 while the database is unreachable.', heartbeat =>
-      heartbeat.databaseDownSinceMs === undefined ? 1 : 0,
+    gauge(
+      'users_api_worker_resident_memory_bytes',
+      'Resident memory.',
+      byWorker(({ rssBytes }) => rssBytes),
     ),
-    gauge('users_api_worker_cache_up', '0 while Redis is unreachable or not configured.', heartbeat =>
-      heartbeat.cache.state === 'connected' ? 1 : 0,
+    gauge(
+      'users_api_worker_database_up',
+      '0 while the database is unreachable.',
+      byWorker(({ databaseDownSinceMs }) => (databaseDownSinceMs === undefined ? 1 : 0)),
     ),
-    metric(
-      'gauge',
+    gauge(
+      'users_api_worker_cache_up',
+      '0 while Redis is unreachable or not configured.',
+      byWorker(({ cache }) => (cache.state === 'connected' ? 1 : 0)),
+    ),
+    gauge(
       'users_api_database_pool_connections',
       'Connections of the pool and requests waiting for one, by state.',
       pool,
@@ -170,9 +165,8 @@ export function createMetrics(sources: MetricsSources) {
     async text(): Promise<string> {
       const status = sources.status()
       const cluster = [
-        buildInfo(status),
         ...trafficMetrics(sources.totals()),
-        ...portMetrics(status),
+        ...statusMetrics(status),
         ...workerMetrics(sources.workers()),
       ]
       const metrics = [...cluster, ...(await supervisorRegistry.getMetricsAsJSON())]
