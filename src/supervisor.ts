@@ -23,7 +23,6 @@ import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
-import { createShutdown } from './supervisor/shutdown.ts'
 import { createSystemd } from './supervisor/systemd.ts'
 import { createTicketKeys } from './supervisor/ticket-keys.ts'
 
@@ -104,7 +103,24 @@ async function supervise(): Promise<void> {
     status: status.current,
   })
   const controlSocket = createControlSocket(config.control.socket, commands)
-  const { stop, stopAsOrphan } = createShutdown({ log, maintenance, control, cluster, systemd })
+
+  /** The first call stops the service. Each further call skips the current wait. @param by the signal or the event */
+  function stop(by: string): void {
+    if (cluster.isStopping()) {
+      cluster.skipWait()
+      log.info({ by }, 'wait skipped')
+      return
+    }
+    cluster.stop(maintenance.drainAll(by))
+    void cluster.publish()
+    for (const label of maintenance.labels) void control.sync(label)
+    systemd.stopping()
+    log.info({ by }, 'service stopping')
+  }
+  /** The parent process is gone. An orphaned supervisor would keep the ports from the next one, so it stops. */
+  function stopAsOrphan(by: string): void {
+    if (!cluster.isStopping()) stop(by)
+  }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
   process.on('SIGUSR2', () => commands.run('reload', null, 'SIGUSR2'))
   process.on('exit', () => controlSocket.close())

@@ -4,8 +4,6 @@ import { execFile } from 'node:child_process'
 import type { SystemdRequest } from '../config/systemd.ts'
 import type { Log } from '../core/log.ts'
 
-export type Systemd = ReturnType<typeof createSystemd>
-
 /** @param request what systemd asks for; undefined if systemd does not run this process */
 export function createSystemd(request: SystemdRequest | undefined, log: Log) {
   let isReady = false
