@@ -14,8 +14,8 @@ const RETRY_MS = 100
 
 class InUse extends Error {}
 
-/** Whether a process listens on the socket. */
-async function isServed(path: string): Promise<boolean> {
+/** Whether a process listens on the socket. @throws Error if this user may not know */
+export async function isServed(path: string): Promise<boolean> {
   const socket = connect(path)
   try {
     await once(socket, 'connect')

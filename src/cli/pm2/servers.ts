@@ -1,9 +1,8 @@
 // Runs the private MySQL and Redis under pm2, next to the service.
-import { once } from 'node:events'
 import { readFile, rm } from 'node:fs/promises'
-import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { isServed } from '../../supervisor/socket-file.ts'
 import { socketFolder } from '../private-servers/folders.ts'
 import type { ServerKind } from '../private-servers/missing-servers.ts'
 import { type PrivateServer, waitUntilReady } from '../private-servers/server.ts'
@@ -52,14 +51,11 @@ export async function startServer(
   await waitUntilReady(server, START_TIMEOUT_MS, () => manager.assertUp(app, server.title))
 }
 
-/** Stops the servers of `base`. @returns how many of them were running */
-export async function stopServers(manager: ProcessManager, base: string): Promise<number> {
-  let stopped = 0
-  for (const kind of kinds) {
-    const wasManaged = await manager.remove(appOf(kind))
-    if ((await stopOrphan(base, kind)) || wasManaged) stopped++
-  }
-  return stopped
+/** Stops the servers of `base`. @returns whether one of them was running */
+export async function stopServers(manager: ProcessManager, base: string): Promise<boolean> {
+  const wereRunning: boolean[] = []
+  for (const kind of kinds) wereRunning.push(await manager.remove(appOf(kind)), await stopOrphan(base, kind))
+  return wereRunning.includes(true)
 }
 
 /**
@@ -69,7 +65,7 @@ export async function stopServers(manager: ProcessManager, base: string): Promis
 async function stopOrphan(base: string, kind: ServerKind): Promise<boolean> {
   const folder = await socketFolder(base)
   const socketPath = join(folder, `${kind}.sock`)
-  if (!(await accepts(socketPath))) {
+  if (!(await isServed(socketPath))) {
     // A lock file that outlives its server contains a process id. If another process has that id now, MySQL would
     // take that process for a running server and refuse to start.
     await rm(`${socketPath}.lock`, { force: true })
@@ -85,18 +81,6 @@ async function stopOrphan(base: string, kind: ServerKind): Promise<boolean> {
     await delay(50)
   }
   return true
-}
-
-async function accepts(socketPath: string): Promise<boolean> {
-  const socket = createConnection(socketPath)
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
 }
 
 function isAlive(pid: number): boolean {

@@ -24,5 +24,5 @@ export async function startService(
 /** Stops the service, then its private servers. @returns whether the service or a server was running */
 export async function stopEverything(manager: ProcessManager): Promise<boolean> {
   const wasRunning = await manager.remove(serviceName)
-  return (await stopServers(manager, base)) > 0 || wasRunning
+  return (await stopServers(manager, base)) || wasRunning
 }
