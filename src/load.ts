@@ -1,11 +1,15 @@
 // Entry point of `npm run load`: imports users and groups from a file through the API and prints each failure with its
 // reason. Existing records are left unchanged, so the command can be repeated.
+import { statSync } from 'node:fs'
+import { extname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { print, runCommand, serviceName, UsageError } from './cli/command-line.ts'
 import { createApi } from './cli/import/api-client.ts'
-import { openSource } from './cli/import/import-file.ts'
+import { readCsv } from './cli/import/csv.ts'
 import { createImportProgress } from './cli/import/import-progress.ts'
 import { load, type Tallies } from './cli/import/importer.ts'
+import { readJson } from './cli/import/json.ts'
+import type { Source } from './cli/import/source.ts'
 import { dataUrl, directPort } from './cli/urls.ts'
 import { apiToken, loadConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
@@ -41,6 +45,21 @@ async function defaultUrl(): Promise<string> {
   if (port === undefined)
     throw new Error('every port expects the PROXY protocol: set --url to the URL of a proxy')
   return dataUrl(config, port)
+}
+
+/** Opens a file in the format that its name extension indicates. @throws Error with the file and, for a fault in its content, the line */
+async function openSource(file: string): Promise<Source> {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found === undefined) throw new Error(`${file} does not exist`)
+  if (found.isDirectory()) throw new Error(`${file} is a folder`)
+  const type = extname(file).toLowerCase()
+  if (type !== '.json' && type !== '.csv')
+    throw new Error(`${file} must end in .json or .csv: save a spreadsheet as CSV`)
+  try {
+    return await (type === '.json' ? readJson(file) : readCsv(file))
+  } catch (error) {
+    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`)
+  }
 }
 
 function describe(tallies: Tallies): string {

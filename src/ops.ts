@@ -1,13 +1,14 @@
 // Entry point of `npm run ops`: sends one operator's command to the control socket, prints the reply and maps it to an exit
 // code for scripts. A terminal gets tables; a pipe, or `--json`, gets the reply as JSON.
 import { userInfo } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, serviceName, UsageError } from './cli/command-line.ts'
 import { type Outcome, type Reply, sendCommand } from './cli/operator/client.ts'
-import { describeReply } from './cli/operator/reply-text.ts'
-import { reportProgress } from './cli/operator/wait-progress.ts'
+import { describePending, describeReply } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
 import { type CommandName, isCommandName } from './supervisor/command-names.ts'
+import { statusSchema } from './supervisor/control/status.ts'
 
 const exitCodes = { done: 0, refused: 1, notRunning: 3, timeout: 4 } as const
 
@@ -29,6 +30,9 @@ exit codes: 0 done, 1 refused, 2 usage error, 3 ${serviceName} is not running, 4
 
 const DEFAULT_COLUMNS = 80
 const TIMEOUT_MS = 10_000
+/** How often `wait` says what it waits for. */
+const PROGRESS_MS = 3000
+const STATUS_TIMEOUT_MS = 2000
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
 const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, reload: 30 * 60_000 }
 
@@ -55,6 +59,22 @@ function userName(): string {
     return userInfo().username
   } catch {
     return `uid ${process.getuid?.()}`
+  }
+}
+
+/** Says every few seconds what the port still waits for, until `signal` aborts. */
+async function reportProgress(
+  socketPath: string,
+  label: string,
+  by: string,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await delay(PROGRESS_MS, undefined, { signal }).catch(() => {})
+    const outcome = await sendCommand(socketPath, 'status', { argument: null, by }, STATUS_TIMEOUT_MS)
+    const port = outcome.is === 'reply' ? statusSchema.safeParse(outcome.reply).data?.ports[label] : undefined
+    if (port !== undefined && !signal.aborted)
+      console.error(`${serviceName}: ${label} waits for ${describePending(port)}`)
   }
 }
 
@@ -103,9 +123,7 @@ async function main(): Promise<number> {
   const by = userName()
   const isDone = new AbortController()
   if (command === 'wait' && argument !== undefined)
-    void reportProgress(socketPath, argument, by, isDone.signal, line =>
-      console.error(`${serviceName}: ${line}`),
-    )
+    void reportProgress(socketPath, argument, by, isDone.signal)
   const body = { argument: argument ?? null, by }
   const outcome = await sendCommand(socketPath, command, body, longTimeoutsMs[command] ?? TIMEOUT_MS)
   isDone.abort()

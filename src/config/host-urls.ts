@@ -1,9 +1,9 @@
-// Splits a URL that names several hosts: scheme://user:password@a:1,b:2/path
+// Splits and changes URLs that can name several hosts: scheme://user:password@a:1,b:2/path
 
 // The hosts follow the last @. A password can contain an @ and a comma, but no slash (RFC 3986, 3.2).
 const parts = /^([a-z][a-z+]*:\/\/(?:[^/?#]*@)?)([^/?#]*)(\/[^?#]*)?(.*)$/is
 
-export function partsOf(url: string): { start: string; hosts: string; path: string; options: string } {
+function partsOf(url: string): { start: string; hosts: string; path: string; options: string } {
   const [, start = '', hosts = '', path = '', options = ''] = parts.exec(url) ?? []
   return { start, hosts, path, options }
 }
@@ -16,3 +16,12 @@ export function hostUrls(url: string): string[] {
 
 /** Returns the `host:port` of a URL of one host, for messages. */
 export const hostOf = (url: string): string => partsOf(url).hosts
+
+/** Returns the database name in a database URL: mysql://user:password@host:port/database */
+export const databaseNameOf = (url: string): string => decodeURIComponent(partsOf(url).path.slice(1))
+
+/** Returns the URL with another database; without one if `name` is empty. */
+export function withDatabase(url: string, name: string): string {
+  const { start, hosts, options } = partsOf(url)
+  return `${start}${hosts}/${encodeURIComponent(name)}${options}`
+}

@@ -1,11 +1,11 @@
 // The schema of the settings, and the checks that involve several settings.
+import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { authSchema } from './auth.ts'
 import { hostOf, hostUrls } from './host-urls.ts'
 import { limitsSchema } from './limits.ts'
-import { proxiesSchema } from './proxies.ts'
 import { redisUrl } from './redis-url.ts'
 import { root } from './root.ts'
 
@@ -47,6 +47,13 @@ const databaseUrl = z
     value => hostUrls(value).every(one => new URL(one).pathname.length > 1),
     'must include the database name: mysql://user:password@host:port/database',
   )
+
+/** An address, or a network in CIDR notation. */
+const network = z.string().refine(text => {
+  const [address = '', prefix = '0', ...more] = text.split('/')
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return more.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits && !address.includes('%')
+}, 'must be an IP address or a network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32')
 
 const invalidWorkers = 'must be "auto" or a positive integer'
 
@@ -146,7 +153,8 @@ export const schema = z.strictObject({
     }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
   auth: authSchema,
-  proxies: proxiesSchema,
+  /** `trusted`: those whose reports about a client's address are believed. */
+  proxies: z.strictObject({ trusted: z.array(network) }),
   log: z.strictObject({
     level: z.enum(logLevels),
     requests: z.boolean(),

@@ -1,7 +1,7 @@
 // Applies the pending migrations to a database.
 import type { Knex } from 'knex'
 import type { PoolConnection } from 'knex/lib/dialects/mysql2/index.js'
-import { databaseNameOf, withDatabase } from '../config/database-url.ts'
+import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'

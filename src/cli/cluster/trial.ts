@@ -2,7 +2,7 @@
 // with Sentinel.
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { withDatabase } from '../../config/database-url.ts'
+import { withDatabase } from '../../config/host-urls.ts'
 import { root } from '../../config/root.ts'
 import { migrateWhenUp } from '../preflight.ts'
 import type { DatabaseCluster } from '../private-servers/database-cluster.ts'

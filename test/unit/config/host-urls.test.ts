@@ -1,7 +1,6 @@
 // URLs with one or several hosts, and the database name in them.
 import test from 'ava'
-import { databaseNameOf, withDatabase } from '../../../src/config/database-url.ts'
-import { hostOf, hostUrls } from '../../../src/config/host-urls.ts'
+import { databaseNameOf, hostOf, hostUrls, withDatabase } from '../../../src/config/host-urls.ts'
 
 test('database URL: one URL for each host', t => {
   t.deepEqual(hostUrls('mysql://user:pw@a:3306,b:3307/users?ssl={}'), [
