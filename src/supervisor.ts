@@ -85,12 +85,7 @@ async function supervise(): Promise<void> {
   })
   const checkers = createCheckers()
   const status = createStatus({ config, maintenance, cluster, checkers, certificates })
-  const documents = createDocuments(maintenance.labels, {
-    status: status.current,
-    health: status.health,
-    totals: traffic.totals,
-    workers: cluster.workers,
-  })
+  const documents = createDocuments(maintenance.labels, { status, traffic, cluster })
   const control = createControl({ config, log, checkers, health: status.health, documents, maintenance })
   const commands = createCommands({
     config,

@@ -1,9 +1,8 @@
 // The read-only documents of a control port: the status page, its data (/status and /history) and the metrics.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Health } from './health.ts'
 import { createHistory } from './history.ts'
-import { createMetrics, type MetricsSources } from './metrics.ts'
+import { createMetrics, type Sources } from './metrics.ts'
 
 export interface Document {
   /** A string is sent as it is, everything else as JSON. */
@@ -13,11 +12,6 @@ export interface Document {
 
 /** By path. */
 export type Documents = Readonly<Record<string, () => Document | Promise<Document>>>
-
-export interface DocumentSources extends MetricsSources {
-  /** Returns the response to a health check of the label. */
-  health(label: string): Health
-}
 
 /** Returns the CSP source expressions that allow exactly the inline blocks of this element. */
 function hashesOf(html: string, element: 'script' | 'style'): string {
@@ -52,32 +46,33 @@ function createPage(): Document {
     headers: {
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Security-Policy': policy.join('; '),
-      'X-Content-Type-Options': 'nosniff',
       'Referrer-Policy': 'no-referrer',
-      'Cache-Control': 'no-store',
     },
   }
 }
 
-export function createDocuments(labels: readonly string[], sources: DocumentSources): Documents {
-  const { status, totals, workers } = sources
+export function createDocuments(labels: readonly string[], sources: Sources): Documents {
+  const { status, traffic, cluster } = sources
   const page = createPage()
   const metrics = createMetrics(sources)
   const history = createHistory(labels, () => {
     // The samples are kept, so they contain only what the history shows.
-    const { ports, cache } = totals()
-    const connections = Object.entries(status().ports).map(([label, port]) => [label, port.connections])
+    const { ports, cache } = traffic.totals()
+    const connections = Object.entries(status.current().ports).map(([label, port]) => [
+      label,
+      port.connections,
+    ])
     return { totals: { ports, cache }, connections: Object.fromEntries(connections) }
   })
 
   function historyDocument() {
-    const pools = workers().flatMap(({ heartbeat }) => heartbeat?.pool ?? [])
+    const pools = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.pool ?? [])
     const sum = (pick: (pool: (typeof pools)[number]) => number) =>
       pools.reduce((total, pool) => total + pick(pool), 0)
     return {
       now: new Date().toISOString(),
       interval_ms: history.intervalMs,
-      health: Object.fromEntries(labels.map(label => [label, sources.health(label)])),
+      health: Object.fromEntries(labels.map(label => [label, status.health(label)])),
       ports: history.ports(),
       cache: { hit_ratio: history.cacheHitRatio() },
       pool: {
@@ -88,14 +83,16 @@ export function createDocuments(labels: readonly string[], sources: DocumentSour
       },
       memory_bytes: {
         supervisor: process.memoryUsage.rss(),
-        workers: Object.fromEntries(workers().map(({ pid, heartbeat }) => [pid, heartbeat?.rssBytes ?? 0])),
+        workers: Object.fromEntries(
+          cluster.workers().map(({ pid, heartbeat }) => [pid, heartbeat?.rssBytes ?? 0]),
+        ),
       },
     }
   }
 
   return {
     '/': () => page,
-    '/status': () => ({ body: status() }),
+    '/status': () => ({ body: status.current() }),
     '/history': () => ({ body: historyDocument() }),
     '/metrics': async () => ({
       body: await metrics.text(),

@@ -2,15 +2,17 @@
 // conventions of prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { type Heartbeat, latencyBoundsMs } from '../../core/messages.ts'
+import type { Cluster } from '../cluster/processes.ts'
 import type { WorkerView } from '../cluster/worker-handle.ts'
 import { portStates } from '../port-states.ts'
-import type { PortStatus, Status } from './status.ts'
-import type { ClusterTotals } from './traffic-totals.ts'
+import type { createStatus, PortStatus, Status } from './status.ts'
+import type { ClusterTotals, createClusterTraffic } from './traffic-totals.ts'
 
-export interface MetricsSources {
-  status(): Status
-  totals(): ClusterTotals
-  workers(): readonly WorkerView[]
+/** What the documents of a control port are computed from. */
+export interface Sources {
+  readonly status: ReturnType<typeof createStatus>
+  readonly traffic: ReturnType<typeof createClusterTraffic>
+  readonly cluster: Cluster
 }
 
 interface Value {
@@ -156,20 +158,19 @@ function workerMetrics(workers: readonly WorkerView[]) {
 }
 
 /** Creates the text of `/metrics` and its media type. */
-export function createMetrics(sources: MetricsSources) {
+export function createMetrics({ status, traffic, cluster }: Sources) {
   const supervisorRegistry = new Registry()
   collectDefaultMetrics({ register: supervisorRegistry })
 
   return {
     contentType: supervisorRegistry.contentType,
     async text(): Promise<string> {
-      const status = sources.status()
-      const cluster = [
-        ...trafficMetrics(sources.totals()),
-        ...statusMetrics(status),
-        ...workerMetrics(sources.workers()),
+      const ofCluster = [
+        ...trafficMetrics(traffic.totals()),
+        ...statusMetrics(status.current()),
+        ...workerMetrics(cluster.workers()),
       ]
-      const metrics = [...cluster, ...(await supervisorRegistry.getMetricsAsJSON())]
+      const metrics = [...ofCluster, ...(await supervisorRegistry.getMetricsAsJSON())]
       return AggregatorRegistry.aggregate([metrics]).metrics()
     },
   }
