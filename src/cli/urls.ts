@@ -1,6 +1,8 @@
 // The URLs at which a service can be reached from this machine.
 import type { Config, DataPortConfig } from '../config/config.ts'
 
+const RESPONSE_TIMEOUT_MS = 2000
+
 /** The URL host through which a listening address is reached, in URL syntax. */
 function reachable(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
@@ -20,6 +22,13 @@ export function controlUrl(config: Config, { port }: DataPortConfig): string {
 /** The health check of a data port on its own control port. The other control ports answer it too. */
 function healthUrl(config: Config, port: DataPortConfig): string {
   return `${controlUrl(config, port)}/healthcheck/${port.label}`
+}
+
+/** Returns the status of the response to a GET request. @throws Error if none arrives in time */
+export async function statusOf(url: string): Promise<number> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) })
+  await response.body?.cancel()
+  return response.status
 }
 
 /** Returns the first data port that clients reach without a proxy; undefined if all expect the PROXY protocol. */

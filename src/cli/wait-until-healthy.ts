@@ -3,21 +3,9 @@ import type { Config } from '../config/config.ts'
 import { retry } from '../core/retry.ts'
 import { readState } from '../supervisor/state-file.ts'
 import { serviceName } from './command-line.ts'
-import { controlUrl } from './urls.ts'
+import { controlUrl, statusOf } from './urls.ts'
 
-const CHECK_TIMEOUT_MS = 2000
 const PAUSE_MS = 100
-
-/** The status of one response, or undefined if no response arrives. */
-async function check(url: string): Promise<number | undefined> {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
-    await response.body?.cancel()
-    return response.status
-  } catch {
-    return undefined
-  }
-}
 
 /**
  * Waits until every control port answers that the service is ready, or that a port is in maintenance (404). The control
@@ -38,7 +26,7 @@ export async function waitUntilHealthy(
     if (refuses(port.label)) continue
     const url = `${controlUrl(config, port)}/readyz`
     const assertHealthy = async () => {
-      const status = await check(url)
+      const status = await statusOf(url).catch(() => undefined)
       if (status !== 200 && status !== 404)
         throw new Error(
           `${url} answers ${status ?? 'nothing'} after ${timeoutMs / 1000} s:` +
@@ -48,7 +36,6 @@ export async function waitUntilHealthy(
     await retry(assertHealthy, {
       timeoutMs: deadlineMs - performance.now(),
       pauseMs: () => PAUSE_MS,
-      isTransient: () => true,
       beforePause: assertRunning,
     })
   }

@@ -1,12 +1,10 @@
 // What systemd asks of this process. See sd_notify(3) and sd_watchdog_enabled(3).
 
-export interface SystemdRequest {
-  /** If systemd hears nothing for this long, it kills the process; undefined without `WatchdogSec`. */
-  readonly watchdogMs: number | undefined
-}
-
-/** Returns undefined if this process is not a systemd service of the type `notify`. */
-export function readSystemdRequest(env = process.env): SystemdRequest | undefined {
+/**
+ * Returns undefined if this process is not a systemd service of the type `notify`. If systemd hears nothing for `watchdogMs`,
+ * it kills the process; undefined without `WatchdogSec`.
+ */
+export function readSystemdRequest(env = process.env) {
   if (env.NOTIFY_SOCKET === undefined) return undefined
   const watchdogMs = Number(env.WATCHDOG_USEC) / 1000
   // A child process inherits the variables of its parent, but not the duty.

@@ -6,8 +6,8 @@ export interface RetryOptions {
   readonly timeoutMs: number
   /** Milliseconds to wait after the failed attempt with this number. The first attempt is number 1. */
   readonly pauseMs: (attempt: number) => number
-  /** Whether another attempt can succeed after this error. */
-  readonly isTransient: (error: unknown) => boolean
+  /** Whether another attempt can succeed after this error; by default after every one. */
+  readonly isTransient?: (error: unknown) => boolean
   /** Called before each pause. An error that it throws ends the retries. */
   readonly beforePause?: (error: unknown, attempt: number) => void | Promise<void>
 }
@@ -18,14 +18,15 @@ export interface RetryOptions {
  * @throws the error of the last attempt, if it is not transient or the time is up
  */
 export async function retry<T>(operation: () => Promise<T>, options: RetryOptions): Promise<T> {
-  const deadlineMs = performance.now() + options.timeoutMs
+  const { timeoutMs, pauseMs, isTransient = () => true, beforePause } = options
+  const deadlineMs = performance.now() + timeoutMs
   for (let attempt = 1; ; attempt++) {
     try {
       return await operation()
     } catch (error) {
-      if (!options.isTransient(error) || performance.now() > deadlineMs) throw error
-      await options.beforePause?.(error, attempt)
-      await delay(options.pauseMs(attempt))
+      if (!isTransient(error) || performance.now() > deadlineMs) throw error
+      await beforePause?.(error, attempt)
+      await delay(pauseMs(attempt))
     }
   }
 }

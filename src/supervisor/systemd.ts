@@ -1,11 +1,11 @@
 // Reports the state of the service to systemd (sd_notify(3)). Node has no Unix datagram sockets, so the program
 // systemd-notify sends each message. Without systemd, nothing is sent.
 import { execFile } from 'node:child_process'
-import type { SystemdRequest } from '../config/systemd.ts'
+import type { readSystemdRequest } from '../config/systemd.ts'
 import type { Log } from '../core/log.ts'
 
 /** @param request what systemd asks for; undefined if systemd does not run this process */
-export function createSystemd(request: SystemdRequest | undefined, log: Log) {
+export function createSystemd(request: ReturnType<typeof readSystemdRequest>, log: Log) {
   let isReady = false
 
   function notify(state: string): void {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { environmentWith } from '../../config/environment.ts'
 import { root } from '../../config/root.ts'
 import { findProgram, haproxyProgram } from '../private-servers/programs.ts'
+import { statusOf } from '../urls.ts'
 import { createPart, type Part } from './part.ts'
 import { HOST, NUMBERS, type Ports } from './ports.ts'
 
@@ -22,9 +23,8 @@ export async function createHaproxy(ports: Ports, folder: string, sockets: strin
     args: ['-db', '-f', join(root, 'config', 'cluster', 'haproxy.cfg')],
     url: page,
     async ping() {
-      const response = await fetch(page)
-      await response.body?.cancel()
-      if (!response.ok) throw new Error(`${page} answers ${response.status}`)
+      const status = await statusOf(page)
+      if (status !== 200) throw new Error(`${page} answers ${status}`)
     },
   }
   const nodes = NUMBERS.map(number => ({

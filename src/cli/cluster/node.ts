@@ -1,7 +1,8 @@
 // A node of the trial cluster: the service with its settings, as a process.
 import { join } from 'node:path'
 import { environmentWith } from '../../config/environment.ts'
-import { createPart, type Part } from './part.ts'
+import { statusOf } from '../urls.ts'
+import { createPart } from './part.ts'
 import { HOST, type Ports } from './ports.ts'
 
 export interface NodeOptions {
@@ -22,17 +23,10 @@ export interface Build {
   migrate(url: string): Promise<unknown>
 }
 
-export interface Node extends Part {
-  /** Makes the next start run another build. */
-  use(build: Build): void
-  readonly url: string
-  readonly controlUrl: string
-}
-
-const READY_TIMEOUT_MS = 2000
+export type Node = ReturnType<typeof createNode>
 
 /** Describes the node with this number. */
-export function createNode(number: number, ports: Ports, options: NodeOptions): Node {
+export function createNode(number: number, ports: Ports, options: NodeOptions) {
   const name = `node${number}`
   const port = ports.node(number)
   const { folder, sockets, databaseUrl, redisUrl } = options
@@ -57,11 +51,9 @@ export function createNode(number: number, ports: Ports, options: NodeOptions): 
     },
     url: `http://${HOST}:${port}`,
     async ping() {
-      const response = await fetch(`${controlUrl}/readyz`, { signal: AbortSignal.timeout(READY_TIMEOUT_MS) })
-      await response.body?.cancel()
+      const status = await statusOf(`${controlUrl}/readyz`)
       // 404: the port is in maintenance, which outlives a restart.
-      if (response.status !== 200 && response.status !== 404)
-        throw new Error(`${controlUrl}/readyz answers ${response.status}`)
+      if (status !== 200 && status !== 404) throw new Error(`${controlUrl}/readyz answers ${status}`)
     },
   }
   const env = environmentWith({
@@ -76,7 +68,8 @@ export function createNode(number: number, ports: Ports, options: NodeOptions): 
     ...part,
     url: server.url,
     controlUrl,
-    use(next) {
+    /** Makes the next start run another build. */
+    use(next: Build): void {
       build = next
     },
   }

@@ -19,7 +19,7 @@ import {
 import { startSentinelGroup } from '../private-servers/sentinel.ts'
 import type { ClusterServer } from '../private-servers/server.ts'
 import { createHaproxy } from './haproxy.ts'
-import { type Build, createNode, type Node } from './node.ts'
+import { type Build, createNode } from './node.ts'
 import type { Part } from './part.ts'
 import { assertPortsFree, HOST, NUMBERS, portsFrom } from './ports.ts'
 
@@ -39,27 +39,7 @@ export interface TrialOptions {
   readonly print: (line: string) => void
 }
 
-export interface Trial {
-  /** The folder for all files. */
-  readonly base: string
-  /** The API behind HAProxy. */
-  readonly url: string
-  /** The URL that names all databases. */
-  readonly databaseUrl: string
-  /** The name and the version of the databases. */
-  readonly title: string
-  readonly nodes: readonly Node[]
-  readonly databases: readonly Part[]
-  /** The URLs of the databases, each with one host. */
-  readonly databaseUrls: readonly string[]
-  /** The first one is the master at the start. */
-  readonly redis: readonly Part[]
-  readonly sentinels: readonly Part[]
-  readonly haproxy: Part
-  /** All of the above. */
-  readonly parts: readonly Part[]
-  stop(): Promise<void>
-}
+export type Trial = Awaited<ReturnType<typeof startTrial>>
 
 async function startDatabases({ base, firstPort, mysql, print }: TrialOptions): Promise<DatabaseCluster> {
   const options = {
@@ -96,7 +76,7 @@ function urlFrom(urls: readonly string[], index: number): string {
  * Starts everything. If a step fails, what has been started is stopped.
  * @throws Error that says what is missing, or why a server does not start
  */
-export async function startTrial(options: TrialOptions): Promise<Trial> {
+export async function startTrial(options: TrialOptions) {
   const { base, firstPort, mysql, print, build = ownBuild(print) } = options
   const ports = portsFrom(firstPort)
   await assertPortsFree(ports)
@@ -152,19 +132,24 @@ export async function startTrial(options: TrialOptions): Promise<Trial> {
     print(`starting ${haproxyProgram.title}`)
     const haproxy = await createHaproxy(ports, folder, sockets)
     await start([haproxy])
-    const url = `http://${HOST}:${ports.api}`
-    const parts = [haproxy, ...nodes, ...databases, ...redis, ...sentinels]
+    const parts: readonly Part[] = [haproxy, ...nodes, ...databases, ...redis, ...sentinels]
     return {
       base,
-      url,
+      /** The API behind HAProxy. */
+      url: `http://${HOST}:${ports.api}`,
+      /** The URL that names all databases. */
       databaseUrl,
+      /** The name and the version of the databases. */
       title: cluster.title,
       nodes,
       databases,
+      /** The URLs of the databases, each with one host. */
       databaseUrls,
+      /** The first one is the master at the start. */
       redis,
       sentinels,
       haproxy,
+      /** All of the above. */
       parts,
       stop,
     }

@@ -71,7 +71,7 @@ const untilOnline = (place: Place): Promise<void> =>
       if (!Array.isArray(rows) || rows.length === 0)
         throw new Error(`server ${place.number} did not become online within ${ONLINE_TIMEOUT_MS / 1000} s`)
     },
-    { timeoutMs: ONLINE_TIMEOUT_MS, pauseMs: () => 100, isTransient: () => true },
+    { timeoutMs: ONLINE_TIMEOUT_MS, pauseMs: () => 100 },
   )
 
 /**

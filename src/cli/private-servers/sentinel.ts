@@ -7,16 +7,6 @@ import { retry } from '../../core/retry.ts'
 import { findProgram, redisProgram } from './programs.ts'
 import { type ClusterOptions, type ClusterServer, createRunner } from './server.ts'
 
-export interface SentinelGroup {
-  /** The value for REDIS_URL. */
-  readonly url: string
-  /** The Redis servers; the first one is the master at the start. */
-  readonly servers: readonly ClusterServer[]
-  readonly sentinels: readonly ClusterServer[]
-  /** Stops the processes that run. */
-  stop(): Promise<void>
-}
-
 const MASTER = 'users-api'
 const READY_TIMEOUT_MS = 60_000
 const PAUSE_MS = 50
@@ -50,7 +40,7 @@ async function untilReply(
     const reply = String(await ask(url, ...command))
     if (!expected.test(reply)) throw new Error(`Redis replied ${reply} to ${command.join(' ')}`)
   }
-  await retry(attempt, { timeoutMs: READY_TIMEOUT_MS, pauseMs: () => PAUSE_MS, isTransient: () => true })
+  await retry(attempt, { timeoutMs: READY_TIMEOUT_MS, pauseMs: () => PAUSE_MS })
 }
 
 /**
@@ -58,12 +48,7 @@ async function untilReply(
  * replaced.
  * @throws Error that says what is missing, or with the end of the log of a process that does not start
  */
-export async function startSentinelGroup({
-  base,
-  count,
-  firstPort,
-  print,
-}: ClusterOptions): Promise<SentinelGroup> {
+export async function startSentinelGroup({ base, count, firstPort, print }: ClusterOptions) {
   const program = (await findProgram(redisProgram.names)) ?? ''
   if (program === '') throw new Error(`${redisProgram.title} cannot be found: install it`)
   await rm(base, { recursive: true, force: true })
@@ -133,9 +118,12 @@ export async function startSentinelGroup({
   }
   const hosts = sentinels.map((_, index) => `127.0.0.1:${firstSentinel + index}`)
   return {
+    /** The value for REDIS_URL. */
     url: `redis+sentinel://:${password}@${hosts.join()}/${MASTER}?sentinel_password=${password}`,
+    /** The first one is the master at the start. */
     servers,
     sentinels,
+    /** Stops the processes that run. */
     stop,
   }
 }

@@ -81,7 +81,6 @@ export async function waitUntilReady(
   await retry(ping, {
     timeoutMs,
     pauseMs: () => PAUSE_MS,
-    isTransient: () => true,
     beforePause: assertRunning,
   })
 }
