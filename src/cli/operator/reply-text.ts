@@ -4,8 +4,16 @@ import type { CommandName } from '../../supervisor/command-names.ts'
 import { type PortStatus, portSchema, statusSchema } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
 import type { Reply } from './client.ts'
-import { checkerTable, formatAge, portTable, stateCell, workerTable } from './status-tables.ts'
-import { cellText, formatTable, type Screen } from './table.ts'
+import {
+  type ColumnOf,
+  checkerTable,
+  formatAge,
+  portTable,
+  stateCell,
+  tableOf,
+  workerTable,
+} from './status-tables.ts'
+import { cellText, type Screen } from './table.ts'
 
 const changeReply = portSchema.extend({ changed: z.boolean() })
 const waitReply = portSchema.extend({ ended: z.enum(['drained', 'deadline']) })
@@ -86,15 +94,18 @@ function waitSentence({ ended, ...port }: z.output<typeof waitReply>): string {
 }
 
 function certificatesText({ command: _, argument: __, ...reply }: Reply, screen: Screen): string[] {
-  const certificates = Object.entries(certificatesReply.parse(reply))
-  const rows = certificates.map(([label, one]) => [label, one.valid_to, one.subject, one.fingerprint])
-  const columns = [
-    { title: 'PORT' },
-    { title: 'VALID TO' },
-    { title: 'SUBJECT' },
-    { title: 'FINGERPRINT', optional: true },
-  ] as const
-  return rows.length === 0 ? ['no port has a certificate'] : formatTable(columns, rows, screen)
+  const certificates = Object.entries(certificatesReply.parse(reply)).map(([label, one]) => ({
+    label,
+    ...one,
+  }))
+  if (certificates.length === 0) return ['no port has a certificate']
+  const columns: readonly ColumnOf<(typeof certificates)[number]>[] = [
+    { title: 'PORT', cell: ({ label }) => label },
+    { title: 'VALID TO', cell: one => one.valid_to },
+    { title: 'SUBJECT', cell: ({ subject }) => subject },
+    { title: 'FINGERPRINT', optional: true, cell: ({ fingerprint }) => fingerprint },
+  ]
+  return tableOf(certificates, columns, screen)
 }
 
 /** Returns the lines for a reply without an error. @throws Error if it lacks fields, as another version's may */

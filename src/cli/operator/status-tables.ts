@@ -1,7 +1,7 @@
 // The tables of ports, checkers, workers and certificates that an operator sees.
 import type { PortStatus, Status } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
-import { type Cell, formatTable, type Row, type Screen } from './table.ts'
+import { type Cell, type Column, formatTable, type Row, type Screen } from './table.ts'
 
 const colors: Readonly<Record<string, Cell['color']>> = {
   serving: 'green',
@@ -53,77 +53,58 @@ function checkersOf(port: PortStatus): string {
   return mode === '404' ? `${count} of ${checkers.length}` : String(checkers.length)
 }
 
-export function portTable(ports: Status['ports'], screen: Screen, nowMs: number): string[] {
-  const rows = Object.entries(ports).map(
-    ([label, port]): Row => [
-      label,
-      port.port,
-      port.control_port,
-      stateCell(port.state),
-      port.mode ?? '',
-      formatAge(port.since, nowMs),
-      port.since,
-      port.by,
-      port.connections,
-      port.in_flight,
-      checkersOf(port),
-    ],
-  )
-  const columns = [
-    { title: 'PORT' },
-    { title: '', align: 'right' },
-    { title: 'CONTROL', align: 'right', optional: true },
-    { title: 'STATE' },
-    { title: 'MODE', optional: true },
-    { title: 'FOR' },
-    { title: 'SINCE', optional: true },
-    { title: 'BY' },
-    { title: 'CONNECTIONS', align: 'right' },
-    { title: 'IN FLIGHT', align: 'right' },
-    { title: 'CHECKERS', align: 'right' },
-  ] as const
+/** A column of a table, and the cell in the row of an item. */
+export type ColumnOf<T> = Column & { readonly cell: (item: T) => Row[number] }
+
+/** Returns the lines of a table with one row for each item. */
+export function tableOf<T>(items: readonly T[], columns: readonly ColumnOf<T>[], screen: Screen): string[] {
+  const rows = items.map(item => columns.map(({ cell }) => cell(item)))
   return formatTable(columns, rows, screen)
+}
+
+export function portTable(ports: Status['ports'], screen: Screen, nowMs: number): string[] {
+  const items = Object.entries(ports).map(([label, port]) => ({ label, ...port }))
+  const columns: readonly ColumnOf<(typeof items)[number]>[] = [
+    { title: 'PORT', cell: ({ label }) => label },
+    { title: '', align: 'right', cell: ({ port }) => port },
+    { title: 'CONTROL', align: 'right', optional: true, cell: ({ control_port }) => control_port },
+    { title: 'STATE', cell: ({ state }) => stateCell(state) },
+    { title: 'MODE', optional: true, cell: ({ mode }) => mode ?? '' },
+    { title: 'FOR', cell: ({ since }) => formatAge(since, nowMs) },
+    { title: 'SINCE', optional: true, cell: ({ since }) => since },
+    { title: 'BY', cell: ({ by }) => by },
+    { title: 'CONNECTIONS', align: 'right', cell: ({ connections }) => connections },
+    { title: 'IN FLIGHT', align: 'right', cell: ({ in_flight }) => in_flight },
+    { title: 'CHECKERS', align: 'right', cell: checkersOf },
+  ]
+  return tableOf(items, columns, screen)
 }
 
 /** One line for each checker. HAProxy's state is cut if it is too long; its first word is the state itself. */
 export function checkerTable(ports: Status['ports'], screen: Screen, nowMs: number): string[] {
-  const rows = Object.entries(ports).flatMap(([label, port]) =>
-    port.checkers.map(
-      (checker): Row => [
-        checker.address,
-        label,
-        `${formatAge(checker.seen, nowMs)} ago`,
-        checker.status,
-        noticed(port, checker),
-        checker.server_state ?? '',
-      ],
-    ),
+  const items = Object.entries(ports).flatMap(([label, port]) =>
+    port.checkers.map(checker => ({ label, port, checker })),
   )
-  const titles = ['CHECKER', 'PORT', 'CHECKED', 'ANSWER', 'NOTICED', 'SERVER STATE']
-  const columns = titles.map(title => ({ title }))
-  return rows.length === 0 ? ['no checkers'] : formatTable(columns, rows, screen)
+  const columns: readonly ColumnOf<(typeof items)[number]>[] = [
+    { title: 'CHECKER', cell: ({ checker }) => checker.address },
+    { title: 'PORT', cell: ({ label }) => label },
+    { title: 'CHECKED', cell: ({ checker }) => `${formatAge(checker.seen, nowMs)} ago` },
+    { title: 'ANSWER', cell: ({ checker }) => checker.status },
+    { title: 'NOTICED', cell: ({ port, checker }) => noticed(port, checker) },
+    { title: 'SERVER STATE', cell: ({ checker }) => checker.server_state ?? '' },
+  ]
+  return items.length === 0 ? ['no checkers'] : tableOf(items, columns, screen)
 }
 
 export function workerTable(workers: Status['workers'], screen: Screen, nowMs: number): string[] {
-  const rows = workers.map(
-    (worker): Row => [
-      worker.pid ?? '',
-      stateCell(worker.state),
-      formatAge(worker.started, nowMs),
-      worker.started,
-      `${Math.round(worker.memory_bytes / 2 ** 20)} MiB`,
-      worker.in_flight,
-      `${Math.round(worker.lag_ms)} ms`,
-    ],
-  )
-  const columns = [
-    { title: 'WORKER', align: 'right' },
-    { title: 'STATE' },
-    { title: 'AGE' },
-    { title: 'STARTED', optional: true },
-    { title: 'MEMORY', align: 'right' },
-    { title: 'IN FLIGHT', align: 'right' },
-    { title: 'EVENT LOOP LAG', align: 'right' },
-  ] as const
-  return rows.length === 0 ? ['no workers'] : formatTable(columns, rows, screen)
+  const columns: readonly ColumnOf<Status['workers'][number]>[] = [
+    { title: 'WORKER', align: 'right', cell: ({ pid }) => pid ?? '' },
+    { title: 'STATE', cell: ({ state }) => stateCell(state) },
+    { title: 'AGE', cell: ({ started }) => formatAge(started, nowMs) },
+    { title: 'STARTED', optional: true, cell: ({ started }) => started },
+    { title: 'MEMORY', align: 'right', cell: one => `${Math.round(one.memory_bytes / 2 ** 20)} MiB` },
+    { title: 'IN FLIGHT', align: 'right', cell: ({ in_flight }) => in_flight },
+    { title: 'EVENT LOOP LAG', align: 'right', cell: ({ lag_ms }) => `${Math.round(lag_ms)} ms` },
+  ]
+  return workers.length === 0 ? ['no workers'] : tableOf(workers, columns, screen)
 }
