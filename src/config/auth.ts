@@ -40,13 +40,11 @@ const jwt = z.strictObject({ jwks: fileOrUrl, issuer: z.string().min(1), audienc
 /** Which JWTs are accepted; `jwks` is a URL (`https:`, `http:` or `file:`). */
 export type JwtSettings = Readonly<z.output<typeof jwt>>
 
-const repeats = (key: ApiKey, index: number, keys: readonly ApiKey[]) =>
-  keys.findIndex(({ sha256 }) => sha256 === key.sha256) < index
-
 export const authSchema = z.strictObject({
   keys: z.array(apiKey).superRefine((keys, context) => {
-    for (const [index, key] of keys.entries())
-      if (repeats(key, index, keys))
+    const hashes = keys.map(({ sha256 }) => sha256)
+    for (const [index, sha256] of hashes.entries())
+      if (hashes.indexOf(sha256) < index)
         context.addIssue({
           code: 'custom',
           path: [index, 'sha256'],

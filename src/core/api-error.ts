@@ -56,13 +56,9 @@ export function shortened(name: string): string {
   return points.length > MAX_NAME_CODE_POINTS ? `${points.slice(0, MAX_NAME_CODE_POINTS).join('')}…` : name
 }
 
-function isListed(code: ErrorCode): code is keyof typeof statuses {
-  return Object.hasOwn(statuses, code)
-}
-
 function statusOf(code: ErrorCode): number {
-  if (isListed(code)) return statuses[code]
-  return code.endsWith('_not_found') ? 404 : 409
+  const listed: Readonly<Partial<Record<ErrorCode, number>>> = statuses
+  return listed[code] ?? (code.endsWith('_not_found') ? 404 : 409)
 }
 
 /**
@@ -128,22 +124,18 @@ export function errorBody(error: ApiError, requestId: string): string {
   return JSON.stringify({ meta: { status, message, code, request_id: requestId, errors } })
 }
 
-/** Returns the headers of an error response that is written without Koa. */
-function errorHeaders(error: ApiError, body: string, requestId: string): Record<string, string> {
-  return {
+/** Returns a complete HTTP/1.1 response for a socket without a response object. It closes the connection. */
+export function rawError(error: ApiError, requestId: string): string {
+  const body = errorBody(error, requestId)
+  const headers = {
     'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': String(Buffer.byteLength(body)),
+    'Content-Length': Buffer.byteLength(body),
     'Request-Id': requestId,
     'Cache-Control': 'no-store',
     ...securityHeaders,
     ...error.headers,
+    Connection: 'close',
   }
-}
-
-/** Returns a complete HTTP/1.1 response for a socket without a response object. It closes the connection. */
-export function rawError(error: ApiError, requestId: string): string {
-  const body = errorBody(error, requestId)
-  const headers = { ...errorHeaders(error, body, requestId), Connection: 'close' }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${lines.join('')}\r\n${body}`
 }

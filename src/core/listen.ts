@@ -3,6 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import net, { createServer, type Server } from 'node:net'
 import { getSystemErrorName } from 'node:util'
+import { hasCode } from './error-reason.ts'
 import { exitCodes, FatalError } from './exit-codes.ts'
 import { retry } from './retry.ts'
 
@@ -26,9 +27,7 @@ const reasons: Record<string, string> = {
   EADDRNOTAVAIL: 'this machine has no such address; correct the host in config/ or with NODE_CONFIG',
 }
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error)
-}
+const codeOf = (error: unknown): string => (hasCode(error) ? error.code : String(error))
 
 export interface Address {
   readonly host: string

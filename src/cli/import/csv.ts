@@ -47,16 +47,12 @@ function readRow(
   const place = { line, share: bytes / format.size }
   const separator = separators[format.separator]
   const [actual, expected] = [cells.length, header.length]
-  if (actual > expected)
-    return {
-      ...place,
-      fault: `${actual} columns instead of ${expected}: a value that contains ${separator} must be in quotes`,
-    }
+  if (actual > expected) {
+    const fault = `${actual} columns instead of ${expected}: a value that contains ${separator} must be in quotes`
+    return { ...place, fault }
+  }
   if (actual < expected)
-    return {
-      ...place,
-      fault: `${actual} of ${expected} columns: an empty column needs ${separator} too`,
-    }
+    return { ...place, fault: `${actual} of ${expected} columns: an empty column needs ${separator} too` }
   const cell = (name: string) => cells[header.indexOf(name)] ?? ''
   const groups = cell('groups')
     .split(';')

@@ -36,14 +36,13 @@ export async function createPlaces({ base, count, firstPort }: ClusterOptions) {
   await rm(base, { recursive: true, force: true })
   // The ports of 127.0.0.1 are open to all users of the machine.
   const password = randomBytes(16).toString('hex')
-  const places: Place[] = []
-  for (let index = 0; index < count; index++) {
-    const own = join(base, `server${index + 1}`)
+  const createPlace = async (number: number): Promise<Place> => {
+    const own = join(base, `server${number}`)
     await mkdir(own, { recursive: true, mode: 0o700 })
     const folder = await socketFolder(own)
-    const port = firstPort + 3 * index
-    places.push({
-      number: index + 1,
+    const port = firstPort + 3 * (number - 1)
+    return {
+      number,
       data: join(own, 'data'),
       folder,
       socketPath: join(folder, 'mysql.sock'),
@@ -51,13 +50,16 @@ export async function createPlaces({ base, count, firstPort }: ClusterOptions) {
       clusterPort: port + 1,
       transferPort: port + 2,
       url: `mysql://${USER}:${password}@127.0.0.1:${port}/`,
-    })
+    }
   }
+  const first = await createPlace(1)
+  const places = [first]
+  for (let number = 2; number <= count; number++) places.push(await createPlace(number))
   const createUser = [
     `CREATE USER ${USER}@'%' IDENTIFIED BY '${password}'`,
     `GRANT ALL ON *.* TO ${USER}@'%' WITH GRANT OPTION`,
   ]
-  return { places, password, createUser }
+  return { first, places, password, createUser }
 }
 
 /**

@@ -104,9 +104,7 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
     throw new Error('a Galera cluster needs MariaDB and Galera: install mariadb-server-core and galera-4')
   const { program } = installation
   const title = `${installation.title} with Galera`
-  const { places, createUser } = await createPlaces(options)
-  const [first] = places
-  if (first === undefined) throw new Error('a cluster needs at least one server')
+  const { first, places, createUser } = await createPlaces(options)
   const bin = join(base, 'bin')
   await mkdir(bin)
   await writeFile(join(bin, 'wsrep_sst_local'), transferScript(base))

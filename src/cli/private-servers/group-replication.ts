@@ -85,9 +85,7 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
     throw new Error('Group Replication needs MySQL, which cannot be found: install it')
   const { program } = installation
   const title = `${installation.title} with Group Replication`
-  const { places, password, createUser } = await createPlaces(options)
-  const [first] = places
-  if (first === undefined) throw new Error('a cluster needs at least one server')
+  const { first, places, password, createUser } = await createPlaces(options)
 
   print(`creating ${count} servers of ${title} in ${base}`)
   const setup = join(base, 'setup.sql')
