@@ -3,7 +3,7 @@ import { ApiError } from '../../core/api-error.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { queryFailures } from './examples.ts'
 import { object } from './json-schema.ts'
-import { ifNoneMatch } from './parameters.ts'
+import { ifNoneMatch, inPath } from './parameters.ts'
 import { failures, json, type Operation, read } from './responses.ts'
 
 const tags = ['Document'] as const
@@ -16,22 +16,14 @@ export const fileNotFound = (name: string) =>
 export function describeDocument(files: readonly string[]) {
   const invalidQuery = queryFailures(parseNoQuery)
 
+  const parts = { openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }
   const document: Operation = {
     operationId: 'getDocument',
     tags,
     summary: 'Get the OpenAPI document',
     parameters: [ifNoneMatch],
     responses: {
-      ...read(
-        'The OpenAPI 3.1 document.',
-        json(
-          {
-            ...object({ openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }),
-            additionalProperties: true,
-          },
-          {},
-        ),
-      ),
+      ...read('The OpenAPI 3.1 document.', json({ ...object(parts), additionalProperties: true }, {})),
       ...failures(invalidQuery),
     },
   }
@@ -52,16 +44,7 @@ export function describeDocument(files: readonly string[]) {
     operationId: 'getPageFile',
     tags,
     summary: 'Get a file of the documentation page',
-    parameters: [
-      {
-        name: 'file',
-        in: 'path',
-        required: true,
-        description: 'The name of the file.',
-        schema: { type: 'string', enum: files },
-      },
-      ifNoneMatch,
-    ],
+    parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: files }), ifNoneMatch],
     responses: {
       ...read('The file.', text('text/css', 'text/javascript')),
       ...failures([...invalidQuery, fileNotFound('x')]),

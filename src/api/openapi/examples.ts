@@ -6,6 +6,8 @@ import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
 import { batchText, entriesOf, failed, notAnObject } from '../requests/batch.ts'
+import { preconditionFailed } from '../requests/preconditions.ts'
+import { parseListQuery } from '../requests/query.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
 import { notFound } from '../resources/handler.ts'
 import { listMeta } from '../resources/page-meta.ts'
@@ -78,6 +80,23 @@ export function queryFailures(parse: (search: string) => unknown, ...invalid: re
     ...['colour=red', ...invalid, 'colour=%ff'].map(search => thrownBy(() => parse(search))),
   ]
 }
+
+/** The failures of a query string that selects a page of records. */
+export const listFailures = (resource: Resource, limits: Config['limits']): ApiError[] =>
+  queryFailures(
+    search => parseListQuery(resource, search, limits),
+    'id=abc',
+    `records_per_page=${limits.recordsPerPage + 1}`,
+  )
+
+/** The failure for a record that does not exist. */
+export const missing = (resource: Resource): ApiError => notFound(resource, 7)
+
+/** The failures of a write to a record that does not exist, or has changed. */
+export const missingOrStale = (resource: Resource): ApiError[] => [
+  missing(resource),
+  preconditionFailed(`the ${resource.singular} with id ${EXAMPLE_ID}`),
+]
 
 const errorsOf = (faults: readonly Fault[]): ApiError[] =>
   faults.length === 0 ? [] : [thrownBy(() => throwFaults(faults))]

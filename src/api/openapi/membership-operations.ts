@@ -2,13 +2,15 @@
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import type { LimitedRelation, Relation, Resource } from '../../model/resource.ts'
-import { preconditionFailed } from '../requests/preconditions.ts'
-import { parseListQuery, parseNoQuery, parsePagingQuery, unpagedRecords } from '../requests/query.ts'
-import { idName, notFound } from '../resources/handler.ts'
+import { parseNoQuery, parsePagingQuery, unpagedRecords } from '../requests/query.ts'
+import { idName } from '../resources/handler.ts'
 import {
   additionsExample,
   batchFailures,
   keyFailures,
+  listFailures,
+  missing,
+  missingOrStale,
   pageExample,
   queryFailures,
   recordExample,
@@ -65,9 +67,8 @@ function describeAddition(
         ...queryFailures(parseNoQuery),
         ...referenceFailures(to, limits),
         ...batchFailures(name, limits),
-        notFound(resource, 7),
-        notFound(to, 7),
-        preconditionFailed(`the ${one} with id 1`),
+        ...missingOrStale(resource),
+        missing(to),
         ...keyFailures,
       ]),
     },
@@ -81,7 +82,6 @@ function describeRelated(resource: Resource, relation: LimitedRelation, limits: 
   const maxMemberships = relation.maxPerRecord(limits)
   const tags = [capitalize(resource.plural)] as const
   const parameters = [idParameter(resource)]
-  const missing = notFound(resource, 7)
 
   const parsePaging = (search: string) => parsePagingQuery(search, maxMemberships, limits)
   const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
@@ -95,7 +95,7 @@ function describeRelated(resource: Resource, relation: LimitedRelation, limits: 
     parameters: [...parameters, ...pagingParameters(limits), ifNoneMatch],
     responses: {
       ...read(`The ${name} of the ${one}.`, json(ref(`${capitalize(other)}Page`), { [`All ${name}`]: page })),
-      ...failures([...queryFailures(parsePaging, 'start_index=-1', tooManyRecords), missing]),
+      ...failures([...queryFailures(parsePaging, 'start_index=-1', tooManyRecords), missing(resource)]),
     },
   }
 
@@ -117,8 +117,7 @@ function describeRelated(resource: Resource, relation: LimitedRelation, limits: 
       ),
       ...failures([
         ...queryFailures(parseNoQuery),
-        missing,
-        preconditionFailed(`the ${one} with id 1`),
+        ...missingOrStale(resource),
         new ApiError('membership_not_found', `${one} 1 is not in ${other} 7`),
       ]),
     },
@@ -133,8 +132,6 @@ function describeMembers(resource: Resource, relation: LimitedRelation, limits: 
   const { to, name } = relation
   const one = to.singular
   const maxMemberships = relation.maxPerRecord(limits)
-  const parseList = (search: string) => parseListQuery(resource, search, limits)
-  const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
   const page = pageExample(resource, `/v1/${to.plural}/1/${members}`, unpagedRecords(limits))
 
   const listMembers: Operation = {
@@ -153,7 +150,7 @@ function describeMembers(resource: Resource, relation: LimitedRelation, limits: 
         `A page of the ${members} of the ${one}.`,
         json(ref(`${capitalize(member)}Page`), { 'A page': page }),
       ),
-      ...failures([...queryFailures(parseList, 'id=abc', tooManyRecords), notFound(to, 7)]),
+      ...failures([...listFailures(resource, limits), missing(to)]),
     },
   }
 

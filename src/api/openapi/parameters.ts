@@ -13,12 +13,19 @@ export interface Parameter {
   readonly [keyword: string]: unknown
 }
 
-export const inQuery = (name: string, description: string, schema: Schema): Parameter => ({
-  name,
-  in: 'query',
-  description,
-  schema,
-})
+const parameterIn =
+  (place: Parameter['in']) =>
+  (name: string, description: string, schema: Schema): Parameter => ({
+    name,
+    in: place,
+    ...(place === 'path' && { required: true }),
+    description,
+    schema,
+  })
+
+export const inQuery = parameterIn('query')
+export const inPath = parameterIn('path')
+const inHeader = parameterIn('header')
 
 /** A query parameter with a comma-separated list of values. */
 export const listInQuery = (
@@ -77,51 +84,39 @@ export function collectionParameters(resource: Resource, limits: Config['limits'
 }
 
 /** The path parameter with the id of a record. */
-export const idParameter = (resource: Resource): Parameter => ({
-  name: idName(resource),
-  in: 'path',
-  required: true,
-  description: `The id of the ${resource.singular}.`,
-  schema: idSchema,
-})
+export const idParameter = (resource: Resource): Parameter =>
+  inPath(idName(resource), `The id of the ${resource.singular}.`, idSchema)
 
 /** The parameter of all operations. */
-export const requestIdParameter: Parameter = {
-  name: 'Request-Id',
-  in: 'header',
-  description:
-    'An id for the request. The response and the log repeat it. If it is missing or does not match the pattern, the server generates an id.',
-  schema: { type: 'string', pattern: requestIdPattern.source, examples: ['order-4711'] },
-}
+export const requestIdParameter = inHeader(
+  'Request-Id',
+  'An id for the request. The response and the log repeat it. If it is missing or does not match the pattern, the server generates an id.',
+  { type: 'string', pattern: requestIdPattern.source, examples: ['order-4711'] },
+)
 
 const etags = { type: 'string', examples: ['"1a"'] }
 
 /** The parameter of all reads. */
-export const ifNoneMatch: Parameter = {
-  name: 'If-None-Match',
-  in: 'header',
-  description: 'The `ETag` of an earlier response. If it still matches, the response is 304 without a body.',
-  schema: etags,
-}
+export const ifNoneMatch = inHeader(
+  'If-None-Match',
+  'The `ETag` of an earlier response. If it still matches, the response is 304 without a body.',
+  etags,
+)
 
 /** The parameter of all writes to an existing record. It prevents lost updates. */
-export const ifMatch: Parameter = {
-  name: 'If-Match',
-  in: 'header',
-  description:
-    'The `ETag` of an earlier response. If it no longer matches, the response is 412 and nothing changes.',
-  schema: etags,
-}
+export const ifMatch = inHeader(
+  'If-Match',
+  'The `ETag` of an earlier response. If it no longer matches, the response is 412 and nothing changes.',
+  etags,
+)
 
 /** The parameter of all POST operations. It makes retries safe. */
-export const idempotencyKey: Parameter = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  description:
-    'A unique key for the request. If the request is repeated with the same key, the server returns the first response and does not execute the request again. A request with the same key but another path or body returns 422. Use a key for each request that must not be executed twice. If the message of a 503 says that the outcome is unknown, you can safely repeat the request with the same key.',
-  schema: {
+export const idempotencyKey = inHeader(
+  'Idempotency-Key',
+  'A unique key for the request. If the request is repeated with the same key, the server returns the first response and does not execute the request again. A request with the same key but another path or body returns 422. Use a key for each request that must not be executed twice. If the message of a 503 says that the outcome is unknown, you can safely repeat the request with the same key.',
+  {
     type: 'string',
     pattern: idempotencyKeyPattern.source,
     examples: ['8e03978e-40d5-43e8-bc93-6894a57f9324'],
   },
-}
+)

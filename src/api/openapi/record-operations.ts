@@ -1,15 +1,16 @@
 // Describes the operations that read and write the records of a resource.
 import type { Config } from '../../config/config.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
-import { preconditionFailed } from '../requests/preconditions.ts'
-import { parseListQuery, parseNoQuery, parseRecordQuery, unpagedRecords } from '../requests/query.ts'
-import { notFound } from '../resources/handler.ts'
+import { parseNoQuery, parseRecordQuery, unpagedRecords } from '../requests/query.ts'
 import {
   batchExample,
   batchFailures,
   existsError,
   fieldsExample,
   keyFailures,
+  listFailures,
+  missing,
+  missingOrStale,
   pageExample,
   queryFailures,
   recordExample,
@@ -33,8 +34,6 @@ export function describeReads(resource: Resource, limits: Config['limits']) {
   const type = capitalize(singular)
   const tags = [capitalize(plural)] as const
   const page = pageExample(resource, `/v1/${plural}`, unpagedRecords(limits))
-  const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
-  const parseList = (search: string) => parseListQuery(resource, search, limits)
   const parseRecord = (search: string) => parseRecordQuery(resource, search)
   const complete = limitedRelations(resource).map(relation => [
     `A ${singular} with ${relation.name}`,
@@ -49,7 +48,7 @@ export function describeReads(resource: Resource, limits: Config['limits']) {
     parameters: [...collectionParameters(resource, limits), ...filterParameters(resource), ifNoneMatch],
     responses: {
       ...read(`A page of ${plural}.`, json(ref(`${type}Page`), { 'A page': page })),
-      ...failures(queryFailures(parseList, 'id=abc', tooManyRecords)),
+      ...failures(listFailures(resource, limits)),
     },
   }
 
@@ -66,7 +65,7 @@ export function describeReads(resource: Resource, limits: Config['limits']) {
           ...Object.fromEntries(complete),
         }),
       ),
-      ...failures([...queryFailures(parseRecord, 'include=all'), notFound(resource, 7)]),
+      ...failures([...queryFailures(parseRecord, 'include=all'), missing(resource)]),
     },
   }
 
@@ -81,7 +80,6 @@ export function describeWrites(resource: Resource, limits: Config['limits']) {
   const record = { [`A ${singular}`]: recordExample(resource) }
   const fields = { [`A ${singular}`]: fieldsExample(resource) }
   const invalidQuery = queryFailures(parseNoQuery)
-  const missingOrStale = [notFound(resource, 7), preconditionFailed(`the ${singular} with id 1`)]
 
   const create: Operation = {
     operationId: `create${type}`,
@@ -119,7 +117,7 @@ export function describeWrites(resource: Resource, limits: Config['limits']) {
     ...failures([
       ...invalidQuery,
       ...recordFailures(resource, mode, limits),
-      ...missingOrStale,
+      ...missingOrStale(resource),
       existsError(resource),
     ]),
   })
@@ -157,7 +155,7 @@ export function describeWrites(resource: Resource, limits: Config['limits']) {
         `The ${singular} was deleted.`,
         json(ref('Removed'), { Deleted: removedExample(`${singular} 1 deleted`) }),
       ),
-      ...failures([...invalidQuery, ...missingOrStale]),
+      ...failures([...invalidQuery, ...missingOrStale(resource)]),
     },
   }
 
