@@ -95,7 +95,7 @@ async function supervise(): Promise<void> {
     cluster,
     control,
     certificates,
-    status: status.current,
+    status,
   })
   const controlSocket = createControlSocket(config.control.socket, commands)
 

@@ -7,7 +7,7 @@ import type { Certificates } from './certificates.ts'
 import type { Cluster } from './cluster/processes.ts'
 import { type CommandName, takesArgument } from './command-names.ts'
 import type { Control } from './control/control-ports.ts'
-import type { PortStatus, Status } from './control/status.ts'
+import type { createStatus, PortStatus } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 import type { Maintenance } from './maintenance.ts'
 import { type DrainMode, hasSeen } from './port-states.ts'
@@ -23,7 +23,7 @@ export interface CommandOptions {
   readonly cluster: Cluster
   readonly control: Control
   readonly certificates: Certificates
-  status(): Status
+  readonly status: ReturnType<typeof createStatus>
 }
 
 /** The fields of the result, or `error`. */
@@ -49,7 +49,7 @@ export function createCommands(options: CommandOptions) {
   const { config, log, desired, maintenance, cluster, control } = options
 
   function portOf(label: string): PortStatus {
-    const port = maintenance.labels.includes(label) ? options.status().ports[label] : undefined
+    const port = maintenance.labels.includes(label) ? options.status.current().ports[label] : undefined
     if (port === undefined)
       throw new CommandError(
         `unknown port ${JSON.stringify(label)}; the ports are ${maintenance.labels.join(', ')}`,
@@ -109,7 +109,7 @@ export function createCommands(options: CommandOptions) {
     const outcome = await cluster.reload()
     if (outcome.state === 'failed')
       throw new CommandError(`the new code failed to start, the old workers stay: ${outcome.reason}`)
-    return { workers: options.status().workers }
+    return { workers: options.status.current().workers }
   }
 
   async function reloadCertificates(): Promise<object> {
@@ -132,7 +132,7 @@ export function createCommands(options: CommandOptions) {
 
   async function status(): Promise<object> {
     await cluster.publish()
-    return options.status()
+    return options.status.current()
   }
 
   const runners: Readonly<Record<CommandName, (target: string, by: string) => Promise<object>>> = {

@@ -2,7 +2,6 @@
 // and accepts none, so that the clients come to the others. The kernel alone does not spread connections: while a machine
 // is idle, it wakes the same worker for each one that a proxy opens.
 import { isDeepStrictEqual } from 'node:util'
-import type { DesiredState } from '../../core/messages.ts'
 import { isServing } from '../control/health.ts'
 import type { WorkerView } from './worker-handle.ts'
 
@@ -40,12 +39,6 @@ export function createBalancer(workers: () => readonly WorkerView[], send: (id: 
         if (!isDeepStrictEqual(limits.get(id), before.get(id))) send(id)
     },
 
-    /** Returns the desired state of a worker with its limits. */
-    apply(id: number, desired: DesiredState): DesiredState {
-      const ports = Object.entries(desired.ports).map(
-        ([label, port]) => [label, { ...port, maxActive: limits.get(id)?.[label] }] as const,
-      )
-      return { ...desired, ports: Object.fromEntries(ports) }
-    },
+    limitsOf: (id: number): MaxActive | undefined => limits.get(id),
   }
 }

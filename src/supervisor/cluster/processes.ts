@@ -9,7 +9,7 @@ import type { DesiredStateStore } from '../desired-state.ts'
 import { createBalancer } from './balance.ts'
 import { emptyFleet, type Fleet, type FleetEvent, type Reload, reduce } from './fleet.ts'
 import { type Action, type Limits, plan } from './plan.ts'
-import { exitCauseOf, type Handle, viewOf, type WorkerView, withPortsClosing } from './worker-handle.ts'
+import { desiredOf, exitCauseOf, type Handle, viewOf, type WorkerView } from './worker-handle.ts'
 
 /** Timeout of `publish`. A healthy worker replies within a few ms, even on a busy machine. */
 const PUBLISH_TIMEOUT_MS = 1000
@@ -162,8 +162,8 @@ export function createCluster(options: ClusterOptions) {
 
   /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
   function send(id: number): void {
-    const state = balancer.apply(id, desired.current())
-    handles.get(id)?.worker.send(stateOf(id) === 'retiring' ? withPortsClosing(state) : state, () => {})
+    const state = desiredOf(desired.current(), stateOf(id) === 'retiring', balancer.limitsOf(id))
+    handles.get(id)?.worker.send(state, () => {})
   }
 
   const workers = (): WorkerView[] =>

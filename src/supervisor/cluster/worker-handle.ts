@@ -37,10 +37,19 @@ export function exitCauseOf({ fatal, killReason }: Handle, code: number, signal:
   return { reason, killedExternally: signal === 'SIGKILL' }
 }
 
-/** Returns the desired state of a retiring worker: every port closing. */
-export function withPortsClosing(desired: DesiredState): DesiredState {
-  const ports = Object.entries(desired.ports).map(
-    ([label, { port }]) => [label, { port, state: 'closing' }] as const,
-  )
+/**
+ * Returns the desired state of one worker.
+ * @param isRetiring then every port is closing
+ * @param maxActive by label
+ */
+export function desiredOf(
+  desired: DesiredState,
+  isRetiring: boolean,
+  maxActive: Readonly<Record<string, number>> = {},
+): DesiredState {
+  const ports = Object.entries(desired.ports).map(([label, port]) => {
+    const own = isRetiring ? { state: 'closing' as const } : { maxActive: maxActive[label] }
+    return [label, { ...port, ...own }] as const
+  })
   return { ...desired, ports: Object.fromEntries(ports) }
 }

@@ -13,20 +13,16 @@ const MAX_VARIATION = 2
 const EXPIRY_INTERVALS = 3
 const MAX_TIMES = 2 * MAX_PROCESSES + 1
 
-/** One health check and its response. */
-interface Check {
-  /** IP address of the client. */
+interface Checker {
   readonly address: string
-  /** HTTP status of the response. */
+  /** HTTP status of the response to the last check. */
   readonly status: number
   /** HAProxy's view of the server, from the header X-Haproxy-Server-State. */
   readonly server_state: string | null
-}
-
-export interface Checker extends Check {
   /** Time of the last check, ISO 8601. */
   readonly seen: string
 }
+type Check = Omit<Checker, 'seen'>
 
 interface Client {
   readonly checker: Checker

@@ -37,7 +37,6 @@ export const portSchema = z.object({
       address: z.string(),
       /** Time of the last check, ISO 8601. */
       seen: z.string(),
-      /** HTTP status of the last response. */
       status: z.int(),
       server_state: z.string().nullable(),
     }),
