@@ -67,12 +67,6 @@ function scopeIn({ scope }: JWTPayload): Scope | undefined {
   return scopes.includes('users:read') ? 'read' : undefined
 }
 
-interface Verified {
-  readonly caller: Caller
-  /** As `Date.now()`. */
-  readonly untilMs: number
-}
-
 /**
  * Returns a function that verifies a JWT. It throws an ApiError, `unauthorized` or `unavailable`.
  * @throws ConfigError if the keys are in a file that cannot be read. An issuer at a URL can be away.
@@ -81,8 +75,8 @@ export async function createVerifyJwt(
   { jwks, issuer, audience }: JwtSettings,
   log: Log,
 ): Promise<(token: string) => Caller | Promise<Caller>> {
-  /** By token, the oldest one first. */
-  const verified = new Map<string, Verified>()
+  /** By token, the oldest one first. `untilMs` is as `Date.now()`. */
+  const verified = new Map<string, { readonly caller: Caller; readonly untilMs: number }>()
   let nextReadMs = 0
 
   const readKeys: FetchImplementation = async (url, options) => {

@@ -4,8 +4,7 @@ import type { Api, Entry } from './api-client.ts'
 import { type Person, quoted, type Source } from './source.ts'
 
 const BATCH_SIZE = 500
-/** The number of concurrent requests. */
-const CONCURRENCY = 16
+const CONCURRENT_REQUESTS = 16
 
 interface Tally {
   created: number
@@ -30,11 +29,6 @@ interface Membership {
   readonly group: number
 }
 
-/** A membership that could not be added. */
-interface Failure extends Membership {
-  readonly reason: string
-}
-
 async function* batchesOf<T>(all: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T[]> {
   let batch: T[] = []
   for await (const one of all) {
@@ -48,7 +42,7 @@ async function* batchesOf<T>(all: Iterable<T> | AsyncIterable<T>): AsyncGenerato
 
 async function inParallel<T>(items: readonly T[], work: (item: T, index: number) => Promise<void>) {
   const remaining = items.entries()
-  const workers = Array.from({ length: CONCURRENCY }, async () => {
+  const workers = Array.from({ length: CONCURRENT_REQUESTS }, async () => {
     for (const [index, item] of remaining) await work(item, index)
   })
   await Promise.all(workers)
@@ -117,7 +111,7 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
   }
 
   /** Reports failures with one line per person and reason, because a user can have very many groups. */
-  function reportFailures(failures: readonly Failure[]): void {
+  function reportFailures(failures: readonly (Membership & { readonly reason: string })[]): void {
     for (const [person, own] of groupBy(failures, one => one.person))
       for (const [reason, [{ name }, ...others]] of groupBy(own, one => one.reason)) {
         const more = others.length > 0 ? ` and ${others.length} more` : ''

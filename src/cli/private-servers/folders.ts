@@ -18,20 +18,10 @@ function cannotWrite(folder: string, { code, message }: NodeJS.ErrnoException): 
  * @throws Error whose message says what to do
  */
 export async function assertWritable(folder: string): Promise<void> {
-  try {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    await rmdir(await mkdtemp(join(folder, 'writable-')))
-  } catch (error) {
-    if (error instanceof Error) cannotWrite(folder, error)
-    throw error
-  }
-}
-
-/** @throws Error if `path` is no folder, or if another user owns it or can enter it */
-async function assertPrivate(path: string): Promise<void> {
-  const found = await lstat(path)
-  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
-    throw new Error(`${path} must be a folder that belongs to this user and has mode 700`)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+    .then(() => mkdtemp(join(folder, 'writable-')))
+    .then(rmdir)
+    .catch(error => cannotWrite(folder, error))
 }
 
 /**
@@ -40,7 +30,9 @@ async function assertPrivate(path: string): Promise<void> {
  */
 async function privateFolder(path: string): Promise<string> {
   await mkdir(path, { recursive: true, mode: 0o700 }).catch(error => cannotWrite(dirname(path), error))
-  await assertPrivate(path)
+  const found = await lstat(path)
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
+    throw new Error(`${path} must be a folder that belongs to this user and has mode 700`)
   return path
 }
 

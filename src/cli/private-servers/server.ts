@@ -26,15 +26,13 @@ export interface ServerOptions {
 }
 
 /** What a cluster of servers on this machine needs. */
-export interface ClusterOptions {
+export interface ClusterOptions extends Pick<ServerOptions, 'print'> {
   /** The folder for the files of all servers. A previous cluster in it is deleted. */
   readonly base: string
   /** Number of servers. A cluster of fewer than three does not survive the loss of one. */
   readonly count: number
   /** The first of consecutive ports on 127.0.0.1: three for each database, two for each Redis. */
   readonly firstPort: number
-  /** Called with a line before each step that can take several seconds. */
-  readonly print: (line: string) => void
 }
 
 /** A child process that can end and start again. */
