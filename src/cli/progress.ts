@@ -40,7 +40,6 @@ export function createProgress(output: Pick<NodeJS.WriteStream, 'isTTY' | 'write
         timer = setInterval(draw, TICK_MS)
       }
     },
-    /** Ends the last step. */
     end,
   }
 }

@@ -14,7 +14,6 @@ const schema = z.object({
   ),
 })
 
-/** The result of reading the file. */
 export type State =
   | { readonly is: 'kept'; readonly maintenance: PersistedMaintenances }
   | { readonly is: 'missing' }

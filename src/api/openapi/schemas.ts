@@ -195,7 +195,6 @@ function commonSchemas(): Record<string, Schema> {
   }
 }
 
-/** Returns all schemas of the document by name. */
 export function schemasOf(resources: readonly Resource[], limits: Config['limits']): Record<string, Schema> {
   const schemas = resources.flatMap(resource => [
     recordSchemas(resource),

@@ -19,7 +19,6 @@ const body = z.object({ meta, users: z.array(entry).optional(), groups: z.array(
 
 /** The result of one entry of a batch. */
 export type Entry = z.output<typeof entry>
-/** The result of a batch. */
 interface BatchResult {
   readonly entries: readonly Entry[]
   /** The number of new records. The other entries that did not fail existed before. */

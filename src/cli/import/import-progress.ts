@@ -30,7 +30,6 @@ export function createImportProgress(
     if (output.isTTY) output.write(CLEAR + bar.slice(0, (output.columns || DEFAULT_COLUMNS) - 1))
   }
 
-  /** Prints a line above the bar. */
   function print(line: string): void {
     output.write(`${output.isTTY ? CLEAR : ''}${line}\n`)
     draw()

@@ -67,7 +67,6 @@ function statusText(reply: Reply, screen: Screen, nowMs: number): string[] {
   ]
 }
 
-/** The sentence and the table of one port. */
 function portText(
   label: string,
   port: PortStatus,

@@ -63,7 +63,6 @@ export function cellText({ text, color }: Cell, { hasColors }: Pick<Screen, 'has
   return color !== undefined && hasColors ? styleText(color, safe, { validateStream: false }) : safe
 }
 
-/** Returns the lines of a table. */
 export function formatTable(columns: readonly Column[], rows: readonly Row[], screen: Screen): string[] {
   const available = screen.columns
   const header = columns.map(({ title }) => ({ text: title }))

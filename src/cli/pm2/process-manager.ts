@@ -28,7 +28,6 @@ const appSchema = z
     isRunning: (pm2_env.status === 'online' || pm2_env.status === 'launching') && pid > 0,
     /** The number of restarts by pm2 itself. */
     restarts: pm2_env.restart_time,
-    /** The exit code of the last run. */
     exitCode: pm2_env.exit_code,
     folder: pm2_env.pm_cwd,
     /** The file with the app's standard error. */

@@ -10,7 +10,6 @@ export interface DatabaseCluster {
   /** The name for messages, such as "MariaDB 10.11.6 with Galera". */
   readonly title: string
   readonly servers: readonly ClusterServer[]
-  /** Stops the servers that run. */
   stop(): Promise<void>
 }
 

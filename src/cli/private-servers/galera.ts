@@ -48,7 +48,6 @@ fi
 
 const saved = 'grastate.dat'
 
-/** Returns the arguments of a server. */
 export function galeraArgs(place: Place, places: readonly Place[], library: string): string[] {
   const { number, clusterPort, transferPort } = place
   const provider = {

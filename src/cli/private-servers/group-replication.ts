@@ -24,7 +24,6 @@ export interface GroupOptions extends ClusterOptions {
   readonly multiPrimary: boolean
 }
 
-/** Returns the arguments of a server. */
 export function groupArgs(
   place: Place,
   places: readonly Place[],

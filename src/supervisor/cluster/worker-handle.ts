@@ -10,7 +10,6 @@ export interface WorkerView extends FleetWorker {
   readonly startedMs: number
   /** Heartbeat intervals since the last message, not counting those in which the supervisor itself was suspended. */
   readonly missedHeartbeats: number
-  /** The last heartbeat; undefined before the first. */
   readonly heartbeat: Heartbeat | undefined
 }
 

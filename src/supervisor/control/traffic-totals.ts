@@ -29,7 +29,6 @@ function advance(sum: TrafficTotals, now: TrafficTotals, before: TrafficTotals =
   }
 }
 
-/** Returns `sum` with each of its entries advanced. */
 function advanceAll(sum: TotalsByKey, now: TotalsByKey, before: TotalsByKey | undefined): TotalsByKey {
   const advanced = Object.entries(now).map(
     ([key, traffic]) => [key, advance(sum[key] ?? noTraffic, traffic, before?.[key])] as const,
