@@ -2,29 +2,30 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
+import { messageOf } from './faults.ts'
 import { root } from './root.ts'
-
-export const keyScopes = ['read', 'write'] as const
-
-const keyName = /^[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}$/
-const invalidKeyName =
-  'must be 1 to 100 letters, digits, ".", "-", "_" and "@", and start with a letter or a digit'
 
 const apiKey = z.strictObject({
   /** Several keys can have the same name: they belong to the same caller. */
-  name: z.string().regex(keyName, invalidKeyName),
+  name: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}$/,
+      'must be 1 to 100 letters, digits, ".", "-", "_" and "@", and start with a letter or a digit',
+    ),
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits in lower case; `npm run key` prints them'),
-  scope: z.enum(keyScopes),
+  scope: z.enum(['read', 'write']),
 })
 /** An API key as it is configured. The token itself is not stored anywhere, only its SHA-256. */
 export type ApiKey = Readonly<z.output<typeof apiKey>>
 
 /** @returns an error message if these are not the name and the scope of an API key */
 export function apiKeyFault(name: string, scope: string): string | undefined {
-  if (!keyName.test(name)) return `the name ${invalidKeyName}`
-  return keyScopes.some(one => one === scope) ? undefined : `the scope must be ${keyScopes.join(' or ')}`
+  const { error } = apiKey.omit({ sha256: true }).safeParse({ name, scope }, { error: messageOf })
+  const [issue] = error?.issues ?? []
+  return issue && `the ${issue.path.join()} ${issue.message}`
 }
 
 /** A URL, or the path of a file, which becomes a `file:` URL. */

@@ -1,9 +1,9 @@
 // Who sends a request, what the caller may do, and the errors for requests whose caller may not send them.
-import type { keyScopes } from '../../config/auth.ts'
+import type { ApiKey } from '../../config/auth.ts'
 import { ApiError } from '../../core/api-error.ts'
 
 /** `write` implies `read`. */
-export type Scope = (typeof keyScopes)[number]
+export type Scope = ApiKey['scope']
 
 export interface Caller {
   /** For the log. */

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { environmentWith, programFolders } from '../../config/environment.ts'
@@ -28,6 +27,7 @@ async function downloadMysql(begin: (line: string) => void): Promise<string[]> {
 
 /**
  * Starts the keeper and waits until the trial runs.
+ * @param base the folder of the trial, which exists
  * @param script the program of the keeper, with its arguments
  * @param begin called with a line before each step
  * @param signal stops the keeper and everything that it has started
@@ -41,7 +41,6 @@ export async function launchKeeper(
   signal: AbortSignal,
 ): Promise<string> {
   const folders = mysql ? await downloadMysql(begin) : []
-  await mkdir(base, { recursive: true, mode: 0o700 })
   const log = openSync(join(base, 'trial.log'), 'a')
   const keeper = spawn(process.execPath, script, {
     env: environmentWith({ PATH: [...folders, programFolders].join(':') }),
