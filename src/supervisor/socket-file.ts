@@ -14,7 +14,7 @@ const RETRY_MS = 100
 
 class InUse extends Error {}
 
-/** Whether a process listens on the socket. @throws Error if this user may not know */
+/** Whether a process listens on the socket. @throws Error if this user has no permission to connect */
 export async function isServed(path: string): Promise<boolean> {
   const socket = connect(path)
   try {
