@@ -1,5 +1,10 @@
-// Combines the calls of one event loop turn into batches, so that many small reads or writes share one
-// statement or one transaction.
+// Combines the calls of a few turns of the event loop into batches, so that many small reads or writes share
+// one statement or one transaction.
+
+/** A batch starts at the latest with this number of items … */
+const GATHERED_ITEMS = 16
+/** … or after this time. */
+const GATHER_MS = 2
 
 interface PendingCall<T, R> {
   readonly item: T
@@ -16,8 +21,7 @@ export interface BatcherOptions<T> {
   readonly maxSize: number
   /**
    * Whether a further batch starts with any number of pending items. If false, it starts only when at least
-   * as many items are pending as are in progress. Batches then grow with the load, even if requests arrive
-   * one by one, as they do on new connections.
+   * as many items are pending as are in progress. Batches then grow with the load.
    */
   readonly eager: boolean
   /** Items with the same key are never in two batches in progress; those of one batch keep their order. */
@@ -47,7 +51,19 @@ export function createBatcher<T, R>(
     if (!eager && pending.length < itemsInProgress) return
     scheduled = true
     // Not a microtask: it would run before the callback of the next socket and see only one request.
-    setImmediate(dispatch)
+    setImmediate(gather, 0, performance.now())
+  }
+
+  /**
+   * Starts a batch, or waits for another turn of the event loop if this one has added items. Node.js accepts one
+   * connection in each turn: requests on new connections arrive one by one.
+   * @param before the number of items a turn ago
+   */
+  function gather(before: number, sinceMs: number): void {
+    const { length } = pending
+    const waits = length > before && length < GATHERED_ITEMS && performance.now() - sinceMs < GATHER_MS
+    if (waits) setImmediate(gather, length, sinceMs)
+    else void dispatch()
   }
 
   /** Removes the calls of the next batch from `pending`. */

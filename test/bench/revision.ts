@@ -30,7 +30,8 @@ export async function measureRevision(
   signal: AbortSignal,
 ): Promise<string> {
   const { folder: earlier } = await buildRevision(revision, join(stores.folder, 'revision'))
-  return measureAll(chosen, header, async ({ title, request, connections = 64, rows = 1 }) => {
+  return measureAll(chosen, header, async comparison => {
+    const { title, request, connections = 64, closing = false, rows = 1 } = comparison
     const starts = [earlier, undefined].map(build => async () => {
       const databaseUrl = await stores.createPopulated(USERS)
       const { redisUrl, folder } = stores
@@ -46,7 +47,7 @@ export async function measureRevision(
         worker?.costsUs.push((cpuUs(worker.pid) - beforeUs) / requests)
         return figures
       }
-      const loads = workers.map(({ url }) => ({ url, request, users: USERS, connections, closing: false }))
+      const loads = workers.map(({ url }) => ({ url, request, users: USERS, connections, closing }))
       const figures = await measureInterleaved(loads, rounds, signal, run)
       return figures.map(({ requestsPerSecond }, index) => ({
         perSecond: requestsPerSecond * rows,

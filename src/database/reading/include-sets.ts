@@ -38,7 +38,7 @@ function combine(parts: readonly (readonly [name: string, includes: Includes])[]
 
 /**
  * Returns a function for the set of the relations with these names, in the order of the definition. Equal sets are one
- * object, so that the loads of one event loop turn share their queries.
+ * object, so that the loads of a few turns of the event loop share their queries.
  * @param includes by the names of the relations
  */
 export function createIncludeSets(

@@ -1,11 +1,11 @@
-// Loads single records, optionally with their includes. The loads of one event loop turn share their queries.
+// Loads single records, optionally with their includes. The loads of a few turns of the event loop share their queries.
 import type { Row } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
 import type { Includes } from './includes.ts'
 import type { Records } from './records.ts'
 
-// Not eager: a second batch starts only if it is as large as the one in progress. More batches cost more.
+// Not eager: many small batches cost more than a few large ones.
 const limits = { concurrency: 2, maxSize: 1000, eager: false }
 // Fewer, because each of these records can have as much text as all rows of a batch.
 const completeLimits = { ...limits, maxSize: 100 }

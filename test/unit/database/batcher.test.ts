@@ -4,6 +4,12 @@ import test from 'ava'
 import fc from 'fast-check'
 import { createBatcher } from '../../../src/database/batcher.ts'
 
+/** A batch starts in the second turn, because the first one has added items. */
+async function quietTurns(): Promise<void> {
+  await nextTurn()
+  await nextTurn()
+}
+
 test('batcher: the items of one event loop turn share a batch', async t => {
   const calls: (readonly number[])[] = []
   const submit = createBatcher(
@@ -31,13 +37,13 @@ test('batcher: an item never joins a batch that has already started', async t =>
     { concurrency: 1, maxSize: 10, eager: true },
   )
   const first = submit(1)
-  await nextTurn()
+  await quietTurns()
   value = 'after'
   const second = submit(1)
-  await nextTurn()
+  await quietTurns()
   finish()
   t.is(await first, 'before')
-  await nextTurn()
+  await quietTurns()
   finish()
   t.is(await second, 'after')
 })
@@ -99,16 +105,55 @@ for (const eager of [true, false])
       { concurrency: 2, maxSize: 10, eager },
     )
     const all = [submit(1), submit(2)]
-    await nextTurn()
+    await quietTurns()
     all.push(submit(3))
-    await nextTurn()
+    await quietTurns()
     t.deepEqual(calls, eager ? [2, 1] : [2])
     all.push(submit(4))
-    await nextTurn()
+    await quietTurns()
     t.deepEqual(calls, eager ? [2, 1] : [2, 2])
     finish()
     await Promise.all(all)
   })
+
+test('batcher: items that arrive one in each turn share batches of at most 16', async t => {
+  const firstSizes: number[] = []
+  // Other activity on the machine can make a turn so long that a batch starts earlier.
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const calls: number[] = []
+    const submit = createBatcher(
+      async (items: readonly number[]) => {
+        calls.push(items.length)
+        return items
+      },
+      { concurrency: 100, maxSize: 100, eager: true },
+    )
+    const all: Promise<number>[] = []
+    for (let item = 0; item < 20; item++) {
+      all.push(submit(item))
+      await nextTurn()
+    }
+    await Promise.all(all)
+    firstSizes.push(calls[0] ?? 0)
+  }
+  t.is(Math.max(...firstSizes), 16)
+})
+
+test('batcher: after long turns, a batch starts although its first turn has added an item', async t => {
+  const calls: number[] = []
+  const submit = createBatcher(
+    async (items: readonly number[]) => {
+      calls.push(items.length)
+      return items
+    },
+    { concurrency: 2, maxSize: 10, eager: true },
+  )
+  const item = submit(1)
+  for (const startMs = performance.now(); performance.now() - startMs < 5; );
+  await nextTurn()
+  t.deepEqual(calls, [1])
+  await item
+})
 
 test('batcher: each item gets its own result, within maxSize and concurrency', async t => {
   const turns = fc.array(fc.array(fc.nat(9), { maxLength: 8 }), { maxLength: 6 })
