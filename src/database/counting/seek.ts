@@ -27,7 +27,8 @@ export const memberIds = (resource: Resource, id: number): CountedIds => ({
 /**
  * Returns SQL that selects the `part`, a slot or a block, of the id at `index` (from 0) in the order of ids, and the number
  * of ids in earlier parts as `skipped`. The search begins with the first part that can contain the index, because no part
- * has more than `size` ids. The part is NULL if it is not among the next `maxParts`.
+ * has more than `size` ids. The part is NULL if it is not among the next `maxParts`, of which `parts` have counts. `total` is
+ * the number of all ids.
  */
 export function seekSql(
   on: Knex,
@@ -38,12 +39,15 @@ export function seekSql(
   const first = Math.floor(index / size)
   const countsIn = (table: string, operator: string, part: number) =>
     on(table).where(where).where(column, operator, part)
-  const sumOf = (table: string) => countsIn(table, '<', first).select(on.raw('COALESCE(SUM(amount), 0)'))
+  const sumsOf = (operator: string) =>
+    ['counts', 'count_changes'].map(table =>
+      countsIn(table, operator, first).select(on.raw('COALESCE(SUM(amount), 0)')),
+    )
   const amountsOf = (table: string) =>
     countsIn(table, '>=', first)
       .where(column, '<', first + maxParts)
       .select({ part: column }, 'amount')
-  const earlier = on.raw('? + ? AS earlier', [sumOf('counts'), sumOf('count_changes')])
+  const earlier = on.raw('? + ? AS earlier', sumsOf('<'))
   const amounts = amountsOf('counts').unionAll(amountsOf('count_changes'))
   // The rows of one part are peers in this window order, so each row has the sum up to the last of them.
   const counted = on.raw('SUM(amount) OVER (ORDER BY part) AS counted')
@@ -52,5 +56,7 @@ export function seekSql(
   return on(reached.as('reached')).select(
     on.raw('MIN(CASE WHEN reached > ? THEN part END) AS part', [index]),
     on.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), MIN(earlier)) AS skipped', [index]),
+    on.raw('MIN(earlier) + ? + ? AS total', sumsOf('>=')),
+    on.raw('COUNT(*) AS parts'),
   )
 }

@@ -1,5 +1,6 @@
 // Preparatory queries for pages whose cost would otherwise grow with the number of records.
 import type { Knex } from 'knex'
+import { unavailable } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
 import { SLOT_IDS } from '../counting/counts.ts'
 import { hasExactBlocksSql } from '../counting/exact-blocks.ts'
@@ -16,6 +17,8 @@ export interface PageSeek {
   readonly narrow?: (shown: Knex.QueryBuilder) => void
   /** The OFFSET of the narrowed query, if it differs from the page's start index. */
   readonly skip?: number
+  /** The total of the collection, if it is known. */
+  readonly total?: number
 }
 
 /** Numbers of parts among which a page is searched, one after the other. Without large gaps in the ids, the first is enough. */
@@ -30,8 +33,12 @@ async function seekFrom(
 ): Promise<PageSeek> {
   for (const maxParts of SEARCHED_PARTS) {
     const [found] = await on.run(knex => seekSql(knex, ids, startIndex, maxParts))
+    // The sums are NULL if one of their subqueries was interrupted.
+    if (Number(found?.parts) > 0 && found?.total == null)
+      throw unavailable(new TypeError('the database returned counts without their sum'))
     if (found?.part != null)
       return {
+        total: Number(found.total),
         narrow: shown => shown.where(idColumn, '>=', Number(found.part) * ids.size),
         skip: startIndex - Number(found.skipped),
       }
