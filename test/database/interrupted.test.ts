@@ -135,6 +135,8 @@ test.serial('interrupted: a transaction is repeated if one of its statements has
   }
   const saved = await database.knex('idempotency_keys').where({ idempotency_key: key }).first('status')
   t.is(saved.status, 200)
+  // One of the writes may have compacted all rows.
+  await database.knex('count_changes').insert({ kind: 'unused', slot: 0, amount: 0 })
   mysqlProxy.arm(/DELETE count_changes/, 'no rows')
   await createCounts(database).compact()
   t.is(mysqlProxy.struck(), 1)
