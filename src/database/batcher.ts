@@ -1,9 +1,9 @@
 // Combines the calls of a few turns of the event loop into batches, so that many small reads or writes share
 // one statement or one transaction.
 
-/** A batch starts at the latest with this number of items … */
+/** A batch with this number of items does not wait for another turn. */
 const GATHERED_ITEMS = 16
-/** … or after this time. */
+/** The time after which a batch does not wait for another turn. */
 const GATHER_MS = 2
 
 interface PendingCall<T, R> {

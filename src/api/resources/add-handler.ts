@@ -1,5 +1,4 @@
 // The handler that adds one record or a batch of records to the record of the path. It serves both sides of a relation.
-
 import { type ApiError, throwFaults } from '../../core/api-error.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import type { Precondition } from '../../database/version.ts'

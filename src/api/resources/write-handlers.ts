@@ -1,6 +1,5 @@
 // The handlers that create, change and delete records. They check for faults in this order: path, parameters, headers,
 // body, existence.
-
 import { ApiError, throwFaults } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Transaction } from '../../database/transaction.ts'
