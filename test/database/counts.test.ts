@@ -231,6 +231,21 @@ test.serial('page seek: a page at a large offset is the same as with OFFSET', as
   t.pass()
 })
 
+test.serial('page seek: a sum that was interrupted is an error, not the end of the collection', async t => {
+  const interrupted = createDatabase({ ...config.database, url }, createLog('silent', 'test'))
+  const client = Object.getPrototypeOf(interrupted.knex.client)
+  const { _query } = client
+  // MariaDB returns NULL for an interrupted scalar subquery.
+  client._query = function (connection: unknown, statement: { sql: string }) {
+    if (/ AS skipped/.test(statement.sql))
+      statement.sql = statement.sql.replaceAll('COALESCE(SUM(amount), 0)', 'MAX(NULL)')
+    return _query.call(this, connection, statement)
+  }
+  const page = createRecords(interrupted, users).page({ ...allRecords, startIndex: SLOT_IDS })
+  await t.throwsAsync(page, { any: true, code: 'unavailable' })
+  await interrupted.close()
+})
+
 test.serial('page seek: a page of the members of a large group is the same as with OFFSET', async t => {
   const ids: number[] = await database.knex('users').orderBy('id').pluck('id')
   const members = ids.filter(id => id % 11 > 0)

@@ -1,5 +1,4 @@
 // A private server that a scenario can kill and start again.
-
 import type { PrivateServer } from '../../src/cli/private-servers/server.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
 

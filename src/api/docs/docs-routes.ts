@@ -1,6 +1,5 @@
 // Serves the OpenAPI document at /v1/openapi.json, and at /v1/docs a swagger-ui page that shows it. All files of
 // the page come from this server.
-
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
