@@ -146,13 +146,10 @@ export async function transact<T>(
       await open.end('ROLLBACK').catch(() => {})
       throw error
     }
-    const commitError = await open.end('COMMIT').then(
-      () => undefined,
-      (error: unknown) => ({ error }),
-    )
+    const commitError: unknown = await open.end('COMMIT').catch((error: unknown) => error)
     return { result, open, commitError }
   })
-  if (commitError !== undefined) await checkStored(knex, open.change(), commitError.error)
+  if (commitError !== undefined) await checkStored(knex, open.change(), commitError)
   for (const action of open.commitActions) action()
   return result
 }
