@@ -13,6 +13,7 @@ import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
+import { compactAll } from '../support/compact-all.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
 
@@ -153,7 +154,7 @@ test.serial('migration 007: moves the counts of members to blocks, with the same
       .where({ kind: 'groups.members' })
       .orderBy(['slot', 'block'])
       .select('slot', 'block', 'amount')
-  await counts.compact()
+  await compactAll(database, counts)
   const kept = (await keptOf()).filter(({ amount }) => Number(amount) !== 0)
   // The tables of the version before.
   const totals = await database.query(

@@ -98,11 +98,10 @@ test.serial('recount: wrong counts are corrected exactly during concurrent write
 
 test.serial('recount: right counts are left unchanged', async t => {
   await Promise.all(Array.from({ length: 20 }, () => groupWriters.insertOne({ name: String(++sequence) })))
-  const rows = () =>
-    Promise.all(['counts', 'count_changes'].map(table => database.knex(table).orderBy(['kind', 'slot'])))
-  const before = await rows()
+  // Sums, because a compaction that an insert has started may still move rows from one table to the other.
+  const before = await keptCounts()
   t.deepEqual(await recount.correct(), [])
-  t.deepEqual(await rows(), before)
+  t.deepEqual(await keptCounts(), before)
 })
 
 test.serial('recount: two concurrent recounts correct a difference once', async t => {

@@ -5,6 +5,7 @@ import { createServer, connect as open } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { type ExecutionContext } from 'ava'
+import { isServed } from '../../src/supervisor/socket-file.ts'
 import { createSocketOperator, sendToSocket } from '../support/control-socket.ts'
 import { folder } from '../support/folder.ts'
 import { createOperator } from '../support/operator.ts'
@@ -240,7 +241,7 @@ test.serial(
       database,
       config: { ports: [{ label: 'http', port: claim.first, protocol: 'http' }], control: { socket } },
     })
-    await until(() => existsSync(socket))
+    await until(() => isServed(socket))
     const operator = createSocketOperator(socket)
     t.deepEqual((await operator.run('status')).workers, [])
     const reload = operator.run('reload')
