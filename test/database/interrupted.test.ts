@@ -29,7 +29,7 @@ test.after.always(async t => {
 
 let sequence = 0
 /** Applies a fault to the next COMMIT, but not to that of a compaction, which a write can start at any time. */
-const armCommit = (fault: Fault) => mysqlProxy.arm(/COMMIT/, fault, 1, /count_changes` order by/)
+const armCommit = (fault: Fault) => mysqlProxy.arm(/COMMIT$/, fault, 1, /count_changes` order by/)
 const person = () => ({ first_name: 'Lost', last_name: `${++sequence}` })
 
 /** Every kind of write, with a function that reads whether it was stored. */
@@ -100,7 +100,7 @@ test.serial('COMMIT: a write that was not stored is 503', async t => {
 })
 
 test.serial('COMMIT: a 503 says that the outcome is unknown if it cannot be read', async t => {
-  mysqlProxy.arm(/COMMIT|lock in share mode/, 'cut after', Infinity)
+  mysqlProxy.arm(/COMMIT$|lock in share mode/, 'cut after', Infinity)
   const answer = await api.post('/v1/users', person())
   mysqlProxy.disarm()
   expectError(t, answer, 503, 'unavailable')
