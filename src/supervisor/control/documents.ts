@@ -1,8 +1,7 @@
 // The read-only documents of a control port: the status page, its data (/status and /history) and the metrics.
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { createHistory } from './history.ts'
 import { createMetrics, type Sources } from './metrics.ts'
+import { createPage } from './status-page.ts'
 
 export interface Document {
   /** A string is sent as it is, everything else as JSON. */
@@ -12,44 +11,6 @@ export interface Document {
 
 /** By path. */
 export type Documents = Readonly<Record<string, () => Document | Promise<Document>>>
-
-/** Returns the CSP source expressions that allow exactly the inline blocks of this element. */
-function hashesOf(html: string, element: 'script' | 'style'): string {
-  const blocks = [...html.matchAll(new RegExp(`<${element}[^>]*>(.*?)</${element}>`, 'gs'))]
-  return blocks
-    .map(([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)
-    .join(' ')
-}
-
-/**
- * Returns the status page: one static HTML file. Its Content-Security-Policy allows only its own inline script and style,
- * requests to its own origin, and no framing.
- * @throws Error if status-page.html is missing
- */
-function createPage(): Document {
-  const body = readFileSync(new URL('./status-page.html', import.meta.url), 'utf8')
-  const policy = [
-    "default-src 'none'",
-    `script-src ${hashesOf(body, 'script')}`,
-    `style-src ${hashesOf(body, 'style')}`,
-    "connect-src 'self'",
-    'img-src data:',
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    // No text from the service can be parsed as markup: the page creates no Trusted Types policy.
-    "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
-  ]
-  return {
-    body,
-    headers: {
-      'Content-Type': 'text/html; charset=utf-8',
-      'Content-Security-Policy': policy.join('; '),
-      'Referrer-Policy': 'no-referrer',
-    },
-  }
-}
 
 export function createDocuments(labels: readonly string[], sources: Sources): Documents {
   const { status, traffic, cluster } = sources
