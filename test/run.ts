@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { prepareMysql } from '../src/cli/private-servers/mysql.ts'
@@ -32,12 +32,16 @@ const tools: Program[] = [
 ]
 const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', import.meta.url))
 
+/** Number of test files at once. A file spends most of its time waiting for processes, so two cores run four of them. */
+const concurrency = Math.max(4, availableParallelism())
+
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupted.abort())
 
 /** Runs AVA. @returns its exit code, or 1 if a signal ended it */
 async function runAva(env: NodeJS.ProcessEnv): Promise<number> {
-  const child = spawn(process.execPath, [ava, ...process.argv.slice(2)], { stdio: 'inherit', env })
+  const args = [ava, `--concurrency=${concurrency}`, ...process.argv.slice(2)]
+  const child = spawn(process.execPath, args, { stdio: 'inherit', env })
   const end = () => child.kill('SIGTERM')
   interrupted.signal.addEventListener('abort', end)
   const [code] = await once(child, 'exit')
