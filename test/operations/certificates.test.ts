@@ -154,7 +154,7 @@ test.serial(
       await untilServed(next.fingerprint)
       const { valid_to } = (await operator.status()).ports.https ?? {}
       t.is(valid_to, new Date(Math.floor(expires.getTime() / 1000) * 1000).toISOString())
-      t.is(logLines(service, changed).at(-1)?.valid_to, valid_to ?? '')
+      await until(() => logLines(service, changed).at(-1)?.valid_to === valid_to)
     }
     t.is((await operator.status()).ports.http?.valid_to, null)
     const metrics = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''

@@ -29,11 +29,18 @@ async function start(t: ExecutionContext, options: ServiceOptions = {}) {
   return service
 }
 
-/** The log lines of commands. */
-function commandsOf(
-  service: Service,
-): { command: string; argument: string | null; by: string; outcome: string }[] {
-  return service.logLines(/"msg":"command"/).map(line => JSON.parse(line))
+interface CommandLine {
+  readonly command: string
+  readonly argument: string | null
+  readonly by: string
+  readonly outcome: string
+}
+
+/** Waits for `count` log lines of commands, because a reply can arrive before its line. @returns all lines so far */
+async function commandsOf(service: Service, count: number): Promise<CommandLine[]> {
+  const pattern = /"msg":"command"/
+  if (count > 0) await service.logLine(pattern, count)
+  return service.logLines(pattern).map(line => JSON.parse(line))
 }
 
 /** Starts a supervisor that is expected to exit. @returns its exit code and its standard error */
@@ -82,7 +89,7 @@ test.serial('commands: reply with JSON, and are logged with the name of the oper
   })
   t.is(refused.status, 400)
   t.deepEqual(
-    commandsOf(service).map(({ command, argument, by }) => [command, argument, by]),
+    (await commandsOf(service, 6)).map(({ command, argument, by }) => [command, argument, by]),
     [
       ['drain', 'http:404', 'ada lovelace'],
       ['wait', 'http', 'control socket'],
@@ -145,7 +152,7 @@ test.serial('requests: invalid ones receive JSON errors, and nothing runs', asyn
     await text(stranger),
     /^HTTP\/1\.1 400 Bad Request(.|\r\n)*\r\n\r\n\{"error":"this is not an HTTP request"\}$/,
   )
-  t.deepEqual(commandsOf(service), [])
+  t.deepEqual(await commandsOf(service, 0), [])
 })
 
 test.serial('disconnects: an operator that leaves changes nothing for the others', async t => {
@@ -166,7 +173,7 @@ test.serial('disconnects: an operator that leaves changes nothing for the others
     leaver.destroy()
   }
   t.is((await operator.run('status')).error, undefined)
-  t.is(commandsOf(service).filter(({ command }) => command === 'drain').length, 1)
+  t.is((await commandsOf(service, 6)).filter(({ command }) => command === 'drain').length, 1)
 })
 
 test.serial(
@@ -269,6 +276,8 @@ test.serial('24 operators at once: each gets its own reply, and each command run
     if (command === 'resume') t.regex(reply.error, new RegExp(`^unknown port "${argument}"`))
   }
   const sent = outcomes.map(({ command, argument }) => `${command} ${argument ?? null}`)
-  const run = commandsOf(service).map(({ command, argument }) => `${command} ${argument}`)
+  const run = (await commandsOf(service, sent.length)).map(
+    ({ command, argument }) => `${command} ${argument}`,
+  )
   t.deepEqual(run.sort(), sent.sort())
 })
