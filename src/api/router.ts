@@ -1,7 +1,7 @@
 // A route of the service, and the router for a table of routes.
 import { Router } from '@koa/router'
 import type { Middleware } from 'koa'
-import type { DescribedRoute } from './openapi/responses.ts'
+import type { DescribedRoute } from './openapi/operation.ts'
 import type { CheckPath, Handler } from './resources/handler.ts'
 
 export interface Route extends DescribedRoute {

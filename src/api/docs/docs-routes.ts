@@ -5,10 +5,13 @@ import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../../config/config.ts'
+import { ApiError } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
-import { describeDocument, fileNotFound } from '../openapi/docs-operations.ts'
 import { openApi } from '../openapi/document.ts'
-import type { DescribedRoute } from '../openapi/responses.ts'
+import { object } from '../openapi/json-schema.ts'
+import { type DescribedRoute, describe } from '../openapi/operation.ts'
+import { inPath } from '../openapi/parameters.ts'
+import { json } from '../openapi/responses.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { textEtag } from '../resources/etags.ts'
 import type { Handler } from '../resources/handler.ts'
@@ -64,13 +67,50 @@ const createFileHandler =
     ctx.body = createReadStream(path)
   }
 
+const tags = ['Document'] as const
+const fileContent = (...types: string[]) => json({ type: 'string' }, {}, ...types)
+
+const fileNotFound = (name: string) => new ApiError('route_not_found', `/v1/docs/${name} does not exist`)
+
+const describedDocument = describe('get', '/v1/openapi.json', {
+  operationId: 'getDocument',
+  tags,
+  summary: 'Get the OpenAPI document',
+  success: [
+    'The OpenAPI 3.1 document.',
+    json(
+      {
+        ...object({ openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }),
+        additionalProperties: true,
+      },
+      {},
+    ),
+  ],
+})
+
+const describedPage = describe('get', '/v1/docs', {
+  operationId: 'getPage',
+  tags,
+  summary: 'Get the documentation page',
+  description: 'The page shows the OpenAPI document, searches it, and sends requests to this server.',
+  success: ['The documentation page.', fileContent('text/html'), 'Content-Security-Policy'],
+})
+
+const describedFile = describe('get', '/v1/docs/:file', {
+  operationId: 'getPageFile',
+  tags,
+  summary: 'Get a file of the documentation page',
+  parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: Object.keys(files) })],
+  success: ['The file.', fileContent('text/css', 'text/javascript')],
+  failures: [fileNotFound('x')],
+})
+
 /** @param described all other routes of the service */
 export function createDocsRoutes(
   resources: readonly Resource[],
   described: readonly DescribedRoute[],
   limits: Config['limits'],
 ): Route[] {
-  const operations = describeDocument(Object.keys(files))
   const fileHandlers = new Map(Object.entries(files).map(([name, file]) => [name, createFileHandler(file)]))
 
   const sendDocument: Handler = async ctx => {
@@ -83,22 +123,17 @@ export function createDocsRoutes(
     if (handler === undefined) throw fileNotFound(name)
     return handler
   }
-  const sendFile: Handler = async ctx => fileHandler(ctx.params.file)(ctx)
 
   const routes: Route[] = [
-    { method: 'get', path: '/v1/openapi.json', handler: sendDocument, operation: operations.document },
+    { ...describedDocument, handler: sendDocument },
     {
-      method: 'get',
-      path: '/v1/docs',
+      ...describedPage,
       handler: createFileHandler(page, { 'Content-Security-Policy': contentSecurityPolicy }),
-      operation: operations.page,
     },
     {
-      method: 'get',
-      path: '/v1/docs/:file',
+      ...describedFile,
       checkPath: params => void fileHandler(params.file),
-      handler: sendFile,
-      operation: operations.file,
+      handler: async ctx => fileHandler(ctx.params.file)(ctx),
     },
   ]
   const text = openApi(resources, [...described, ...routes], limits)

@@ -1,6 +1,7 @@
 // Describes in the document how callers identify themselves, if the API is not open.
 import { insufficientScope, missingToken, scopeOf } from '../callers/caller.ts'
-import { type DescribedRoute, failures } from './responses.ts'
+import type { DescribedRoute } from './operation.ts'
+import { failureResponses, header } from './responses.ts'
 
 const scheme = 'token'
 
@@ -15,11 +16,9 @@ export const callerComponents = {
     },
   },
   headers: {
-    'WWW-Authenticate': {
-      description:
-        'Describes how to authenticate and what is wrong with the token (RFC 6750). Sent with status 401 and 403.',
-      schema: { type: 'string' },
-    },
+    'WWW-Authenticate': header(
+      'Describes how to authenticate and what is wrong with the token (RFC 6750). Sent with status 401 and 403.',
+    ),
   },
 }
 
@@ -32,7 +31,7 @@ export function withCaller<Route extends DescribedRoute>(route: Route): Route {
     operation: {
       ...operation,
       security: [{ [scheme]: [`users:${needed}`] }],
-      responses: { ...operation.responses, ...failures([missingToken(), insufficientScope(needed)]) },
+      responses: { ...operation.responses, ...failureResponses([missingToken(), insufficientScope(needed)]) },
     },
   }
 }

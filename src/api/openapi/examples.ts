@@ -92,11 +92,9 @@ export const listFailures = (resource: Resource, limits: Config['limits']): ApiE
 /** The failure for a record that does not exist. */
 export const missing = (resource: Resource): ApiError => notFound(resource, 7)
 
-/** The failures of a write to a record that does not exist, or has changed. */
-export const missingOrStale = (resource: Resource): ApiError[] => [
-  missing(resource),
-  preconditionFailed(`the ${resource.singular} with id ${EXAMPLE_ID}`),
-]
+/** The failure of a write to a record that has changed. */
+export const stale = ({ singular }: Resource): ApiError =>
+  preconditionFailed(`the ${singular} with id ${EXAMPLE_ID}`)
 
 const errorsOf = (faults: readonly Fault[]): ApiError[] =>
   faults.length === 0 ? [] : [thrownBy(() => throwFaults(faults))]

@@ -1,8 +1,7 @@
-// Describes the parameters of operations, except for filters (filter-parameters.ts).
+// Describes the parameters of operations, except for those of collections alone (collection-parameters.ts).
 import type { Config } from '../../config/config.ts'
 import { requestIdPattern } from '../../listener/request-identity.ts'
-import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
-import { unpagedRecords } from '../requests/query.ts'
+import { limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { idName } from '../resources/handler.ts'
 import { idempotencyKeyPattern } from '../resources/with-idempotency.ts'
 import { idSchema, type Schema } from './json-schema.ts'
@@ -69,18 +68,6 @@ export function includeParameters(resource: Resource): Parameter[] {
   const list = new Intl.ListFormat('en').format(names)
   const description = `Embeds all ${list} of the ${resource.singular}, by ascending id.`
   return [listInQuery('include', description, { type: 'string', enum: names }, names)]
-}
-
-/** Returns the parameters of a collection, except for its filters. */
-export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
-  const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
-  const description =
-    'The sort keys, separated by commas. The prefix `-` sorts in descending order. Text is sorted by code point. In ascending order, missing values come first. Records with equal keys, and all records without a sort key, are sorted by ascending id.'
-  return [
-    ...includeParameters(resource),
-    listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
-    ...pagingParameters(limits, unpagedRecords(limits)),
-  ]
 }
 
 /** The path parameter with the id of a record. */

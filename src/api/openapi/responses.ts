@@ -3,70 +3,42 @@ import { STATUS_CODES } from 'node:http'
 import type { Config } from '../../config/config.ts'
 import { ApiError, type ErrorCode, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
-import { object, ref, type Schema } from './json-schema.ts'
-import type { Parameter } from './parameters.ts'
+import { integer, object, ref, type Schema } from './json-schema.ts'
 
 type Response = Readonly<Record<string, unknown>>
-type Responses = Readonly<Record<string, Response>>
 
-/** An OpenAPI operation object. */
-export interface Operation {
-  readonly operationId: string
-  readonly tags: readonly [string]
-  readonly summary: string
-  readonly description?: string
-  readonly parameters: readonly Parameter[]
-  readonly requestBody?: Readonly<Record<string, unknown>>
-  readonly responses: Responses
-  /** The schemes and scopes, if the operation needs a caller. */
-  readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
-}
+/** The responses of an operation by status. */
+export type Responses = Readonly<Record<string, Response>>
 
-/** A route with its description in the document. */
-export interface DescribedRoute {
-  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** The path pattern, with parameters such as `:user_id`. */
-  readonly path: string
-  readonly operation: Operation
-}
-
-const text = { type: 'string' }
+/** Describes a response header. */
+export const header = (description: string, schema: Schema = { type: 'string' }) => ({ description, schema })
 
 /** The response headers by name. */
 export const headerComponents = {
   'Request-Id': {
     description: 'Identifies the request in the log: the `Request-Id` of the request, or a generated id.',
     required: true,
-    schema: text,
+    schema: { type: 'string' },
   },
-  Location: {
-    description: 'The path of the created record.',
-    schema: { type: 'string', format: 'uri-reference' },
-  },
-  ETag: { description: 'The version of the resource, for `If-None-Match` and `If-Match`.', schema: text },
-  'Cache-Control': {
-    description:
-      '`no-cache`: caches must revalidate the response before each use. `no-store`: caches must not store the response.',
-    schema: text,
-  },
-  'Idempotent-Replayed': {
-    description:
-      '`true` if this is the stored response to an earlier request with the same `Idempotency-Key`.',
-    schema: { type: 'string', const: 'true' },
-  },
-  'Content-Security-Policy': {
-    description: 'Limits the page to resources of this server.',
-    schema: text,
-  },
-  Allow: { description: 'The methods that the path supports. Sent with status 405.', schema: text },
-  'Retry-After': {
-    description:
-      'The number of seconds to wait before a retry. Sent with status 503 and with `request_in_progress`.',
-    schema: { type: 'integer', minimum: 0 },
-  },
+  Location: header('The path of the created record.', { type: 'string', format: 'uri-reference' }),
+  ETag: header('The version of the resource, for `If-None-Match` and `If-Match`.'),
+  'Cache-Control': header(
+    '`no-cache`: caches must revalidate the response before each use. `no-store`: caches must not store the response.',
+  ),
+  'Idempotent-Replayed': header(
+    '`true` if this is the stored response to an earlier request with the same `Idempotency-Key`.',
+    { type: 'string', const: 'true' },
+  ),
+  'Content-Security-Policy': header('Limits the page to resources of this server.'),
+  Allow: header('The methods that the path supports. Sent with status 405.'),
+  'Retry-After': header(
+    'The number of seconds to wait before a retry. Sent with status 503 and with `request_in_progress`.',
+    integer(0),
+  ),
 }
 
-const headers = (...names: readonly string[]) =>
+/** The headers of a response that has `Request-Id` and these headers. */
+export const headersOf = (...names: readonly string[]) =>
   Object.fromEntries(['Request-Id', ...names].map(name => [name, { $ref: `#/components/headers/${name}` }]))
 
 /** Examples by their display names. */
@@ -86,21 +58,7 @@ export function json(schema: Schema, examples: Examples, ...types: string[]) {
   return Object.fromEntries((types.length === 0 ? ['application/json'] : types).map(type => [type, content]))
 }
 
-type Content = ReturnType<typeof json>
-
-/** The response of status 200. @param names the headers that it can have, in addition to `Request-Id` */
-export function success(description: string, content: Content, ...names: string[]): Responses {
-  return { 200: { description, headers: headers(...names), content } }
-}
-
-/** The responses of status 200 and 304. @param others the headers in addition to those of all reads */
-export function read(description: string, content: Content, ...others: string[]): Responses {
-  const names = ['ETag', 'Cache-Control', ...others]
-  return {
-    ...success(description, content, ...names),
-    304: { description: 'Not Modified: the `ETag` matches `If-None-Match`.', headers: headers(...names) },
-  }
-}
+export type Content = ReturnType<typeof json>
 
 const REQUEST_ID = '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11'
 
@@ -123,13 +81,13 @@ function failure(description: string, errors: readonly ApiError[]): Response {
   const examples = errors.map(error => [error.code, JSON.parse(errorBody(error, REQUEST_ID))])
   return {
     description,
-    headers: headers('Cache-Control', ...unique(errors.flatMap(({ headers }) => Object.keys(headers)))),
+    headers: headersOf('Cache-Control', ...unique(errors.flatMap(({ headers }) => Object.keys(headers)))),
     content: json(failureSchema(statuses, codes), Object.fromEntries(examples)),
   }
 }
 
 /** The error responses of an operation: one for each status, with the errors as its examples. */
-export function failures(errors: readonly ApiError[]): Responses {
+export function failureResponses(errors: readonly ApiError[]): Responses {
   const statuses = unique(errors.map(({ status }) => status))
   const responses = statuses.map(status => {
     const ofStatus = errors.filter(error => error.status === status)

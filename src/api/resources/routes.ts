@@ -13,10 +13,10 @@ import { createMemberships } from '../../database/writing/memberships.ts'
 import { createUpdate } from '../../database/writing/update.ts'
 import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
 import { describeMemberships } from '../openapi/membership-operations.ts'
-import { describeReads, describeWrites } from '../openapi/record-operations.ts'
+import { describeRecords } from '../openapi/record-operations.ts'
 import type { ReadBody } from '../requests/body.ts'
 import type { Route } from '../router.ts'
-import { checkId, idName } from './handler.ts'
+import { checkId } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
 import { createReadHandlers } from './read-handlers.ts'
 import type { WithIdempotency } from './with-idempotency.ts'
@@ -50,30 +50,25 @@ function relationRoutes(
   const { to } = relation
   const memberships = createMemberships(database, counts, resource, relation, relation.maxPerRecord(limits))
   const handlers = createMembershipHandlers({ ...dependencies, resource, relation, loader, memberships })
-  const operations = describeMemberships(resource, relation, limits)
-  const related = {
-    path: `/v1/${resource.plural}/:${idName(resource)}/${relation.name}`,
-    checkPath: checkId(resource),
-  }
-  const one = { path: `${related.path}/:${idName(to)}`, checkPath: handlers.checkMember }
-  const members = { path: `/v1/${to.plural}/:${idName(to)}/${resource.plural}`, checkPath: checkId(to) }
+  const described = describeMemberships(resource, relation, limits)
+  const checkPath = checkId(resource)
+  const checkOther = checkId(to)
   const list = listMembers(relation, createRecordLoader(database, createRecords(database, to)))
   return {
     own: [
-      { method: 'get', ...related, handler: handlers.list, operation: operations.list },
-      { method: 'post', ...related, handler: handlers.create, operation: operations.create },
-      { method: 'delete', ...one, handler: handlers.remove, operation: operations.remove },
+      { ...described.list, checkPath, handler: handlers.list },
+      { ...described.create, checkPath, handler: handlers.create },
+      { ...described.remove, checkPath: handlers.checkMember, handler: handlers.remove },
     ],
     otherSide: [
-      { method: 'get', ...members, handler: list, operation: operations.listMembers },
-      { method: 'post', ...members, handler: handlers.createMembers, operation: operations.createMembers },
+      { ...described.listMembers, checkPath: checkOther, handler: list },
+      { ...described.createMembers, checkPath: checkOther, handler: handlers.createMembers },
     ],
   }
 }
 
 function routesOf(resource: Resource, dependencies: RouteDependencies): RelationRoutes {
   const { resources, limits, database, cache, counts } = dependencies
-  const { plural } = resource
   const records = createRecords(database, resource)
   const loader = createRecordLoader(database, records)
   const related = limitedRelations(resource).map(relation => ({
@@ -95,9 +90,8 @@ function routesOf(resource: Resource, dependencies: RouteDependencies): Relation
     update: createUpdate(database, resource),
     remove: createDelete(database, counts, resource, resources),
   })
-  const operations = { ...describeReads(resource, limits), ...describeWrites(resource, limits) }
-  const collection = { path: `/v1/${plural}` }
-  const record = { path: `${collection.path}/:${idName(resource)}`, checkPath: checkId(resource) }
+  const described = describeRecords(resource, limits)
+  const checkPath = checkId(resource)
   const relations = related.map(({ relation, includes }) =>
     relationRoutes(
       resource,
@@ -109,12 +103,12 @@ function routesOf(resource: Resource, dependencies: RouteDependencies): Relation
   )
   return {
     own: [
-      { method: 'get', ...collection, handler: read.list, operation: operations.list },
-      { method: 'post', ...collection, handler: write.create, operation: operations.create },
-      { method: 'get', ...record, handler: read.get, operation: operations.get },
-      { method: 'put', ...record, handler: write.replace, operation: operations.replace },
-      { method: 'patch', ...record, handler: write.patch, operation: operations.patch },
-      { method: 'delete', ...record, handler: write.remove, operation: operations.remove },
+      { ...described.list, handler: read.list },
+      { ...described.create, handler: write.create },
+      { ...described.get, checkPath, handler: read.get },
+      { ...described.replace, checkPath, handler: write.replace },
+      { ...described.patch, checkPath, handler: write.patch },
+      { ...described.remove, checkPath, handler: write.remove },
       ...relations.flatMap(({ own }) => own),
     ],
     otherSide: relations.flatMap(({ otherSide }) => otherSide),

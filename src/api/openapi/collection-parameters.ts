@@ -1,9 +1,11 @@
-// Describes the filters of a collection: as parameters, whose names come from the parser of the filters, and once for
-// all of them, as a table of the introduction.
-import { MAX_ID, type Resource } from '../../model/resource.ts'
+// Describes the parameters of a collection. The names of its filters come from their parser. A table of the introduction
+// describes the operators once for all filters.
+import type { Config } from '../../config/config.ts'
+import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
 import { filterNames } from '../requests/filters.ts'
+import { unpagedRecords } from '../requests/query.ts'
 import { capitalize, type Schema } from './json-schema.ts'
-import { inQuery, listInQuery, type Parameter } from './parameters.ts'
+import { includeParameters, inQuery, listInQuery, type Parameter, pagingParameters } from './parameters.ts'
 
 /** The operand of an operator for one kind of field. */
 interface Operand {
@@ -71,8 +73,18 @@ function filterParameter(resource: Resource, name: string): Parameter {
   return inQuery(name, description, { ...operand.schema, examples })
 }
 
-export const filterParameters = (resource: Resource): Parameter[] =>
-  filterNames(resource).map(name => filterParameter(resource, name))
+/** Returns the parameters of a collection. */
+export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
+  const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
+  const description =
+    'The sort keys, separated by commas. The prefix `-` sorts in descending order. Text is sorted by code point. In ascending order, missing values come first. Records with equal keys, and all records without a sort key, are sorted by ascending id.'
+  return [
+    ...includeParameters(resource),
+    listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
+    ...pagingParameters(limits, unpagedRecords(limits)),
+    ...filterNames(resource).map(name => filterParameter(resource, name)),
+  ]
+}
 
 /** Returns a Markdown table of all operators, with examples for the id and for the field `column`. */
 export function operatorTable(resource: Resource, column: string): string {
