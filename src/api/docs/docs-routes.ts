@@ -8,7 +8,7 @@ import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
 import { openApi } from '../openapi/document.ts'
-import { object } from '../openapi/json-schema.ts'
+import { object, text } from '../openapi/json-schema.ts'
 import { type DescribedRoute, describe } from '../openapi/operation.ts'
 import { inPath } from '../openapi/parameters.ts'
 import { json } from '../openapi/responses.ts'
@@ -68,7 +68,8 @@ const createFileHandler =
   }
 
 const tags = ['Document'] as const
-const fileContent = (...types: string[]) => json({ type: 'string' }, {}, ...types)
+const anyObject = { type: 'object' }
+const fileContent = (...types: string[]) => json(text, {}, ...types)
 
 const fileNotFound = (name: string) => new ApiError('route_not_found', `/v1/docs/${name} does not exist`)
 
@@ -78,13 +79,7 @@ const describedDocument = describe('get', '/v1/openapi.json', {
   summary: 'Get the OpenAPI document',
   success: [
     'The OpenAPI 3.1 document.',
-    json(
-      {
-        ...object({ openapi: { type: 'string' }, info: { type: 'object' }, paths: { type: 'object' } }),
-        additionalProperties: true,
-      },
-      {},
-    ),
+    json({ ...object({ openapi: text, info: anyObject, paths: anyObject }), additionalProperties: true }, {}),
   ],
 })
 
@@ -116,7 +111,7 @@ export function createDocsRoutes(
   const sendDocument: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
     assertAcceptsJson(ctx)
-    respondRead(ctx, etag, text)
+    respondRead(ctx, etag, document)
   }
   const fileHandler = (name = ''): Handler => {
     const handler = fileHandlers.get(name)
@@ -136,7 +131,7 @@ export function createDocsRoutes(
       handler: async ctx => fileHandler(ctx.params.file)(ctx),
     },
   ]
-  const text = openApi(resources, [...described, ...routes], limits)
-  const etag = textEtag(text)
+  const document = openApi(resources, [...described, ...routes], limits)
+  const etag = textEtag(document)
   return routes
 }

@@ -12,19 +12,22 @@ export const capitalize = (name: string): string => name.charAt(0).toUpperCase()
 
 export const idSchema: Schema = { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID }
 
-export const messageSchema: Schema = { type: 'string' }
+export const text: Schema = { type: 'string' }
 
 export const integer = (minimum: number): Schema => ({ type: 'integer', minimum })
 
 export const listOf = (items: Schema): Schema => ({ type: 'array', items })
 
-export function object(properties: Readonly<Record<string, Schema>>, optional: readonly string[] = []) {
-  return {
-    type: 'object',
-    required: Object.keys(properties).filter(name => !optional.includes(name)),
-    properties,
-  } as const
-}
+/** Schemas by name. In an object, members whose names end with `?` are optional. */
+export type Schemas = Readonly<Record<string, Schema>>
+
+export const object = (members: Schemas) => ({
+  type: 'object',
+  required: Object.keys(members).filter(name => !name.endsWith('?')),
+  properties: Object.fromEntries(
+    Object.entries(members).map(([name, schema]) => [name.replace(/\?$/, ''), schema]),
+  ),
+})
 
 /** Lengths are in code points, both in JSON Schema and in the definition of the field. */
 export const textSchema = ({ maxCodePoints, example }: TextField): Schema => ({
@@ -35,15 +38,17 @@ export const textSchema = ({ maxCodePoints, example }: TextField): Schema => ({
   examples: [example],
 })
 
-/** The schemas of a resource's fields, by field name. */
-export function fieldSchemas(resource: Resource, schemaOf = textSchema): Record<string, Schema> {
-  return Object.fromEntries(Object.entries(resource.fields).map(([name, field]) => [name, schemaOf(field)]))
-}
+export const textOrNull = (field: TextField): Schema => ({ ...textSchema(field), type: ['string', 'null'] })
 
-/** The names of the fields that a stored record can lack. */
-export const removableFields = ({ fields }: Resource): string[] =>
-  Object.keys(fields).filter(name => fields[name]?.required !== 'always')
+/** Whether a stored record can lack the field. */
+export const isRemovable = ({ required }: TextField): boolean => required !== 'always'
 
-/** The names of the fields that a new record can lack. */
-export const optionalFields = ({ fields }: Resource): string[] =>
-  Object.keys(fields).filter(name => fields[name]?.required === false)
+/** The members of an object with the fields of a resource. */
+export const fieldMembers = (
+  { fields }: Resource,
+  schemaOf: (field: TextField) => Schema = textSchema,
+  isOptional: (field: TextField) => boolean = isRemovable,
+): Schemas =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [isOptional(field) ? `${name}?` : name, schemaOf(field)]),
+  )

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Config } from '../../config/config.ts'
 import { ApiError, type ErrorCode, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
-import { integer, object, ref, type Schema } from './json-schema.ts'
+import { integer, object, ref, type Schema, text } from './json-schema.ts'
 
 type Response = Readonly<Record<string, unknown>>
 
@@ -11,14 +11,14 @@ type Response = Readonly<Record<string, unknown>>
 export type Responses = Readonly<Record<string, Response>>
 
 /** Describes a response header. */
-export const header = (description: string, schema: Schema = { type: 'string' }) => ({ description, schema })
+export const header = (description: string, schema = text) => ({ description, schema })
 
 /** The response headers by name. */
 export const headerComponents = {
   'Request-Id': {
     description: 'Identifies the request in the log: the `Request-Id` of the request, or a generated id.',
     required: true,
-    schema: { type: 'string' },
+    schema: text,
   },
   Location: header('The path of the created record.', { type: 'string', format: 'uri-reference' }),
   ETag: header('The version of the resource, for `If-None-Match` and `If-Match`.'),
@@ -65,12 +65,12 @@ const REQUEST_ID = '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11'
 function failureSchema(statuses: readonly number[], codes: readonly ErrorCode[]): Schema {
   const meta = {
     status: { type: 'integer', enum: statuses },
-    message: { type: 'string' },
+    message: text,
     code: { type: 'string', enum: codes },
-    request_id: { type: 'string' },
-    errors: { type: 'array', minItems: 1, maxItems: MAX_FAULTS, items: ref('Fault') },
+    request_id: text,
+    'errors?': { type: 'array', minItems: 1, maxItems: MAX_FAULTS, items: ref('Fault') },
   }
-  return object({ meta: object(meta, ['errors']) })
+  return object({ meta: object(meta) })
 }
 
 const unique = <T>(values: readonly T[]): T[] => [...new Set(values)]

@@ -5,34 +5,32 @@ import { limitedRelations, type Resource, type TextField } from '../../model/res
 import { MAX_FAULTS_OF_ENTRY } from '../requests/batch.ts'
 import {
   capitalize,
-  fieldSchemas,
+  fieldMembers,
   idSchema,
   integer,
+  isRemovable,
   listOf,
-  messageSchema,
   object,
-  optionalFields,
   ref,
-  removableFields,
   type Schema,
+  type Schemas,
+  text,
+  textOrNull,
   textSchema,
 } from './json-schema.ts'
 
-/** A request body. It accepts `meta` and rejects all other fields that `properties` does not list. */
-function body(
-  description: string,
-  properties: Readonly<Record<string, Schema>>,
-  optional: readonly string[] = [],
-): Schema {
-  const meta = {
-    description: 'Ignored. It is accepted so that you can send the body of a response as a request.',
-  }
-  return {
-    description,
-    ...object({ ...properties, meta }, [...optional, 'meta']),
-    additionalProperties: false,
-  }
+const always = () => true
+
+const ignoredMeta = {
+  description: 'Ignored. It is accepted so that you can send the body of a response as a request.',
 }
+
+/** A request body. It accepts `meta` and rejects all other fields that `members` does not list. */
+const body = (description: string, members: Schemas): Schema => ({
+  description,
+  ...object({ ...members, 'meta?': ignoredMeta }),
+  additionalProperties: false,
+})
 
 const batchRequest = (
   name: string,
@@ -44,36 +42,30 @@ const batchRequest = (
     [name]: { ...listOf(ref(type)), minItems: 1, maxItems: batchEntries },
   })
 
-const textOrNull = (field: TextField): Schema => ({ ...textSchema(field), type: ['string', 'null'] })
-
 /** The bodies that create, replace and update a record, by schema name. */
-function recordBodies(resource: Resource, limits: Config['limits']): Record<string, Schema> {
+function recordBodies(resource: Resource, limits: Config['limits']): Schemas {
   const { plural, singular } = resource
   const type = capitalize(singular)
   const id = { ...idSchema, description: 'Must equal the id in the path.' }
-  const newFields = fieldSchemas(resource, field =>
-    field.required === false ? textOrNull(field) : textSchema(field),
-  )
-  const fields = fieldSchemas(resource, field =>
-    field.required === 'always' ? textSchema(field) : textOrNull(field),
-  )
+  const nullIf = (isOptional: (field: TextField) => boolean) => (field: TextField) =>
+    isOptional(field) ? textOrNull(field) : textSchema(field)
+  const isOptional = ({ required }: TextField) => required === false
   return {
-    [`New${type}`]: body(`A new ${singular}.`, newFields, optionalFields(resource)),
+    [`New${type}`]: body(`A new ${singular}.`, fieldMembers(resource, nullIf(isOptional), isOptional)),
     [`New${capitalize(plural)}`]: batchRequest(plural, `New${type}`, 'created', limits),
-    [`${type}Replacement`]: body(
-      'All fields. Optional fields that are missing or null are removed.',
-      { id, ...fields },
-      ['id', ...removableFields(resource)],
-    ),
-    [`${type}Changes`]: body(
-      'The fields to change. A null value removes an optional field.',
-      { id, ...fields },
-      ['id', ...Object.keys(fields)],
-    ),
+    [`${type}Replacement`]: body('All fields. Optional fields that are missing or null are removed.', {
+      'id?': id,
+      ...fieldMembers(resource, nullIf(isRemovable)),
+    }),
+    [`${type}Changes`]: body('The fields to change. A null value removes an optional field.', {
+      'id?': id,
+      ...fieldMembers(resource, nullIf(isRemovable), always),
+    }),
   }
 }
 
 const status = (value: number): Schema => ({ type: 'integer', const: value })
+const success = { status: status(200), message: text }
 const codeOf = (codes: readonly string[]): Schema => ({ type: 'string', enum: codes })
 
 /** The error codes of an invalid batch entry. */
@@ -84,62 +76,50 @@ const entryCodes: readonly ErrorCode[] = ['invalid_body', 'missing_field', 'inva
  * @param failed the fields that a failed entry repeats from the request
  * @param codes the error codes of an entry, in addition to `entryCodes`
  */
-function batchResponse(
-  name: string,
-  type: string,
-  failed: Readonly<Record<string, Schema>>,
-  codes: readonly ErrorCode[],
-): Schema {
-  const code = codeOf([...entryCodes, ...codes])
-  const fault = object(
-    {
-      status: status(400),
-      message: messageSchema,
-      code,
-      errors: { ...listOf(ref('Fault')), maxItems: MAX_FAULTS_OF_ENTRY },
-    },
-    ['errors'],
-  )
-  const entry = { anyOf: [ref(type), object({ ...failed, meta: fault }, Object.keys(failed))] }
-  const counts = { created: integer(0), failed: integer(0) }
+function batchResponse(name: string, type: string, failed: Schemas, codes: readonly ErrorCode[]): Schema {
+  const fault = object({
+    status: status(400),
+    message: text,
+    code: codeOf([...entryCodes, ...codes]),
+    'errors?': { ...listOf(ref('Fault')), maxItems: MAX_FAULTS_OF_ENTRY },
+  })
+  const meta = object({ ...success, created: integer(0), failed: integer(0) })
   return {
     description: 'The results of a batch: one for each entry of the request, in the same order.',
-    ...object({
-      [name]: listOf(entry),
-      meta: object({ status: status(200), message: messageSchema, ...counts }),
-    }),
+    ...object({ [name]: listOf({ anyOf: [ref(type), object({ ...failed, meta: fault })] }), meta }),
   }
 }
 
 /** The responses with one record, with a page and with a batch, by schema name. */
-function recordSchemas(resource: Resource): Record<string, Schema> {
+function recordSchemas(resource: Resource): Schemas {
   const { plural, singular, description } = resource
   const type = capitalize(singular)
   const included = Object.fromEntries(
     limitedRelations(resource).map(({ name, to }) => [
-      name,
+      `${name}?`,
       listOf(ref(`Included${capitalize(to.singular)}`)),
     ]),
   )
-  const optional = [...removableFields(resource), ...Object.keys(included)]
   return {
     [type]: {
       description,
-      ...object({ id: idSchema, ...fieldSchemas(resource), ...included, meta: ref('Meta') }, optional),
+      ...object({ id: idSchema, ...fieldMembers(resource), ...included, meta: ref('Meta') }),
     },
     [`${type}Page`]: {
       description: `A page of ${plural}.`,
       ...object({ [plural]: listOf(ref(type)), meta: ref('PageMeta') }),
     },
-    [`${type}Batch`]: batchResponse(plural, type, fieldSchemas(resource), [`${singular}_exists`]),
+    [`${type}Batch`]: batchResponse(plural, type, fieldMembers(resource, textSchema, always), [
+      `${singular}_exists`,
+    ]),
   }
 }
 
 /** A record that `include` embeds, by schema name. */
-const includedSchema = (to: Resource): Record<string, Schema> => ({
+const includedSchema = (to: Resource): Schemas => ({
   [`Included${capitalize(to.singular)}`]: {
     description: `A ${to.singular} that \`include\` embeds.`,
-    ...object({ id: idSchema, ...fieldSchemas(to) }, removableFields(to)),
+    ...object({ id: idSchema, ...fieldMembers(to) }),
   },
 })
 
@@ -147,23 +127,23 @@ const includedSchema = (to: Resource): Record<string, Schema> => ({
  * The bodies that refer to records of `to`, and the response to a batch of them, by schema name.
  * @param name the name of a batch
  */
-function referenceSchemas(to: Resource, name: string, limits: Config['limits']): Record<string, Schema> {
+function referenceSchemas(to: Resource, name: string, limits: Config['limits']): Schemas {
   const type = capitalize(to.singular)
-  const ignored = fieldSchemas(to, () => ({ description: 'Ignored.' }))
-  const codes: ErrorCode[] = [`${to.singular}_not_found`, 'limit_exceeded']
   return {
-    [`${type}Reference`]: body(
-      `A reference to a ${to.singular}.`,
-      { id: idSchema, ...ignored },
-      Object.keys(ignored),
-    ),
+    [`${type}Reference`]: body(`A reference to a ${to.singular}.`, {
+      id: idSchema,
+      ...fieldMembers(to, () => ({ description: 'Ignored.' }), always),
+    }),
     [`${type}References`]: batchRequest(name, `${type}Reference`, 'added', limits),
-    [`Added${capitalize(name)}`]: batchResponse(name, type, { id: idSchema }, codes),
+    [`Added${capitalize(name)}`]: batchResponse(name, type, { 'id?': idSchema }, [
+      `${to.singular}_not_found`,
+      'limit_exceeded',
+    ]),
   }
 }
 
 /** The schemas that do not depend on a resource, by name. */
-function commonSchemas(): Record<string, Schema> {
+function commonSchemas(): Schemas {
   const link = { type: 'string', format: 'uri-reference' }
   const codes = Object.entries(statuses).flatMap(([code, status]) => (status === 400 ? [code] : []))
   return {
@@ -171,26 +151,22 @@ function commonSchemas(): Record<string, Schema> {
     PageMeta: {
       description: 'The counts are exact. They come from the same database snapshot as the records.',
       ...object({
-        status: status(200),
-        message: messageSchema,
+        ...success,
         total_records: integer(0),
         start_index: integer(0),
         records_per_page: integer(1),
-        links: object({ next: link, prev: link }, ['next', 'prev']),
+        links: object({ 'next?': link, 'prev?': link }),
       }),
     },
-    Removed: object({ meta: object({ status: status(200), message: messageSchema }) }),
+    Removed: object({ meta: object(success) }),
     Fault: {
       description: 'A fault in a field or a parameter of the request.',
-      ...object(
-        {
-          field: { type: 'string' },
-          parameter: { type: 'string' },
-          code: codeOf(codes),
-          message: messageSchema,
-        },
-        ['field', 'parameter'],
-      ),
+      ...object({
+        'field?': text,
+        'parameter?': text,
+        code: codeOf(codes),
+        message: text,
+      }),
     },
   }
 }
