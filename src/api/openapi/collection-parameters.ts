@@ -2,7 +2,7 @@
 // describes the operators once for all filters.
 import type { Config } from '../../config/config.ts'
 import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
-import { filterNames } from '../requests/filters.ts'
+import { type FilterTarget, filtersOf } from '../requests/filters.ts'
 import { unpagedRecords } from '../requests/query.ts'
 import { capitalize, type Schema } from './json-schema.ts'
 import { includeParameters, inQuery, listInQuery, type Parameter, pagingParameters } from './parameters.ts'
@@ -58,16 +58,13 @@ const kindOf = (column: string) => (column === 'id' ? 'id' : 'text')
 
 const exampleOf = ({ fields }: Resource, column: string): string => fields[column]?.example ?? EXAMPLE_ID
 
-/** @param name the name of the filter, such as `groups[*].name[prefix]` */
-function filterParameter(resource: Resource, name: string): Parameter {
-  const [, related, column = '', operatorName = ''] =
-    /^(?:(.+)\[\*\]\.)?([^[]+)(?:\[(.+)\])?$/.exec(name) ?? []
-  const operator = operators[operatorName]
+function filterParameter(resource: Resource, name: string, target: FilterTarget): Parameter {
+  const { relation, column } = target
+  const operator = operators[target.operator]
   const operand = operator?.[kindOf(column)]
   if (operator === undefined || operand === undefined)
     throw new Error(`the filter ${name} has no description for the document`)
-  const owner = resource.relations.find(relation => relation.name === related)?.to ?? resource
-  const examples = operand.examples(exampleOf(owner, column))
+  const examples = operand.examples(exampleOf(relation?.to ?? resource, column))
   const description = `${capitalize(operator.meaning)}.`
   if (operator.list) return listInQuery(name, description, operand.schema, examples)
   return inQuery(name, description, { ...operand.schema, examples })
@@ -82,7 +79,7 @@ export function collectionParameters(resource: Resource, limits: Config['limits'
     ...includeParameters(resource),
     listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
     ...pagingParameters(limits, unpagedRecords(limits)),
-    ...filterNames(resource).map(name => filterParameter(resource, name)),
+    ...[...filtersOf(resource)].map(([name, target]) => filterParameter(resource, name, target)),
   ]
 }
 

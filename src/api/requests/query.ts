@@ -2,7 +2,7 @@
 import { ApiError, type Fault, throwFaults } from '../../core/api-error.ts'
 import type { Filter, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
-import { filterNames, parseFilter } from './filters.ts'
+import { type FilterTarget, filtersOf, parseComparison } from './filters.ts'
 import { type Pair, parseQueryString, QueryStringError } from './query-string.ts'
 
 const DEFAULT_RECORDS_PER_PAGE = 100
@@ -41,135 +41,111 @@ function pairsOf(search: string): Pair[] {
   }
 }
 
-/** Collects the faults of the parameters of one request. */
-class FaultCollector {
+/** The parameters of one request, and their faults. */
+class Parameters {
+  readonly pairs: readonly Pair[]
   readonly faults: Fault[] = []
-  private readonly seen = new Set<string>()
-  private readonly allowed: readonly string[]
+  private readonly values = new Map<string, string>()
 
-  constructor(allowed: readonly string[]) {
-    this.allowed = allowed
-  }
-
-  fault(parameter: string, code: Fault['code'], message: string): void {
-    this.faults.push({ parameter, code, message })
-  }
-
-  unknown(name: string): void {
-    const allowed =
-      this.allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${this.allowed.join(', ')}`
-    this.fault(name, 'unknown_parameter', `unknown parameter ${JSON.stringify(name)}: ${allowed}`)
-  }
-
-  /** Returns whether `name` occurs for the first time. A repetition is a fault. */
-  isFirst(name: string): boolean {
-    if (!this.seen.has(name)) {
-      this.seen.add(name)
-      return true
+  /** @param once the names of the parameters that must not be repeated, in addition to `repeatable` */
+  constructor(search: string, repeatable: readonly string[], once: readonly string[] = []) {
+    this.pairs = pairsOf(search)
+    for (const { name, value } of this.pairs) {
+      if (repeatable.includes(name)) continue
+      if (!once.includes(name)) this.unknown(name, [...repeatable, ...once])
+      else if (this.values.has(name)) this.fault(name, 'must not be repeated')
+      else this.values.set(name, value)
     }
-    this.fault(name, 'invalid_parameter', `${name}: must not be repeated`)
-    return false
+  }
+
+  private unknown(parameter: string, allowed: readonly string[]): void {
+    const hint = allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${allowed.join(', ')}`
+    const message = `unknown parameter ${JSON.stringify(parameter)}: ${hint}`
+    this.faults.push({ parameter, code: 'unknown_parameter', message })
+  }
+
+  fault(parameter: string, message: string, code: Fault['code'] = 'invalid_parameter'): void {
+    this.faults.push({ parameter, code, message: `${parameter}: ${message}` })
   }
 
   /** Parses an integer from `min` to `max`. Above a configured maximum, which is any below MAX_ID, the code is `limit_exceeded`. */
-  integer({ name, value }: Pair, min: number, max: number): number {
+  integer(name: string, min: number, max: number, defaultValue: number): number {
+    const value = this.values.get(name)
+    if (value === undefined) return defaultValue
     const number = /^(0|[1-9][0-9]*)$/.test(value) ? Number(value) : Number.NaN
     if (number >= min && number <= max) return number
-    const over = number > max && max < MAX_ID
-    this.fault(
-      name,
-      over ? 'limit_exceeded' : 'invalid_parameter',
-      `${name}: ${JSON.stringify(value)} is not an integer from ${min} to ${max}`,
-    )
+    const code = number > max && max < MAX_ID ? 'limit_exceeded' : 'invalid_parameter'
+    this.fault(name, `${JSON.stringify(value)} is not an integer from ${min} to ${max}`, code)
     return min
   }
-}
 
-function parseSort(collector: FaultCollector, resource: Resource, { value }: Pair): SortKey[] {
-  const columns = columnsOf(resource)
-  const keys: SortKey[] = []
-  for (const part of value.split(',')) {
-    const descending = part.startsWith('-')
-    const column = descending ? part.slice(1) : part
-    if (!columns.includes(column))
-      collector.fault(
-        'sort',
-        'invalid_parameter',
-        `sort: ${JSON.stringify(part)} is unknown; allowed: ${columns.join(', ')}, each with - for descending`,
-      )
-    else if (keys.some(key => key.column === column))
-      collector.fault('sort', 'invalid_parameter', `sort: ${column} must not be repeated`)
-    else keys.push({ column, descending })
+  paging(defaultSize: number, maxSize: number): Paging {
+    const others = this.pairs.filter(({ name }) => !pagingNames.includes(name)).map(({ raw }) => raw)
+    return {
+      startIndex: this.integer('start_index', 0, MAX_ID, 0),
+      recordsPerPage: this.integer('records_per_page', 1, maxSize, defaultSize),
+      others: others.join('&'),
+    }
   }
-  return keys
-}
 
-/** Parses `include=groups`. An empty value includes nothing. */
-function parseInclude(collector: FaultCollector, resource: Resource, { value }: Pair): string[] {
-  if (value === '') return []
-  const offered = limitedRelations(resource).map(({ name }) => name)
-  const names = value.split(',')
-  for (const name of names)
-    if (!offered.includes(name))
-      collector.fault(
-        'include',
-        'invalid_parameter',
-        `include: ${JSON.stringify(name)} is unknown: ${offered.length === 0 ? 'nothing can be included' : `allowed: ${offered.join(', ')}`}`,
-      )
-  if (new Set(names).size < names.length)
-    collector.fault('include', 'invalid_parameter', 'include: a name must not be repeated')
-  return offered.filter(name => names.includes(name))
-}
-
-function parsePaging(
-  collector: FaultCollector,
-  pairs: readonly Pair[],
-  defaultSize: number,
-  maxSize: number,
-): Paging {
-  let startIndex = 0
-  let recordsPerPage = defaultSize
-  for (const pair of pairs) {
-    if (pair.name === 'start_index' && collector.isFirst(pair.name))
-      startIndex = collector.integer(pair, 0, MAX_ID)
-    if (pair.name === 'records_per_page' && collector.isFirst(pair.name))
-      recordsPerPage = collector.integer(pair, 1, maxSize)
+  sort(resource: Resource): SortKey[] {
+    const columns = columnsOf(resource)
+    const keys: SortKey[] = []
+    for (const part of this.values.get('sort')?.split(',') ?? []) {
+      const descending = part.startsWith('-')
+      const column = descending ? part.slice(1) : part
+      if (!columns.includes(column)) {
+        const allowed = `allowed: ${columns.join(', ')}, each with - for descending`
+        this.fault('sort', `${JSON.stringify(part)} is unknown; ${allowed}`)
+      } else if (keys.some(key => key.column === column)) this.fault('sort', `${column} must not be repeated`)
+      else keys.push({ column, descending })
+    }
+    return keys
   }
-  const others = pairs.filter(({ name }) => !pagingNames.includes(name)).map(({ raw }) => raw)
-  return { startIndex, recordsPerPage, others: others.join('&') }
+
+  /** Parses `include=groups`. An empty value includes nothing. */
+  include(resource: Resource): string[] {
+    const value = this.values.get('include') ?? ''
+    if (value === '') return []
+    const offered = limitedRelations(resource).map(({ name }) => name)
+    const names = value.split(',')
+    for (const name of names.filter(name => !offered.includes(name))) {
+      const hint = offered.length === 0 ? 'nothing can be included' : `allowed: ${offered.join(', ')}`
+      this.fault('include', `${JSON.stringify(name)} is unknown: ${hint}`)
+    }
+    if (new Set(names).size < names.length) this.fault('include', 'a name must not be repeated')
+    return offered.filter(name => names.includes(name))
+  }
+
+  filters(targets: ReadonlyMap<string, FilterTarget>, max: number): Filter[] {
+    const filters: Filter[] = []
+    for (const { name, value } of this.pairs) {
+      const target = targets.get(name)
+      if (target === undefined) continue
+      const comparison = parseComparison(target, value)
+      if (typeof comparison === 'string') this.fault(name, comparison)
+      else filters.push({ relation: target.relation, column: target.column, comparison })
+      if (filters.length > max) {
+        this.fault(name, `at most ${max} filters are allowed`, 'limit_exceeded')
+        break
+      }
+    }
+    return filters
+  }
 }
 
 /** Parses the parameters of a collection. @throws ApiError with all faults */
 export function parseListQuery(resource: Resource, search: string, limits: QueryLimits): ListQuery {
-  const pairs = pairsOf(search)
-  const collector = new FaultCollector([...filterNames(resource), 'sort', 'include', ...pagingNames])
-  const filters: Filter[] = []
-  let excess: string | undefined
-  let sort: SortKey[] = []
-  let include: string[] = []
-  for (const pair of pairs) {
-    const { name, value } = pair
-    if (pagingNames.includes(name)) continue
-    if (name === 'sort') {
-      if (collector.isFirst(name)) sort = parseSort(collector, resource, pair)
-    } else if (name === 'include') {
-      if (collector.isFirst(name)) include = parseInclude(collector, resource, pair)
-    } else {
-      const filter = parseFilter(resource, name, value)
-      if (!('code' in filter)) {
-        filters.push(filter)
-        if (filters.length === limits.filters + 1) excess = name
-      } else if (filter.code === 'unknown_parameter') collector.unknown(name)
-      else collector.fault(name, filter.code, filter.message)
-    }
+  const targets = filtersOf(resource)
+  const parameters = new Parameters(search, [...targets.keys()], ['sort', 'include', ...pagingNames])
+  const query = {
+    ...parameters.paging(unpagedRecords(limits), limits.recordsPerPage),
+    filters: parameters.filters(targets, limits.filters),
+    sort: parameters.sort(resource),
+    include: parameters.include(resource),
   }
-  if (excess !== undefined) {
-    const message = `${filters.length} filters are given, at most ${limits.filters} are allowed`
-    collector.fault(excess, 'limit_exceeded', `${excess}: ${message}`)
-  }
-  const paging = parsePaging(collector, pairs, unpagedRecords(limits), limits.recordsPerPage)
-  throwFaults(collector.faults)
-  return { ...paging, filters, sort, include }
+  throwFaults(parameters.faults)
+  return query
 }
 
 /**
@@ -178,33 +154,24 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
  * @throws ApiError with all faults
  */
 export function parsePagingQuery(search: string, defaultSize: number, limits: QueryLimits): Paging {
-  const pairs = pairsOf(search)
-  const collector = new FaultCollector(pagingNames)
-  for (const { name } of pairs) if (!pagingNames.includes(name)) collector.unknown(name)
-  const paging = parsePaging(collector, pairs, defaultSize, limits.recordsPerPage)
-  throwFaults(collector.faults)
+  const parameters = new Parameters(search, [], pagingNames)
+  const paging = parameters.paging(defaultSize, limits.recordsPerPage)
+  throwFaults(parameters.faults)
   return paging
 }
 
 /** Parses the parameters of a single record: only `include`. @throws ApiError with all faults */
 export function parseRecordQuery(resource: Resource, search: string): Pick<ListQuery, 'include'> {
   if (search === '') return { include: [] }
-  const collector = new FaultCollector(['include'])
-  let include: string[] = []
-  for (const pair of pairsOf(search)) {
-    if (pair.name !== 'include') collector.unknown(pair.name)
-    else if (collector.isFirst(pair.name)) include = parseInclude(collector, resource, pair)
-  }
-  throwFaults(collector.faults)
+  const parameters = new Parameters(search, [], ['include'])
+  const include = parameters.include(resource)
+  throwFaults(parameters.faults)
   return { include }
 }
 
 /** Rejects all parameters except `allowed`, whose values are ignored. @throws ApiError with all faults */
 export function rejectUnknownParameters(search: string, allowed: readonly string[]): void {
-  if (search === '') return
-  const collector = new FaultCollector(allowed)
-  for (const { name } of pairsOf(search)) if (!allowed.includes(name)) collector.unknown(name)
-  throwFaults(collector.faults)
+  if (search !== '') throwFaults(new Parameters(search, allowed).faults)
 }
 
 /** Rejects all parameters. @throws ApiError with all faults */
