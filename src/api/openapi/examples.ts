@@ -6,16 +6,12 @@ import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
 import { batchText, entriesOf, failed, notAnObject } from '../requests/batch.ts'
-import { preconditionFailed } from '../requests/preconditions.ts'
 import { parseListQuery } from '../requests/query.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
-import { notFound } from '../resources/handler.ts'
+import { exists, notFound, versionMismatch } from '../resources/handler.ts'
 import { listMeta } from '../resources/page-meta.ts'
 
 const EXAMPLE_ID = 1
-
-export const existsError = ({ singular }: Resource): ApiError =>
-  new ApiError(`${singular}_exists`, `${singular} already exists`)
 
 /** The fields of a record, as the body of a create request. */
 export const fieldsExample = (resource: Resource): Record<string, string> =>
@@ -38,9 +34,7 @@ export function pageExample(resource: Resource, path: string, recordsPerPage: nu
 /** The response to a batch of new records. The second record exists already. */
 export function batchExample(resource: Resource): unknown {
   const created = { text: recordText(resource, row(resource)), result: 'created' } as const
-  return JSON.parse(
-    batchText(resource.plural, [created, failed(existsError(resource), fieldsExample(resource))]),
-  )
+  return JSON.parse(batchText(resource.plural, [created, failed(exists(resource), fieldsExample(resource))]))
 }
 
 /** The response to a batch of references. The second record does not exist. */
@@ -93,8 +87,7 @@ export const listFailures = (resource: Resource, limits: Config['limits']): ApiE
 export const missing = (resource: Resource): ApiError => notFound(resource, 7)
 
 /** The failure of a write to a record that has changed. */
-export const stale = ({ singular }: Resource): ApiError =>
-  preconditionFailed(`the ${singular} with id ${EXAMPLE_ID}`)
+export const stale = (resource: Resource): ApiError => versionMismatch(resource, EXAMPLE_ID)
 
 const errorsOf = (faults: readonly Fault[]): ApiError[] =>
   faults.length === 0 ? [] : [thrownBy(() => throwFaults(faults))]

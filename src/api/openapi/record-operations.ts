@@ -2,12 +2,11 @@
 import type { Config } from '../../config/config.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import { parseRecordQuery, unpagedRecords } from '../requests/query.ts'
-import { idName } from '../resources/handler.ts'
+import { exists, idName } from '../resources/handler.ts'
 import { collectionParameters } from './collection-parameters.ts'
 import {
   batchExample,
   batchFailures,
-  existsError,
   fieldsExample,
   listFailures,
   pageExample,
@@ -37,7 +36,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
   const updated = [`The updated ${singular}.`, json(ref(type), record), 'ETag'] as const
   const updateFailures = (mode: 'replace' | 'patch') => [
     ...recordFailures(resource, mode, limits),
-    existsError(resource),
+    exists(resource),
   ]
 
   return {
@@ -69,7 +68,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       failures: [
         ...recordFailures(resource, 'create', limits),
         ...batchFailures(plural, limits),
-        existsError(resource),
+        exists(resource),
       ],
     }),
 

@@ -1,15 +1,19 @@
 // Validates request bodies against a resource definition. All faults are reported at once.
 import { type Fault, shortened } from '../../core/api-error.ts'
 import { limitedRelations, MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
+import type { Values } from '../../model/row.ts'
 
 /** `replace` sets every field; `create` and `patch` only the fields of the body. */
 export type Mode = 'create' | 'replace' | 'patch'
 
-export interface Checked {
-  /** The valid fields; `null` removes a field. */
-  readonly values: Record<string, string | null>
+/** The valid fields of a body, and the faults of the others. */
+export interface Checked<Values> {
+  readonly values: Values
   readonly faults: readonly Fault[]
 }
+
+/** The body of a membership: the id of the related record. It is missing only if it is faulty. */
+export type Reference = { readonly id?: number }
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -71,7 +75,12 @@ function unknownFault(resource: Resource, name: string): Fault {
 }
 
 /** Validates the body of a record. @param pathId the id in the path, for `replace` and `patch` */
-export function checkBody(resource: Resource, body: JsonObject, mode: Mode, pathId?: number): Checked {
+export function checkBody(
+  resource: Resource,
+  body: JsonObject,
+  mode: Mode,
+  pathId?: number,
+): Checked<Values> {
   const values: Record<string, string | null> = {}
   const faults: Fault[] = []
   const wrongId = idFault(body.id, mode, pathId)
@@ -105,10 +114,7 @@ const unknownInReference = (field: string): Fault => ({
  * Validates the body of a membership, which has the `id` of the related record. Its other fields and `meta` are ignored,
  * so that a client can send the record back as it read it.
  */
-export function checkReference(
-  to: Resource,
-  body: JsonObject,
-): { id: number | undefined; faults: readonly Fault[] } {
+export function checkReference(to: Resource, body: JsonObject): Checked<Reference> {
   const faults: Fault[] = []
   const { id } = body
   if (id === undefined || id === null)
@@ -118,5 +124,5 @@ export function checkReference(
   for (const field of Object.keys(body))
     if (field !== 'id' && field !== 'meta' && !Object.hasOwn(to.fields, field))
       faults.push(unknownInReference(shortened(field)))
-  return { id: isId(id) ? id : undefined, faults }
+  return { values: isId(id) ? { id } : {}, faults }
 }

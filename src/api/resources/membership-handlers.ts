@@ -2,17 +2,27 @@
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
-import type { Memberships } from '../../database/writing/memberships.ts'
+import type { Transaction } from '../../database/transaction.ts'
+import type { Add, Memberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
-import { type LimitedRelation, parseId, type Resource } from '../../model/resource.ts'
+import { type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
 import type { ReadBody } from '../requests/body.ts'
-import { preconditionFailed } from '../requests/preconditions.ts'
 import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
+import { checkReference, type JsonObject, type Reference } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
-import { createAddHandler } from './add-handler.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { type CheckPath, type Handler, idName, notFound, type PathParams, pathId } from './handler.ts'
+import {
+  type CheckPath,
+  type Handler,
+  idName,
+  notFound,
+  objectBody,
+  type PathParams,
+  pathId,
+  versionMismatch,
+} from './handler.ts'
 import { listMeta } from './page-meta.ts'
+import { postWork, type Written } from './post-work.ts'
 import type { WithIdempotency } from './with-idempotency.ts'
 
 export interface MembershipDependencies {
@@ -27,23 +37,40 @@ export interface MembershipDependencies {
 }
 
 export function createMembershipHandlers(dependencies: MembershipDependencies) {
-  const { resource, relation, loader, memberships, limits } = dependencies
+  const { resource, relation, loader, memberships, readBody, withIdempotency, limits } = dependencies
   const { to, name } = relation
   const etags = createEtags(resource)
   const maxMemberships = relation.maxPerRecord(limits)
   const full = () =>
     new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${maxMemberships} ${name}`)
 
-  const create = createAddHandler({ ...dependencies, to, name, add: memberships.add, full })
-  /** Adds records to a record of the other side. */
-  const createMembers = createAddHandler({
-    ...dependencies,
-    resource: to,
-    to: resource,
-    name: resource.plural,
-    add: memberships.addMembers,
-    full,
-  })
+  /**
+   * Returns the handler that adds one record or a batch of records to the record of the path.
+   * @param target the resource of the record in the path
+   * @param added the resource of the added records, and the field of a batch
+   */
+  const addHandler =
+    (target: Resource, { to, name }: Pick<Relation, 'to' | 'name'>, add: Add): Handler =>
+    async ctx => {
+      const id = pathId(target, ctx.params)
+      parseNoQuery(ctx.querystring)
+      const precondition = preconditionOf(ctx.req.headers)
+      const write = async (references: readonly Reference[], trx?: Transaction) => {
+        const ids = references.flatMap(reference => reference.id ?? [])
+        const outcomes = await add(id, ids, precondition, trx)
+        if (outcomes === undefined) throw notFound(target, id)
+        if (outcomes === 'changed') throw versionMismatch(target, id)
+        return ids.map((addedId, at): Written => {
+          const outcome = outcomes[at]
+          if (outcome === undefined || outcome === 'unknown') return notFound(to, addedId)
+          if (outcome === 'full') return full()
+          return { text: recordText(to, outcome.row), result: outcome.created ? 'created' : 'unchanged' }
+        })
+      }
+      const check = (reference: JsonObject) => checkReference(to, reference)
+      const body = await objectBody(ctx, readBody)
+      await withIdempotency(ctx, postWork(body, name, limits.batchEntries, check, write))
+    }
 
   const list: Handler = async ctx => {
     const id = pathId(resource, ctx.params)
@@ -78,11 +105,17 @@ export function createMembershipHandlers(dependencies: MembershipDependencies) {
     assertAcceptsJson(ctx)
     const outcome = await memberships.remove(id, other, precondition)
     if (outcome === 'unknown') throw notFound(resource, id)
-    if (outcome === 'changed') throw preconditionFailed(`the ${resource.singular} with id ${id}`)
+    if (outcome === 'changed') throw versionMismatch(resource, id)
     if (outcome === 'no member') throw noMember(id, other)
     const message = `${resource.singular} ${id} removed from ${to.singular} ${other}`
     respond(ctx, JSON.stringify({ meta: { status: 200, message } }))
   }
 
-  return { list, create, createMembers, remove, checkMember }
+  return {
+    list,
+    create: addHandler(resource, relation, memberships.add),
+    createMembers: addHandler(to, { to: resource, name: resource.plural }, memberships.addMembers),
+    remove,
+    checkMember,
+  }
 }

@@ -5,32 +5,19 @@ import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-keys.ts'
-import type { Transaction } from '../../database/transaction.ts'
 import { callerOf } from '../middleware/authentication.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
+import type { PostResult, PostWork } from './post-work.ts'
 
 /** The syntax of a key. */
 export const idempotencyKeyPattern = /^[!-~]{1,255}$/
 
-/** The result of a POST that succeeded. */
-export interface PostResult {
-  readonly text: string
-  readonly location?: string
-  /** The opaque tag, without its quotes. */
-  readonly etag?: string
-}
-
 /**
  * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
  * If the request has a key, `work` gets a transaction and writes in it. It must not have written anything when it throws an
- * ApiError.
- * @param canWrite false if all entries of a batch are invalid: like every invalid request, it is not saved
+ * ApiError. A batch whose entries are all invalid is not saved, like every invalid request.
  */
-export type WithIdempotency = (
-  ctx: Context,
-  work: (trx?: Transaction) => Promise<PostResult>,
-  canWrite?: boolean,
-) => Promise<void>
+export type WithIdempotency = (ctx: Context, work: PostWork) => Promise<void>
 
 /** @throws ApiError `malformed_request` */
 function keyOf({ headers }: IncomingMessage): string | undefined {
@@ -78,11 +65,11 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
 }
 
 export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
-  return async (ctx, work, canWrite = true) => {
+  return async (ctx, { run, canWrite }) => {
     const key = keyOf(ctx.req)
-    if (key === undefined || !canWrite) return send(ctx, successOf(await work()))
+    if (key === undefined || !canWrite) return send(ctx, successOf(await run()))
     const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), trx =>
-      outcomeOf(ctx, work(trx)),
+      outcomeOf(ctx, run(trx)),
     )
     if (replayed) ctx.set('Idempotent-Replayed', 'true')
     send(ctx, kept)

@@ -6,13 +6,13 @@ import { MAX_ID } from '../../../src/model/resource.ts'
 import { codesOf } from '../../support/faults.ts'
 
 test('reference: an id from 1 to 2^53 - 1 is valid', t => {
-  for (const id of [1, 2, MAX_ID]) t.deepEqual(checkReference(groups, { id }), { id, faults: [] })
+  for (const id of [1, 2, MAX_ID]) t.deepEqual(checkReference(groups, { id }), { values: { id }, faults: [] })
 })
 
 test('reference: a missing id is missing_field', t => {
   for (const body of [{}, { id: undefined }, { id: null }]) {
-    const { id, faults } = checkReference(groups, body)
-    t.is(id, undefined)
+    const { values, faults } = checkReference(groups, body)
+    t.deepEqual(values, {})
     t.deepEqual(codesOf(faults), ['id missing_field'])
   }
 })
@@ -32,20 +32,23 @@ test('reference: any other id is invalid_field', t => {
     [1],
     {},
   ]) {
-    const { id, faults } = checkReference(groups, { id: value })
-    t.is(id, undefined)
+    const { values, faults } = checkReference(groups, { id: value })
+    t.deepEqual(values, {})
     t.deepEqual(codesOf(faults), ['id invalid_field'], JSON.stringify(value))
   }
 })
 
 test('reference: meta and fields of the related resource are ignored', t => {
   for (const value of ['a', '', 5, null, {}, []])
-    t.deepEqual(checkReference(groups, { id: 1, name: value, meta: value }), { id: 1, faults: [] })
+    t.deepEqual(checkReference(groups, { id: 1, name: value, meta: value }), {
+      values: { id: 1 },
+      faults: [],
+    })
 })
 
 test('reference: all faults are reported, and a valid id is returned beside them', t => {
-  const { id, faults } = checkReference(groups, { role: 1, id: 3, first_name: 'a' })
-  t.is(id, 3)
+  const { values, faults } = checkReference(groups, { role: 1, id: 3, first_name: 'a' })
+  t.deepEqual(values, { id: 3 })
   t.deepEqual(codesOf(faults), ['role unknown_field', 'first_name unknown_field'])
   const inherited: JsonObject = JSON.parse('{"toString":1,"__proto__":{"id":1},"constructor":2}')
   t.deepEqual(codesOf(checkReference(groups, inherited).faults), [
