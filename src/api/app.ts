@@ -21,6 +21,7 @@ import { requestLimits } from './middleware/request-limits.ts'
 import { securityHeaders } from './middleware/security-headers.ts'
 import { withCaller } from './openapi/callers.ts'
 import { createReadBody } from './requests/body.ts'
+import type { Shared } from './resources/handler.ts'
 import { createResourceRoutes } from './resources/routes.ts'
 import { createWithIdempotency } from './resources/with-idempotency.ts'
 import { createRouter } from './router.ts'
@@ -40,7 +41,7 @@ export interface AppDependencies {
 export function createApp(dependencies: AppDependencies): RequestListener {
   const { limits, database, cache, keys, log, findCaller, resources = registry } = dependencies
   // One of each for all resources: their limits apply to the whole worker.
-  const shared = {
+  const shared: Shared = {
     resources,
     limits,
     database,

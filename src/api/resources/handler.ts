@@ -1,12 +1,28 @@
 // The parts that the handlers of all operations share.
 import type { Context } from 'koa'
+import type { Cache } from '../../cache/cache.ts'
+import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
+import type { Counts } from '../../database/counting/counts.ts'
+import type { Database } from '../../database/database.ts'
 import { parseId, type Resource } from '../../model/resource.ts'
 import { notAnObject } from '../requests/batch.ts'
 import type { ReadBody } from '../requests/body.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { isObject, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson } from '../respond.ts'
+import type { WithIdempotency } from './with-idempotency.ts'
+
+/** What the handlers of all resources share. */
+export interface Shared {
+  readonly resources: readonly Resource[]
+  readonly limits: Config['limits']
+  readonly database: Database
+  readonly cache: Cache
+  readonly counts: Counts
+  readonly readBody: ReadBody
+  readonly withIdempotency: WithIdempotency
+}
 
 /** The parameters of the path, by name. */
 export type PathParams = Readonly<Record<string, string>>

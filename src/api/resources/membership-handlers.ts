@@ -1,12 +1,10 @@
 // The handlers that change the memberships of both sides of a relation, and that list the related records of one record.
-import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Transaction } from '../../database/transaction.ts'
-import type { Add, Memberships } from '../../database/writing/memberships.ts'
+import { type Add, createMemberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import { type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
-import type { ReadBody } from '../requests/body.ts'
 import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { checkReference, type JsonObject, type Reference } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
@@ -19,28 +17,23 @@ import {
   objectBody,
   type PathParams,
   pathId,
+  type Shared,
   versionMismatch,
 } from './handler.ts'
 import { listMeta } from './page-meta.ts'
 import { postWork, type Written } from './post-work.ts'
-import type { WithIdempotency } from './with-idempotency.ts'
 
-export interface MembershipDependencies {
-  readonly resource: Resource
-  readonly relation: LimitedRelation
-  /** Its complete records have the related records alone, as the JSON text of an array. */
-  readonly loader: RecordLoader
-  readonly memberships: Memberships
-  readonly readBody: ReadBody
-  readonly withIdempotency: WithIdempotency
-  readonly limits: Config['limits']
-}
-
-export function createMembershipHandlers(dependencies: MembershipDependencies) {
-  const { resource, relation, loader, memberships, readBody, withIdempotency, limits } = dependencies
+/** @param loader its complete records have the related records alone, as the JSON text of an array */
+export function createMembershipHandlers(
+  resource: Resource,
+  relation: LimitedRelation,
+  loader: RecordLoader,
+  { limits, database, counts, readBody, withIdempotency }: Shared,
+) {
   const { to, name } = relation
   const etags = createEtags(resource)
   const maxMemberships = relation.maxPerRecord(limits)
+  const memberships = createMemberships(database, counts, resource, relation, maxMemberships)
   const full = () =>
     new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${maxMemberships} ${name}`)
 

@@ -1,27 +1,17 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 import type { Context } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
-import type { Database } from '../../database/database.ts'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
-import { type ListQuery, parseListQuery, parseRecordQuery, type QueryLimits } from '../requests/query.ts'
+import { type ListQuery, parseListQuery, parseRecordQuery } from '../requests/query.ts'
 import { assertAcceptsJson, respondRead } from '../respond.ts'
 import { createEtags } from './etags.ts'
-import { type Handler, notFound, pathId } from './handler.ts'
+import { type Handler, notFound, pathId, type Shared } from './handler.ts'
 import { listMeta } from './page-meta.ts'
 import { shareConcurrent } from './share-concurrent.ts'
-
-export interface ReadDependencies {
-  readonly resource: Resource
-  readonly database: Database
-  readonly records: Records
-  readonly loader: RecordLoader
-  readonly includeSet: (names: readonly string[]) => IncludeSet
-  readonly limits: QueryLimits & { readonly responseBytes: number }
-}
 
 /** The error of a page that would be larger than `limits.responseBytes`. */
 const pageTooLarge = (maxBytes: number, include: boolean) => {
@@ -37,8 +27,13 @@ interface Representation {
   readonly text: string
 }
 
-export function createReadHandlers(dependencies: ReadDependencies) {
-  const { resource, database, records, loader, includeSet, limits } = dependencies
+export function createReadHandlers(
+  resource: Resource,
+  records: Records,
+  loader: RecordLoader,
+  includeSet: (names: readonly string[]) => IncludeSet,
+  { limits, database }: Shared,
+) {
   const etags = createEtags(resource)
 
   /** Throws as soon as the texts of a page have more bytes than a response may have. @throws ApiError `limit_exceeded` */

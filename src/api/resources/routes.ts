@@ -1,74 +1,25 @@
 // The routes of the resources: collections, records and memberships.
-import type { Cache } from '../../cache/cache.ts'
-import type { Config } from '../../config/config.ts'
-import type { Counts } from '../../database/counting/counts.ts'
-import type { Database } from '../../database/database.ts'
 import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
-import { createRecordLoader, type RecordLoader } from '../../database/reading/record-loader.ts'
+import { createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords } from '../../database/reading/records.ts'
-import { createDelete } from '../../database/writing/delete.ts'
-import { createInserts } from '../../database/writing/insert.ts'
-import { createMemberships } from '../../database/writing/memberships.ts'
-import { createUpdate } from '../../database/writing/update.ts'
-import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
+import { limitedRelations, type Resource } from '../../model/resource.ts'
 import { describeMemberships } from '../openapi/membership-operations.ts'
 import { describeRecords } from '../openapi/record-operations.ts'
-import type { ReadBody } from '../requests/body.ts'
 import type { Route } from '../router.ts'
-import { checkId } from './handler.ts'
+import { checkId, type Shared } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
 import { createReadHandlers } from './read-handlers.ts'
-import type { WithIdempotency } from './with-idempotency.ts'
 import { createWriteHandlers } from './write-handlers.ts'
 
-/** What the routes of all resources share. */
-export interface RouteDependencies {
-  readonly resources: readonly Resource[]
-  readonly limits: Config['limits']
-  readonly database: Database
-  readonly cache: Cache
-  readonly counts: Counts
-  readonly readBody: ReadBody
-  readonly withIdempotency: WithIdempotency
-}
-
-/** The routes of a relation. Those of its other side come last in the document, after the routes of that resource. */
-interface RelationRoutes {
+/** The routes of a resource. Those of the members of related records come last in the document. */
+interface ResourceRoutes {
   readonly own: readonly Route[]
-  readonly otherSide: readonly Route[]
+  readonly members: readonly Route[]
 }
 
-function relationRoutes(
-  resource: Resource,
-  relation: LimitedRelation,
-  loader: RecordLoader,
-  listMembers: ReturnType<typeof createReadHandlers>['listMembers'],
-  dependencies: RouteDependencies,
-): RelationRoutes {
-  const { limits, database, counts } = dependencies
-  const { to } = relation
-  const memberships = createMemberships(database, counts, resource, relation, relation.maxPerRecord(limits))
-  const handlers = createMembershipHandlers({ ...dependencies, resource, relation, loader, memberships })
-  const described = describeMemberships(resource, relation, limits)
-  const checkPath = checkId(resource)
-  const checkOther = checkId(to)
-  const list = listMembers(relation, createRecordLoader(database, createRecords(database, to)))
-  return {
-    own: [
-      { ...described.list, checkPath, handler: handlers.list },
-      { ...described.create, checkPath, handler: handlers.create },
-      { ...described.remove, checkPath: handlers.checkMember, handler: handlers.remove },
-    ],
-    otherSide: [
-      { ...described.listMembers, checkPath: checkOther, handler: list },
-      { ...described.createMembers, checkPath: checkOther, handler: handlers.createMembers },
-    ],
-  }
-}
-
-function routesOf(resource: Resource, dependencies: RouteDependencies): RelationRoutes {
-  const { resources, limits, database, cache, counts } = dependencies
+function routesOf(resource: Resource, shared: Shared): ResourceRoutes {
+  const { limits, database, cache } = shared
   const records = createRecords(database, resource)
   const loader = createRecordLoader(database, records)
   const related = limitedRelations(resource).map(relation => ({
@@ -80,27 +31,31 @@ function routesOf(resource: Resource, dependencies: RouteDependencies): Relation
     records,
     new Map(related.map(({ relation, includes }) => [relation.name, includes])),
   )
-
-  const read = createReadHandlers({ resource, database, records, loader, includeSet, limits })
-  const write = createWriteHandlers({
-    ...dependencies,
-    resource,
-    loader,
-    inserts: createInserts(database, counts, resource),
-    update: createUpdate(database, resource),
-    remove: createDelete(database, counts, resource, resources),
-  })
+  const read = createReadHandlers(resource, records, loader, includeSet, shared)
+  const write = createWriteHandlers(resource, loader, shared)
   const described = describeRecords(resource, limits)
   const checkPath = checkId(resource)
-  const relations = related.map(({ relation, includes }) =>
-    relationRoutes(
-      resource,
-      relation,
-      createRecordLoader(database, records, includes),
-      read.listMembers,
-      dependencies,
-    ),
-  )
+
+  const relations = related.map(({ relation, includes }): ResourceRoutes => {
+    const { to } = relation
+    const completeLoader = createRecordLoader(database, records, includes)
+    const handlers = createMembershipHandlers(resource, relation, completeLoader, shared)
+    const listMembers = read.listMembers(relation, createRecordLoader(database, createRecords(database, to)))
+    const described = describeMemberships(resource, relation, limits)
+    const checkOther = checkId(to)
+    return {
+      own: [
+        { ...described.list, checkPath, handler: handlers.list },
+        { ...described.create, checkPath, handler: handlers.create },
+        { ...described.remove, checkPath: handlers.checkMember, handler: handlers.remove },
+      ],
+      members: [
+        { ...described.listMembers, checkPath: checkOther, handler: listMembers },
+        { ...described.createMembers, checkPath: checkOther, handler: handlers.createMembers },
+      ],
+    }
+  })
+
   return {
     own: [
       { ...described.list, handler: read.list },
@@ -111,12 +66,12 @@ function routesOf(resource: Resource, dependencies: RouteDependencies): Relation
       { ...described.remove, checkPath, handler: write.remove },
       ...relations.flatMap(({ own }) => own),
     ],
-    otherSide: relations.flatMap(({ otherSide }) => otherSide),
+    members: relations.flatMap(({ members }) => members),
   }
 }
 
 /** Returns the routes of all resources. */
-export function createResourceRoutes(dependencies: RouteDependencies): Route[] {
-  const routes = dependencies.resources.map(resource => routesOf(resource, dependencies))
-  return [...routes.flatMap(({ own }) => own), ...routes.flatMap(({ otherSide }) => otherSide)]
+export function createResourceRoutes(shared: Shared): Route[] {
+  const routes = shared.resources.map(resource => routesOf(resource, shared))
+  return [...routes.flatMap(({ own }) => own), ...routes.flatMap(({ members }) => members)]
 }

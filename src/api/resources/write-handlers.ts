@@ -4,35 +4,33 @@ import { throwFaults } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import type { Precondition } from '../../database/version.ts'
-import type { Delete } from '../../database/writing/delete.ts'
-import type { Inserts } from '../../database/writing/insert.ts'
-import type { Update } from '../../database/writing/update.ts'
+import { createDelete } from '../../database/writing/delete.ts'
+import { createInserts } from '../../database/writing/insert.ts'
+import { createUpdate } from '../../database/writing/update.ts'
 import { recordText } from '../../model/representation.ts'
 import type { Resource } from '../../model/resource.ts'
 import type { Values } from '../../model/row.ts'
-import type { ReadBody } from '../requests/body.ts'
 import { preconditionFailed, writeCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { checkBody, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { exists, type Handler, notFound, objectBody, pathId, versionMismatch } from './handler.ts'
+import {
+  exists,
+  type Handler,
+  notFound,
+  objectBody,
+  pathId,
+  type Shared,
+  versionMismatch,
+} from './handler.ts'
 import { postWork, type Written } from './post-work.ts'
-import type { WithIdempotency } from './with-idempotency.ts'
 
-export interface WriteDependencies {
-  readonly resource: Resource
-  readonly loader: RecordLoader
-  readonly inserts: Inserts
-  readonly update: Update
-  readonly remove: Delete
-  readonly readBody: ReadBody
-  readonly withIdempotency: WithIdempotency
-  readonly limits: { readonly batchEntries: number }
-}
-
-export function createWriteHandlers(dependencies: WriteDependencies) {
-  const { resource, loader, inserts, update, readBody, withIdempotency, limits } = dependencies
+export function createWriteHandlers(resource: Resource, loader: RecordLoader, shared: Shared) {
+  const { resources, limits, database, counts, readBody, withIdempotency } = shared
+  const inserts = createInserts(database, counts, resource)
+  const update = createUpdate(database, resource)
+  const deleteRecord = createDelete(database, counts, resource, resources)
   const { singular, plural } = resource
   const etags = createEtags(resource)
 
@@ -88,7 +86,7 @@ export function createWriteHandlers(dependencies: WriteDependencies) {
     parseNoQuery(ctx.querystring)
     const precondition = preconditionOf(ctx.req.headers)
     assertAcceptsJson(ctx)
-    const removed = await dependencies.remove(id, precondition)
+    const removed = await deleteRecord(id, precondition)
     if (removed === undefined) throw notFound(resource, id)
     if (removed === 'changed') throw versionMismatch(resource, id)
     respond(ctx, JSON.stringify({ meta: { status: 200, message: `${singular} ${id} deleted` } }))
