@@ -1,5 +1,5 @@
 // Validates request bodies against a resource definition. All faults are reported at once.
-import { type Fault, shortened } from '../../core/api-error.ts'
+import { type ErrorCode, type Fault, shortened } from '../../core/api-error.ts'
 import { limitedRelations, MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 import type { Values } from '../../model/row.ts'
 
@@ -41,38 +41,33 @@ function textFault(value: unknown, { maxCodePoints }: TextField): string | undef
   return undefined
 }
 
+/** A fault whose message begins with the name of the field. */
+const faultOf = (field: string, code: ErrorCode, message: string): Fault => ({
+  field,
+  code,
+  message: `${field}: ${message}`,
+})
+
 /** A body may repeat the id of the path. */
-function idFault(id: unknown, mode: Mode, pathId: number | undefined): Fault | undefined {
-  if (id === undefined || (id === null && mode !== 'patch')) return undefined
-  if (mode === 'create') return { field: 'id', code: 'invalid_field', message: 'id: is set by the server' }
-  if (typeof id !== 'number')
-    return { field: 'id', code: 'invalid_field', message: 'id: must be a positive integer' }
-  if (id !== pathId)
-    return {
-      field: 'id',
-      code: 'id_mismatch',
-      message: `id: is ${id} in the body, but ${pathId} in the path`,
-    }
-  return undefined
+function idFaults(id: unknown, mode: Mode, pathId: number | undefined): Fault[] {
+  if (id === undefined || (id === null && mode !== 'patch')) return []
+  if (mode === 'create') return [faultOf('id', 'invalid_field', 'is set by the server')]
+  if (typeof id !== 'number') return [faultOf('id', 'invalid_field', 'must be a positive integer')]
+  if (id === pathId) return []
+  return [faultOf('id', 'id_mismatch', `is ${id} in the body, but ${pathId} in the path`)]
 }
 
-function unknownFault(resource: Resource, name: string): Fault {
-  const field = shortened(name)
-  if (limitedRelations(resource).some(({ name }) => name === field)) {
-    const path = `/v1/${resource.plural}/<id>/${field}`
-    return {
-      field,
-      code: 'invalid_field',
-      message: `${field}: cannot be set here; use POST and DELETE on ${path}`,
-    }
-  }
-  const allowed = Object.keys(resource.fields).join(', ')
-  return {
-    field,
-    code: 'unknown_field',
-    message: `${JSON.stringify(field)} is not a field of a ${resource.singular}; allowed: ${allowed}`,
-  }
-}
+/** Returns the shortened names of the fields of a body that are neither `id` nor `meta` nor fields of the resource. */
+const unknownFields = (body: JsonObject, { fields }: Resource): string[] =>
+  Object.keys(body)
+    .filter(name => name !== 'id' && name !== 'meta' && !Object.hasOwn(fields, name))
+    .map(shortened)
+
+const unknownFault = (field: string, of: string, allowed: string): Fault => ({
+  field,
+  code: 'unknown_field',
+  message: `${JSON.stringify(field)} is not a field of a ${of}; allowed: ${allowed}`,
+})
 
 /** Validates the body of a record. @param pathId the id in the path, for `replace` and `patch` */
 export function checkBody(
@@ -81,48 +76,45 @@ export function checkBody(
   mode: Mode,
   pathId?: number,
 ): Checked<Values> {
+  const { singular, plural, fields } = resource
   const values: Record<string, string | null> = {}
-  const faults: Fault[] = []
-  const wrongId = idFault(body.id, mode, pathId)
-  if (wrongId !== undefined) faults.push(wrongId)
-  for (const [field, definition] of Object.entries(resource.fields)) {
+  const faults = idFaults(body.id, mode, pathId)
+  for (const [field, definition] of Object.entries(fields)) {
     const value = Object.hasOwn(body, field) ? body[field] : undefined
     if (value === undefined && mode === 'patch') continue
     if (value === undefined || value === null) {
       if (definition.required === 'always' || (definition.required === 'create' && mode === 'create'))
-        faults.push({ field, code: 'missing_field', message: `${field}: is required` })
+        faults.push(faultOf(field, 'missing_field', 'is required'))
       else if (mode !== 'create') values[field] = null
       continue
     }
     const wrong = textFault(value, definition)
-    if (wrong !== undefined) faults.push({ field, code: 'invalid_field', message: `${field}: ${wrong}` })
+    if (wrong !== undefined) faults.push(faultOf(field, 'invalid_field', wrong))
     else if (typeof value === 'string') values[field] = value
   }
-  for (const field of Object.keys(body))
-    if (field !== 'id' && field !== 'meta' && !Object.hasOwn(resource.fields, field))
-      faults.push(unknownFault(resource, field))
+  for (const field of unknownFields(body, resource)) {
+    const path = `/v1/${plural}/<id>/${field}`
+    const isRelation = limitedRelations(resource).some(({ name }) => name === field)
+    faults.push(
+      isRelation
+        ? faultOf(field, 'invalid_field', `cannot be set here; use POST and DELETE on ${path}`)
+        : unknownFault(field, singular, Object.keys(fields).join(', ')),
+    )
+  }
   return { values, faults }
 }
-
-const unknownInReference = (field: string): Fault => ({
-  field,
-  code: 'unknown_field',
-  message: `${JSON.stringify(field)} is not a field of a membership; allowed: id`,
-})
 
 /**
  * Validates the body of a membership, which has the `id` of the related record. Its other fields and `meta` are ignored,
  * so that a client can send the record back as it read it.
  */
 export function checkReference(to: Resource, body: JsonObject): Checked<Reference> {
-  const faults: Fault[] = []
   const { id } = body
-  if (id === undefined || id === null)
-    faults.push({ field: 'id', code: 'missing_field', message: 'id: is required' })
-  else if (!isId(id))
-    faults.push({ field: 'id', code: 'invalid_field', message: 'id: must be a positive integer' })
-  for (const field of Object.keys(body))
-    if (field !== 'id' && field !== 'meta' && !Object.hasOwn(to.fields, field))
-      faults.push(unknownInReference(shortened(field)))
-  return { values: isId(id) ? { id } : {}, faults }
+  const faults = unknownFields(body, to).map(field => unknownFault(field, 'membership', 'id'))
+  if (isId(id)) return { values: { id }, faults }
+  const isMissing = id === undefined || id === null
+  const fault = isMissing
+    ? faultOf('id', 'missing_field', 'is required')
+    : faultOf('id', 'invalid_field', 'must be a positive integer')
+  return { values: {}, faults: [fault, ...faults] }
 }
