@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Context } from 'koa'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
@@ -14,7 +15,7 @@ import { inPath } from '../openapi/parameters.ts'
 import { json } from '../openapi/responses.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { textEtag } from '../resources/etags.ts'
-import type { Handler } from '../resources/handler.ts'
+import type { PathParams } from '../resources/handler.ts'
 import { assertAccepts, assertAcceptsJson, inUtf8, respondNotModified, respondRead } from '../respond.ts'
 import type { Route } from '../router.ts'
 
@@ -30,12 +31,12 @@ interface File {
 const page: File = { path: join(pageFolder, 'index.html'), type: 'text/html' }
 
 /** The files below /v1/docs/, by name. */
-const files: Readonly<Record<string, File>> = {
-  'page.css': { path: join(pageFolder, 'page.css'), type: 'text/css' },
-  'page.js': { path: join(pageFolder, 'page.js'), type: 'text/javascript' },
-  'swagger-ui.css': { path: join(swaggerUiFolder, 'swagger-ui.css'), type: 'text/css' },
-  'swagger-ui-bundle.js': { path: join(swaggerUiFolder, 'swagger-ui-bundle.js'), type: 'text/javascript' },
-}
+const files = new Map<string, File>([
+  ['page.css', { path: join(pageFolder, 'page.css'), type: 'text/css' }],
+  ['page.js', { path: join(pageFolder, 'page.js'), type: 'text/javascript' }],
+  ['swagger-ui.css', { path: join(swaggerUiFolder, 'swagger-ui.css'), type: 'text/css' }],
+  ['swagger-ui-bundle.js', { path: join(swaggerUiFolder, 'swagger-ui-bundle.js'), type: 'text/javascript' }],
+])
 
 /** Limits the page to this server. swagger-ui's style sheet has its icons as `data:` URLs. */
 const contentSecurityPolicy = [
@@ -50,28 +51,29 @@ const contentSecurityPolicy = [
 ].join('; ')
 
 /**
- * Returns a handler that sends a file. It reads the file from disk on each request: such requests are rare, and
- * no worker keeps the contents in memory.
+ * Sends a file. It is read from disk for each request: such requests are rare, and no worker keeps the contents in memory.
  */
-const createFileHandler =
-  ({ path, type }: File, headers: Readonly<Record<string, string>> = {}): Handler =>
-  async ctx => {
-    parseNoQuery(ctx.querystring)
-    assertAccepts(ctx, type)
-    const { size, mtimeMs } = await stat(path)
-    const unmodified = respondNotModified(ctx, `${size.toString(36)}-${Math.trunc(mtimeMs).toString(36)}`)
-    ctx.set(headers)
-    if (unmodified) return
-    ctx.type = inUtf8(type)
-    ctx.length = size
-    ctx.body = createReadStream(path)
-  }
+async function sendFile(ctx: Context, { path, type }: File): Promise<void> {
+  parseNoQuery(ctx.querystring)
+  assertAccepts(ctx, type)
+  const { size, mtimeMs } = await stat(path)
+  if (respondNotModified(ctx, `${size.toString(36)}-${Math.trunc(mtimeMs).toString(36)}`)) return
+  ctx.type = inUtf8(type)
+  ctx.length = size
+  ctx.body = createReadStream(path)
+}
 
 const tags = ['Document'] as const
 const anyObject = { type: 'object' }
 const fileContent = (...types: string[]) => json(text, {}, ...types)
 
 const fileNotFound = (name: string) => new ApiError('route_not_found', `/v1/docs/${name} does not exist`)
+
+function fileOf({ file: name = '' }: PathParams): File {
+  const file = files.get(name)
+  if (file === undefined) throw fileNotFound(name)
+  return file
+}
 
 const describedDocument = describe('get', '/v1/openapi.json', {
   operationId: 'getDocument',
@@ -95,7 +97,7 @@ const describedFile = describe('get', '/v1/docs/:file', {
   operationId: 'getPageFile',
   tags,
   summary: 'Get a file of the documentation page',
-  parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: Object.keys(files) })],
+  parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: [...files.keys()] })],
   success: ['The file.', fileContent('text/css', 'text/javascript')],
   failures: [fileNotFound('x')],
 })
@@ -106,29 +108,26 @@ export function createDocsRoutes(
   described: readonly DescribedRoute[],
   limits: Config['limits'],
 ): Route[] {
-  const fileHandlers = new Map(Object.entries(files).map(([name, file]) => [name, createFileHandler(file)]))
-
-  const sendDocument: Handler = async ctx => {
-    parseNoQuery(ctx.querystring)
-    assertAcceptsJson(ctx)
-    respondRead(ctx, etag, document)
-  }
-  const fileHandler = (name = ''): Handler => {
-    const handler = fileHandlers.get(name)
-    if (handler === undefined) throw fileNotFound(name)
-    return handler
-  }
-
   const routes: Route[] = [
-    { ...describedDocument, handler: sendDocument },
+    {
+      ...describedDocument,
+      async handler(ctx) {
+        parseNoQuery(ctx.querystring)
+        assertAcceptsJson(ctx)
+        respondRead(ctx, etag, document)
+      },
+    },
     {
       ...describedPage,
-      handler: createFileHandler(page, { 'Content-Security-Policy': contentSecurityPolicy }),
+      async handler(ctx) {
+        await sendFile(ctx, page)
+        ctx.set('Content-Security-Policy', contentSecurityPolicy)
+      },
     },
     {
       ...describedFile,
-      checkPath: params => void fileHandler(params.file),
-      handler: async ctx => fileHandler(ctx.params.file)(ctx),
+      checkPath: params => void fileOf(params),
+      handler: ctx => sendFile(ctx, fileOf(ctx.params)),
     },
   ]
   const document = openApi(resources, [...described, ...routes], limits)
