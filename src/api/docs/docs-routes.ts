@@ -65,7 +65,6 @@ async function sendFile(ctx: Context, { path, type }: File): Promise<void> {
 
 const tags = ['Document'] as const
 const anyObject = { type: 'object' }
-const fileContent = (...types: string[]) => json(text, {}, ...types)
 
 const fileNotFound = (name: string) => new ApiError('route_not_found', `/v1/docs/${name} does not exist`)
 
@@ -81,7 +80,7 @@ const describedDocument = describe('get', '/v1/openapi.json', {
   summary: 'Get the OpenAPI document',
   success: [
     'The OpenAPI 3.1 document.',
-    json({ ...object({ openapi: text, info: anyObject, paths: anyObject }), additionalProperties: true }, {}),
+    json({ ...object({ openapi: text, info: anyObject, paths: anyObject }), additionalProperties: true }),
   ],
 })
 
@@ -90,7 +89,7 @@ const describedPage = describe('get', '/v1/docs', {
   tags,
   summary: 'Get the documentation page',
   description: 'The page shows the OpenAPI document, searches it, and sends requests to this server.',
-  success: ['The documentation page.', fileContent('text/html'), 'Content-Security-Policy'],
+  success: ['The documentation page.', json(text, {}, ['text/html']), 'Content-Security-Policy'],
 })
 
 const describedFile = describe('get', '/v1/docs/:file', {
@@ -98,7 +97,7 @@ const describedFile = describe('get', '/v1/docs/:file', {
   tags,
   summary: 'Get a file of the documentation page',
   parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: [...files.keys()] })],
-  success: ['The file.', fileContent('text/css', 'text/javascript')],
+  success: ['The file.', json(text, {}, ['text/css', 'text/javascript'])],
   failures: [fileNotFound('x')],
 })
 

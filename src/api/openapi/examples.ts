@@ -1,14 +1,20 @@
 // The examples of the document, for successes and failures. The code that handles requests generates most of
 // them, which keeps them identical to real responses.
 import type { Config } from '../../config/config.ts'
-import { ApiError, type Fault, throwFaults } from '../../core/api-error.ts'
+import { ApiError, throwFaults } from '../../core/api-error.ts'
 import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts'
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
 import { batchText, entriesOf, failed, notAnObject } from '../requests/batch.ts'
 import { parseListQuery } from '../requests/query.ts'
-import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
-import { exists, notFound, versionMismatch } from '../resources/handler.ts'
+import {
+  type Checked,
+  checkBody,
+  checkReference,
+  type JsonObject,
+  type Mode,
+} from '../requests/validation.ts'
+import { notFound, versionMismatch } from '../resources/handler.ts'
 import { listMeta } from '../resources/page-meta.ts'
 
 const EXAMPLE_ID = 1
@@ -31,17 +37,15 @@ export function pageExample(resource: Resource, path: string, recordsPerPage: nu
   return JSON.parse(collectionText(resource.plural, [recordText(resource, row(resource))], meta))
 }
 
-/** The response to a batch of new records. The second record exists already. */
-export function batchExample(resource: Resource): unknown {
+/** The response to a batch of two. @param error the failure of the second entry, whose valid fields are `failedFields` */
+export function batchExample(
+  name: string,
+  resource: Resource,
+  error: ApiError,
+  failedFields: JsonObject,
+): unknown {
   const created = { text: recordText(resource, row(resource)), result: 'created' } as const
-  return JSON.parse(batchText(resource.plural, [created, failed(exists(resource), fieldsExample(resource))]))
-}
-
-/** The response to a batch of references. The second record does not exist. */
-export function additionsExample({ name, to }: Pick<Relation, 'name' | 'to'>): unknown {
-  const added = { text: recordText(to, row(to)), result: 'created' } as const
-  const unknownId = EXAMPLE_ID + 1
-  return JSON.parse(batchText(name, [added, failed(notFound(to, unknownId), { id: unknownId })]))
+  return JSON.parse(batchText(name, [created, failed(error, failedFields)]))
 }
 
 export const referenceExample = { id: EXAMPLE_ID }
@@ -89,49 +93,48 @@ export const missing = (resource: Resource): ApiError => notFound(resource, 7)
 /** The failure of a write to a record that has changed. */
 export const stale = (resource: Resource): ApiError => versionMismatch(resource, EXAMPLE_ID)
 
-const errorsOf = (faults: readonly Fault[]): ApiError[] =>
-  faults.length === 0 ? [] : [thrownBy(() => throwFaults(faults))]
-
-/** The failures of any JSON body. */
-const bodyFailures = ({ bodyBytes }: Config['limits']): ApiError[] => [
-  new ApiError('malformed_json', 'the body is not JSON: it is empty'),
-  notAnObject('the body'),
-  new ApiError('content_too_large', `the body exceeds the limit of ${bodyBytes} bytes`),
-  new ApiError(
-    'unsupported_media_type',
-    'the content type "text/plain" is not supported; allowed: application/json in UTF-8',
-  ),
-]
+/** The failures of any JSON body, and of these bodies. */
+function bodyFailures(
+  { bodyBytes }: Config['limits'],
+  check: (body: JsonObject) => Checked<unknown>,
+  ...bodies: readonly JsonObject[]
+): ApiError[] {
+  const faulty = bodies.map(check).filter(({ faults }) => faults.length > 0)
+  return [
+    new ApiError('malformed_json', 'the body is not JSON: it is empty'),
+    notAnObject('the body'),
+    new ApiError('content_too_large', `the body exceeds the limit of ${bodyBytes} bytes`),
+    new ApiError(
+      'unsupported_media_type',
+      'the content type "text/plain" is not supported; allowed: application/json in UTF-8',
+    ),
+    ...distinct(faulty.map(({ faults }) => thrownBy(() => throwFaults(faults)))),
+  ]
+}
 
 /** The failures of a body that is a record. */
 export function recordFailures(resource: Resource, mode: Mode, limits: Config['limits']): ApiError[] {
   const complete = fieldsExample(resource)
   const allFields = (value: unknown) => Object.fromEntries(Object.keys(complete).map(name => [name, value]))
-  const bodies: JsonObject[] = [
+  return bodyFailures(
+    limits,
+    body => checkBody(resource, body, mode, EXAMPLE_ID),
     allFields(null),
     allFields(''),
     { ...complete, colour: 'red' },
-    { ...complete, id: 2 },
-  ]
-  const errors = bodies.flatMap(body => errorsOf(checkBody(resource, body, mode, 1).faults))
-  return [...bodyFailures(limits), ...distinct(errors)]
+    { ...complete, id: EXAMPLE_ID + 1 },
+  )
 }
 
 /** The failures of a body that is a reference to a record of `to`. */
-export function referenceFailures(to: Resource, limits: Config['limits']): ApiError[] {
-  const bodies: JsonObject[] = [{}, { id: 'one' }, { ...referenceExample, colour: 'red' }]
-  const errors = bodies.flatMap(body => errorsOf(checkReference(to, body).faults))
-  return [...bodyFailures(limits), ...distinct(errors)]
-}
+export const referenceFailures = (to: Resource, limits: Config['limits']): ApiError[] =>
+  bodyFailures(limits, body => checkReference(to, body), {}, { id: 'one' }, { id: EXAMPLE_ID, colour: 'red' })
 
 /** The failures of a body with a batch in the field `name`. */
-export const batchFailures = (name: string, { batchEntries }: Config['limits']): ApiError[] => [
-  thrownBy(() => entriesOf({ [name]: [] }, name, batchEntries)),
-  new ApiError(
-    'limit_exceeded',
-    `${name}: has ${batchEntries + 1} entries; at most ${batchEntries} are allowed`,
-  ),
-]
+export const batchFailures = (name: string, { batchEntries }: Config['limits']): ApiError[] =>
+  [0, batchEntries + 1].map(length =>
+    thrownBy(() => entriesOf({ [name]: Array.from({ length }) }, name, batchEntries)),
+  )
 
 /** The failures of a request with an Idempotency-Key. */
 export const keyFailures: readonly ApiError[] = [requestInProgress(), keyReused()]

@@ -3,10 +3,10 @@ import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import type { LimitedRelation, Relation, Resource } from '../../model/resource.ts'
 import { parsePagingQuery, unpagedRecords } from '../requests/query.ts'
-import { idName } from '../resources/handler.ts'
+import { idName, notFound } from '../resources/handler.ts'
 import { collectionParameters } from './collection-parameters.ts'
 import {
-  additionsExample,
+  batchExample,
   batchFailures,
   listFailures,
   missing,
@@ -37,7 +37,7 @@ function addition(resource: Resource, { to, name }: Pick<Relation, 'to' | 'name'
       `The ${to.singular}, or the results of the batch.`,
       json(oneOf(type, `Added${capitalize(name)}`), {
         [`A ${to.singular}`]: recordExample(to),
-        'A batch': additionsExample({ to, name }),
+        'A batch': batchExample(name, to, notFound(to, 2), { id: 2 }),
       }),
     ],
     failures: [...referenceFailures(to, limits), ...batchFailures(name, limits), missing(to)],

@@ -27,6 +27,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
   const collection = `/v1/${plural}`
   const path = `${collection}/:${idName(resource)}`
   const record = { [`A ${singular}`]: recordExample(resource) }
+  const batch = batchExample(plural, resource, exists(resource), fieldsExample(resource))
   const fields = { [`A ${singular}`]: fieldsExample(resource) }
   const page = pageExample(resource, collection, unpagedRecords(limits))
   const complete = limitedRelations(resource).map(relation => [
@@ -61,7 +62,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       }),
       success: [
         `The created ${singular}, or the results of the batch.`,
-        json(oneOf(type, `${type}Batch`), { ...record, 'A batch': batchExample(resource) }),
+        json(oneOf(type, `${type}Batch`), { ...record, 'A batch': batch }),
         'Location',
         'ETag',
       ],
@@ -100,7 +101,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       description:
         'Changes the fields in the body and leaves the others unchanged. `null` removes an optional field (JSON Merge Patch, RFC 7396).',
       target: resource,
-      body: json(ref(`${type}Changes`), fields, 'application/json', 'application/merge-patch+json'),
+      body: json(ref(`${type}Changes`), fields, ['application/json', 'application/merge-patch+json']),
       success: updated,
       failures: updateFailures('patch'),
     }),

@@ -1,7 +1,7 @@
 // Builds the responses of the document: successes from a schema and examples, failures from ApiErrors.
 import { STATUS_CODES } from 'node:http'
 import type { Config } from '../../config/config.ts'
-import { ApiError, type ErrorCode, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
+import { ApiError, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
 import { preconditionFailed } from '../requests/preconditions.ts'
 import { integer, object, ref, type Schema, text } from './json-schema.ts'
 
@@ -41,48 +41,38 @@ export const headerComponents = {
 export const headersOf = (...names: readonly string[]) =>
   Object.fromEntries(['Request-Id', ...names].map(name => [name, { $ref: `#/components/headers/${name}` }]))
 
-/** Examples by their display names. */
-export type Examples = Readonly<Record<string, unknown>>
-
-function examplesOf(examples: Examples) {
+/** @param examples by their display names */
+export function json(
+  schema: Schema,
+  examples: Readonly<Record<string, unknown>> = {},
+  types: readonly string[] = ['application/json'],
+) {
   const named = Object.entries(examples).map(([summary, value]) => [
     summary.replaceAll(/\W+/g, '_'),
     { summary, value },
   ])
-  return Object.fromEntries(named)
-}
-
-/** @param types the media types, `application/json` by default */
-export function json(schema: Schema, examples: Examples, ...types: string[]) {
-  const content = { schema, examples: examplesOf(examples) }
-  return Object.fromEntries((types.length === 0 ? ['application/json'] : types).map(type => [type, content]))
+  return Object.fromEntries(types.map(type => [type, { schema, examples: Object.fromEntries(named) }]))
 }
 
 export type Content = ReturnType<typeof json>
 
 const REQUEST_ID = '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11'
 
-function failureSchema(statuses: readonly number[], codes: readonly ErrorCode[]): Schema {
-  const meta = {
-    status: { type: 'integer', enum: statuses },
-    message: text,
-    code: { type: 'string', enum: codes },
-    request_id: text,
-    'errors?': { type: 'array', minItems: 1, maxItems: MAX_FAULTS, items: ref('Fault') },
-  }
-  return object({ meta: object(meta) })
-}
-
 const unique = <T>(values: readonly T[]): T[] => [...new Set(values)]
 
 function failure(description: string, errors: readonly ApiError[]): Response {
-  const statuses = unique(errors.map(({ status }) => status))
-  const codes = unique(errors.map(({ code }) => code))
+  const meta = object({
+    status: { type: 'integer', enum: unique(errors.map(({ status }) => status)) },
+    message: text,
+    code: { type: 'string', enum: unique(errors.map(({ code }) => code)) },
+    request_id: text,
+    'errors?': { type: 'array', minItems: 1, maxItems: MAX_FAULTS, items: ref('Fault') },
+  })
   const examples = errors.map(error => [error.code, JSON.parse(errorBody(error, REQUEST_ID))])
   return {
     description,
     headers: headersOf('Cache-Control', ...unique(errors.flatMap(({ headers }) => Object.keys(headers)))),
-    content: json(failureSchema(statuses, codes), Object.fromEntries(examples)),
+    content: json(object({ meta }), Object.fromEntries(examples)),
   }
 }
 
