@@ -7,12 +7,12 @@ import { ApiError } from '../../core/api-error.ts'
 /** A name or an address, with or without a port (RFC 3986, 3.2.2 and 3.2.3). */
 const validHost = /^(?:\[[\w:.~!$&'()*+,;=-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/
 
+const malformed = (message: string, headers: Record<string, string> = {}) =>
+  new ApiError('malformed_request', message, { headers })
+
 function assertVersion({ httpVersion, httpVersionMajor }: IncomingMessage): void {
   if (httpVersionMajor !== 1)
-    throw new ApiError(
-      'malformed_request',
-      `HTTP/${httpVersion} is not supported; allowed: HTTP/1.0 and HTTP/1.1`,
-    )
+    throw malformed(`HTTP/${httpVersion} is not supported; allowed: HTTP/1.0 and HTTP/1.1`)
 }
 
 /** `rawHeaders`, because `headers` keeps only the first Host. */
@@ -30,25 +30,16 @@ function assertHost({ rawHeaders, httpVersion }: IncomingMessage): void {
   const hosts = hostsOf(rawHeaders)
   const [host = ''] = hosts
   if (hosts.length > 1 || (hosts.length === 0 && httpVersion === '1.1'))
-    throw new ApiError(
-      'malformed_request',
-      `the request has ${hosts.length} Host headers, exactly one is required`,
-    )
-  if (!validHost.test(host))
-    throw new ApiError('malformed_request', 'Host: must be a name or an address, with or without a port')
+    throw malformed(`the request has ${hosts.length} Host headers, exactly one is required`)
+  if (!validHost.test(host)) throw malformed('Host: must be a name or an address, with or without a port')
 }
 
 /** The connection closes, because a proxy may disagree about where the body ends (RFC 9112, 6.1). */
 function assertTransferEncoding({ headers, httpVersion }: IncomingMessage): void {
   const coding = headers['transfer-encoding']
   if (coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1')) return
-  throw new ApiError(
-    'malformed_request',
-    'Transfer-Encoding: only chunked is supported, and only in HTTP/1.1',
-    {
-      headers: { Connection: 'close' },
-    },
-  )
+  const message = 'Transfer-Encoding: only chunked is supported, and only in HTTP/1.1'
+  throw malformed(message, { Connection: 'close' })
 }
 
 /** RFC 9110, 10.1.1. */
