@@ -2,6 +2,7 @@
 import type { Context } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
+import type { Filter } from '../../database/reading/page-query.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
@@ -20,12 +21,6 @@ const pageTooLarge = (maxBytes: number, include: boolean) => {
 }
 
 const hasIncludes = ({ include }: ListQuery): boolean => include.length > 0
-
-/** The body of a response and its ETag. */
-interface Representation {
-  readonly etag: string
-  readonly text: string
-}
 
 export function createReadHandlers(
   resource: Resource,
@@ -59,44 +54,29 @@ export function createReadHandlers(
     })
   }
 
-  async function find(id: number, include: readonly string[]): Promise<Representation | undefined> {
-    if (include.length > 0) {
-      const complete = await includeSet(include).findComplete(id)
-      if (complete === undefined) return undefined
-      const { row, included } = complete
-      return { etag: etags.complete(row), text: recordText(resource, row, included) }
-    }
-    const row = await loader.find(id)
-    return row && { etag: etags.record(row), text: recordText(resource, row) }
-  }
+  const share = shareConcurrent<{ readonly etag: string; readonly text: string }>()
 
-  /** @param path the path of the collection, for the links to other pages */
-  function representPage(
-    path: string,
-    query: ListQuery,
-    page: Awaited<ReturnType<typeof readPage>>,
-  ): Representation {
-    const { rows, total, included } = page
-    const texts = rows.map((row, at) => recordText(resource, row, included[at]))
-    const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
-    createSizeCheck(hasIncludes(query))(text)
-    return { etag: etags.page(total, rows, hasIncludes(query)), text }
-  }
-
-  const share = shareConcurrent<Representation>()
-
-  /** Responds with a page. Concurrent requests for the same page share one read of it. */
-  async function respondPage(ctx: Context, read: () => Promise<Representation>): Promise<void> {
-    const { etag, text } = await share(`${ctx.path}?${ctx.querystring}`, read)
-    respondRead(ctx, etag, text)
-  }
-
-  const list: Handler = async ctx => {
+  /**
+   * Responds with a page. Concurrent requests for the same page share one read of it.
+   * @param filters in addition to those of the request
+   * @param onEmpty is called if no record matches
+   */
+  async function respondPage(ctx: Context, filters: readonly Filter[], onEmpty?: () => Promise<void>) {
     const query = parseListQuery(resource, ctx.querystring, limits)
     assertAcceptsJson(ctx)
     const { path } = ctx
-    await respondPage(ctx, async () => representPage(path, query, await readPage(query)))
+    const { etag, text } = await share(`${path}?${ctx.querystring}`, async () => {
+      const { rows, total, included } = await readPage({ ...query, filters: [...filters, ...query.filters] })
+      if (total === 0) await onEmpty?.()
+      const texts = rows.map((row, at) => recordText(resource, row, included[at]))
+      const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
+      createSizeCheck(hasIncludes(query))(text)
+      return { etag: etags.page(total, rows, hasIncludes(query)), text }
+    })
+    respondRead(ctx, etag, text)
   }
+
+  const list: Handler = ctx => respondPage(ctx, [])
 
   /**
    * Returns the handler that lists the records with a membership of one related record. The page is that of the
@@ -107,15 +87,10 @@ export function createReadHandlers(
     (relation: LimitedRelation, relatedLoader: RecordLoader): Handler =>
     async ctx => {
       const id = pathId(relation.to, ctx.params)
-      const query = parseListQuery(resource, ctx.querystring, limits)
-      assertAcceptsJson(ctx)
       const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: id } } as const
-      const { path } = ctx
-      await respondPage(ctx, async () => {
-        const page = await readPage({ ...query, filters: [isMember, ...query.filters] })
+      await respondPage(ctx, [isMember], async () => {
         // A related record with members exists. One that is created after the page was read was empty in between.
-        if (page.total === 0 && (await relatedLoader.find(id)) === undefined) throw notFound(relation.to, id)
-        return representPage(path, query, page)
+        if ((await relatedLoader.find(id)) === undefined) throw notFound(relation.to, id)
       })
     }
 
@@ -123,9 +98,16 @@ export function createReadHandlers(
     const id = pathId(resource, ctx.params)
     const { include } = parseRecordQuery(resource, ctx.querystring)
     assertAcceptsJson(ctx)
-    const found = await find(id, include)
-    if (found === undefined) throw notFound(resource, id)
-    respondRead(ctx, found.etag, found.text)
+    if (include.length > 0) {
+      const complete = await includeSet(include).findComplete(id)
+      if (complete === undefined) throw notFound(resource, id)
+      const { row, included } = complete
+      respondRead(ctx, etags.complete(row), recordText(resource, row, included))
+    } else {
+      const row = await loader.find(id)
+      if (row === undefined) throw notFound(resource, id)
+      respondRead(ctx, etags.record(row), recordText(resource, row))
+    }
   }
 
   return { list, listMembers, get }
