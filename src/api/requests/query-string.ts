@@ -1,20 +1,12 @@
 // Parses query strings in the encoding of HTML forms: `+` and `%20` are spaces, and escapes are UTF-8 bytes.
 // It follows https://url.spec.whatwg.org/#urlencoded-parsing, but rejects bytes that the standard would replace.
+import { ApiError } from '../../core/api-error.ts'
 
 export interface Pair {
   readonly name: string
   readonly value: string
   /** The pair as sent, still encoded. */
   readonly raw: string
-}
-
-/** A name or a value is not percent-encoded UTF-8. `raw` is the pair that contains it. */
-export class QueryStringError extends Error {
-  readonly raw: string
-  constructor(raw: string) {
-    super(`${JSON.stringify(raw)} is not percent-encoded UTF-8`)
-    this.raw = raw
-  }
 }
 
 /** Percent-encodes the bytes above 127 of a request target. Node represents each as one latin1 character. */
@@ -26,7 +18,7 @@ function decode(text: string): string {
   return decodeURIComponent(escapeBytes(text.replaceAll('+', ' ')))
 }
 
-/** @throws QueryStringError */
+/** @throws ApiError `invalid_parameter` if a name or a value is not percent-encoded UTF-8 */
 export function parseQueryString(query: string): Pair[] {
   const pairs: Pair[] = []
   for (const raw of query.split('&')) {
@@ -36,7 +28,8 @@ export function parseQueryString(query: string): Pair[] {
     try {
       pairs.push({ name: decode(name), value: decode(value), raw })
     } catch {
-      throw new QueryStringError(raw)
+      const message = `${JSON.stringify(raw)} is not percent-encoded UTF-8`
+      throw ApiError.of([{ parameter: raw, code: 'invalid_parameter', message }])
     }
   }
   return pairs

@@ -1,9 +1,10 @@
 // Parses the query parameters of a request. All faults are reported at once, each with the allowed values.
-import { ApiError, type Fault, throwFaults } from '../../core/api-error.ts'
+import type { Config } from '../../config/config.ts'
+import { type Fault, throwFaults } from '../../core/api-error.ts'
 import type { Filter, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf, parseComparison } from './filters.ts'
-import { type Pair, parseQueryString, QueryStringError } from './query-string.ts'
+import { type Pair, parseQueryString } from './query-string.ts'
 
 const DEFAULT_RECORDS_PER_PAGE = 100
 
@@ -25,21 +26,9 @@ export interface ListQuery extends Paging {
   readonly include: readonly string[]
 }
 
-export interface QueryLimits {
-  readonly filters: number
-  readonly recordsPerPage: number
-}
+type QueryLimits = Pick<Config['limits'], 'filters' | 'recordsPerPage'>
 
 const pagingNames = ['start_index', 'records_per_page']
-
-function pairsOf(search: string): Pair[] {
-  try {
-    return parseQueryString(search)
-  } catch (error) {
-    if (!(error instanceof QueryStringError)) throw error
-    throw ApiError.of([{ parameter: error.raw, code: 'invalid_parameter', message: error.message }])
-  }
-}
 
 /** The parameters of one request, and their faults. */
 class Parameters {
@@ -49,7 +38,7 @@ class Parameters {
 
   /** @param once the names of the parameters that must not be repeated, in addition to `repeatable` */
   constructor(search: string, repeatable: readonly string[], once: readonly string[] = []) {
-    this.pairs = pairsOf(search)
+    this.pairs = parseQueryString(search)
     for (const { name, value } of this.pairs) {
       if (repeatable.includes(name)) continue
       if (!once.includes(name)) this.unknown(name, [...repeatable, ...once])
