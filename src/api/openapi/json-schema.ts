@@ -14,7 +14,7 @@ export const idSchema: Schema = { type: 'integer', format: 'int64', minimum: 1, 
 
 export const text: Schema = { type: 'string' }
 
-export const integer = (minimum: number): Schema => ({ type: 'integer', minimum })
+export const integer = (minimum: number, maximum?: number): Schema => ({ type: 'integer', minimum, maximum })
 
 export const listOf = (items: Schema): Schema => ({ type: 'array', items })
 

@@ -4,7 +4,7 @@ import { requestIdPattern } from '../../listener/request-identity.ts'
 import { limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { idName } from '../resources/handler.ts'
 import { idempotencyKeyPattern } from '../resources/with-idempotency.ts'
-import { idSchema, type Schema } from './json-schema.ts'
+import { idSchema, integer, type Schema } from './json-schema.ts'
 
 export interface Parameter {
   readonly name: string
@@ -38,28 +38,18 @@ export const listInQuery = (
   explode: false,
 })
 
-const integer = (minimum: number, maximum: number, defaultValue: number | undefined): Schema => ({
-  type: 'integer',
-  minimum,
-  maximum,
-  ...(defaultValue !== undefined && { default: defaultValue }),
-})
-
 /** @param unpaged the default of `records_per_page`; undefined if the default is all records */
-export function pagingParameters(limits: Config['limits'], unpaged?: number): Parameter[] {
-  return [
-    inQuery(
-      'start_index',
-      'The index of the first record of the page, counted from 0.',
-      integer(0, MAX_ID, 0),
-    ),
-    inQuery(
-      'records_per_page',
-      `The maximum number of records in the page. The default is ${unpaged ?? 'all records'}.`,
-      integer(1, limits.recordsPerPage, unpaged),
-    ),
-  ]
-}
+export const pagingParameters = ({ recordsPerPage }: Config['limits'], unpaged?: number): Parameter[] => [
+  inQuery('start_index', 'The index of the first record of the page, counted from 0.', {
+    ...integer(0, MAX_ID),
+    default: 0,
+  }),
+  inQuery(
+    'records_per_page',
+    `The maximum number of records in the page. The default is ${unpaged ?? 'all records'}.`,
+    { ...integer(1, recordsPerPage), default: unpaged },
+  ),
+]
 
 /** Returns the `include` parameter, or no parameter if the resource has no relation to include. */
 export function includeParameters(resource: Resource): Parameter[] {
