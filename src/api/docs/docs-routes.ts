@@ -74,33 +74,6 @@ function fileOf({ file: name = '' }: PathParams): File {
   return file
 }
 
-const describedDocument = describe('get', '/v1/openapi.json', {
-  operationId: 'getDocument',
-  tags,
-  summary: 'Get the OpenAPI document',
-  success: [
-    'The OpenAPI 3.1 document.',
-    json({ ...object({ openapi: text, info: anyObject, paths: anyObject }), additionalProperties: true }),
-  ],
-})
-
-const describedPage = describe('get', '/v1/docs', {
-  operationId: 'getPage',
-  tags,
-  summary: 'Get the documentation page',
-  description: 'The page shows the OpenAPI document, searches it, and sends requests to this server.',
-  success: ['The documentation page.', json(text, {}, ['text/html']), 'Content-Security-Policy'],
-})
-
-const describedFile = describe('get', '/v1/docs/:file', {
-  operationId: 'getPageFile',
-  tags,
-  summary: 'Get a file of the documentation page',
-  parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: [...files.keys()] })],
-  success: ['The file.', json(text, {}, ['text/css', 'text/javascript'])],
-  failures: [fileNotFound('x')],
-})
-
 /** @param described all other routes of the service */
 export function createDocsRoutes(
   resources: readonly Resource[],
@@ -109,7 +82,18 @@ export function createDocsRoutes(
 ): Route[] {
   const routes: Route[] = [
     {
-      ...describedDocument,
+      ...describe('get', '/v1/openapi.json', {
+        operationId: 'getDocument',
+        tags,
+        summary: 'Get the OpenAPI document',
+        success: [
+          'The OpenAPI 3.1 document.',
+          json({
+            ...object({ openapi: text, info: anyObject, paths: anyObject }),
+            additionalProperties: true,
+          }),
+        ],
+      }),
       async handler(ctx) {
         parseNoQuery(ctx.querystring)
         assertAcceptsJson(ctx)
@@ -117,14 +101,27 @@ export function createDocsRoutes(
       },
     },
     {
-      ...describedPage,
+      ...describe('get', '/v1/docs', {
+        operationId: 'getPage',
+        tags,
+        summary: 'Get the documentation page',
+        description: 'The page shows the OpenAPI document, searches it, and sends requests to this server.',
+        success: ['The documentation page.', json(text, {}, ['text/html']), 'Content-Security-Policy'],
+      }),
       async handler(ctx) {
         await sendFile(ctx, page)
         ctx.set('Content-Security-Policy', contentSecurityPolicy)
       },
     },
     {
-      ...describedFile,
+      ...describe('get', '/v1/docs/:file', {
+        operationId: 'getPageFile',
+        tags,
+        summary: 'Get a file of the documentation page',
+        parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: [...files.keys()] })],
+        success: ['The file.', json(text, {}, ['text/css', 'text/javascript'])],
+        failures: [fileNotFound('x')],
+      }),
       checkPath: params => void fileOf(params),
       handler: ctx => sendFile(ctx, fileOf(ctx.params)),
     },
