@@ -30,7 +30,7 @@ export const object = (members: Schemas) => ({
 })
 
 /** Lengths are in code points, both in JSON Schema and in the definition of the field. */
-export const textSchema = ({ maxCodePoints, example }: TextField): Schema => ({
+const textSchema = ({ maxCodePoints, example }: TextField): Schema => ({
   type: 'string',
   minLength: 1,
   maxLength: maxCodePoints,
@@ -38,17 +38,18 @@ export const textSchema = ({ maxCodePoints, example }: TextField): Schema => ({
   examples: [example],
 })
 
-export const textOrNull = (field: TextField): Schema => ({ ...textSchema(field), type: ['string', 'null'] })
-
 /** Whether a stored record can lack the field. */
 export const isRemovable = ({ required }: TextField): boolean => required !== 'always'
 
 /** The members of an object with the fields of a resource. */
 export const fieldMembers = (
   { fields }: Resource,
-  schemaOf: (field: TextField) => Schema = textSchema,
   isOptional: (field: TextField) => boolean = isRemovable,
+  isNullable: (field: TextField) => boolean = () => false,
 ): Schemas =>
   Object.fromEntries(
-    Object.entries(fields).map(([name, field]) => [isOptional(field) ? `${name}?` : name, schemaOf(field)]),
+    Object.entries(fields).map(([name, field]) => [
+      isOptional(field) ? `${name}?` : name,
+      { ...textSchema(field), ...(isNullable(field) && { type: ['string', 'null'] }) },
+    ]),
   )

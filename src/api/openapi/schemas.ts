@@ -15,8 +15,6 @@ import {
   type Schema,
   type Schemas,
   text,
-  textOrNull,
-  textSchema,
 } from './json-schema.ts'
 
 const always = () => true
@@ -47,19 +45,17 @@ function recordBodies(resource: Resource, limits: Config['limits']): Schemas {
   const { plural, singular } = resource
   const type = capitalize(singular)
   const id = { ...idSchema, description: 'Must equal the id in the path.' }
-  const nullIf = (isOptional: (field: TextField) => boolean) => (field: TextField) =>
-    isOptional(field) ? textOrNull(field) : textSchema(field)
   const isOptional = ({ required }: TextField) => required === false
   return {
-    [`New${type}`]: body(`A new ${singular}.`, fieldMembers(resource, nullIf(isOptional), isOptional)),
+    [`New${type}`]: body(`A new ${singular}.`, fieldMembers(resource, isOptional, isOptional)),
     [`New${capitalize(plural)}`]: batchRequest(plural, `New${type}`, 'created', limits),
     [`${type}Replacement`]: body('All fields. Optional fields that are missing or null are removed.', {
       'id?': id,
-      ...fieldMembers(resource, nullIf(isRemovable)),
+      ...fieldMembers(resource, isRemovable, isRemovable),
     }),
     [`${type}Changes`]: body('The fields to change. A null value removes an optional field.', {
       'id?': id,
-      ...fieldMembers(resource, nullIf(isRemovable), always),
+      ...fieldMembers(resource, always, isRemovable),
     }),
   }
 }
@@ -109,9 +105,7 @@ function recordSchemas(resource: Resource): Schemas {
       description: `A page of ${plural}.`,
       ...object({ [plural]: listOf(ref(type)), meta: ref('PageMeta') }),
     },
-    [`${type}Batch`]: batchResponse(plural, type, fieldMembers(resource, textSchema, always), [
-      `${singular}_exists`,
-    ]),
+    [`${type}Batch`]: batchResponse(plural, type, fieldMembers(resource, always), [`${singular}_exists`]),
   }
 }
 
@@ -129,10 +123,11 @@ const includedSchema = (to: Resource): Schemas => ({
  */
 function referenceSchemas(to: Resource, name: string, limits: Config['limits']): Schemas {
   const type = capitalize(to.singular)
+  const ignored = { description: 'Ignored.' }
   return {
     [`${type}Reference`]: body(`A reference to a ${to.singular}.`, {
       id: idSchema,
-      ...fieldMembers(to, () => ({ description: 'Ignored.' }), always),
+      ...Object.fromEntries(Object.keys(to.fields).map(name => [`${name}?`, ignored])),
     }),
     [`${type}References`]: batchRequest(name, `${type}Reference`, 'added', limits),
     [`Added${capitalize(name)}`]: batchResponse(name, type, { 'id?': idSchema }, [
