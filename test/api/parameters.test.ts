@@ -100,6 +100,8 @@ test('parameters: 20 filters are accepted, 21 are limit_exceeded', async t => {
   const over = await api.get(`/v1/users?${filters(20)}&groups[*].name=x&first_name=x`)
   expectError(t, over, 400, 'limit_exceeded')
   expectFaults(t, over, { 'groups[*].name': 'limit_exceeded' })
+  const faulty = await api.get(`/v1/users?${filters(20)}&first_name=x&id=abc&last_name=y`)
+  expectFaults(t, faulty, { first_name: 'limit_exceeded', id: 'invalid_parameter' })
 })
 
 test('parameters: a single resource rejects the parameters of collections', async t => {

@@ -27,7 +27,6 @@ interface Operation extends Texts {
 /** A route with its description in the document. */
 export interface DescribedRoute {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  /** The path pattern, with parameters such as `:user_id`. */
   readonly path: string
   readonly operation: Operation
 }
@@ -46,6 +45,7 @@ interface Description extends Texts {
   readonly failures?: readonly ApiError[]
 }
 
+/** Describes a route. @param path the path pattern, with parameters such as `:user_id` */
 export function describe(
   method: DescribedRoute['method'],
   path: string,

@@ -112,12 +112,12 @@ class Parameters {
       const target = targets.get(name)
       if (target === undefined) continue
       const comparison = parseComparison(target, value)
-      if (typeof comparison === 'string') this.fault(name, comparison)
-      else filters.push({ relation: target.relation, column: target.column, comparison })
-      if (filters.length > max) {
-        this.fault(name, `at most ${max} filters are allowed`, 'limit_exceeded')
-        break
+      if (typeof comparison === 'string') {
+        this.fault(name, comparison)
+        continue
       }
+      filters.push({ relation: target.relation, column: target.column, comparison })
+      if (filters.length === max + 1) this.fault(name, `at most ${max} filters are allowed`, 'limit_exceeded')
     }
     return filters
   }

@@ -7,8 +7,8 @@ import type { Values } from '../../model/row.ts'
 export type Mode = 'create' | 'replace' | 'patch'
 
 /** The valid fields of a body, and the faults of the others. */
-export interface Checked<Values> {
-  readonly values: Values
+export interface Checked<Fields> {
+  readonly values: Fields
   readonly faults: readonly Fault[]
 }
 
