@@ -1,22 +1,16 @@
 // The write that the body of a POST asks for: one record, or a batch whose entries succeed or fail independently.
 import { ApiError, throwFaults } from '../../core/api-error.ts'
+import type { KeptAnswer } from '../../database/idempotency-keys.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from '../requests/batch.ts'
 import { type Checked, isObject, type JsonObject } from '../requests/validation.ts'
 
-/** The result of a POST that succeeded. */
-export interface PostResult {
-  readonly text: string
-  readonly location?: string
-  /** The opaque tag, without its quotes. */
-  readonly etag?: string
-}
-
-/** The result for one valid record. */
-export type Written = ApiError | (PostResult & Outcome)
+/** The result for one valid record. The ETag is without its quotes. */
+export type Written = ApiError | (Outcome & { readonly location?: string; readonly etag?: string })
 
 export interface PostWork {
-  readonly run: (trx?: Transaction) => Promise<PostResult>
+  /** @throws ApiError if nothing was written */
+  readonly run: (trx?: Transaction) => Promise<KeptAnswer>
   /** False if all entries of a batch are invalid. */
   readonly canWrite: boolean
 }
@@ -42,7 +36,8 @@ export function postWork<Values extends JsonObject>(
     const run = async (trx?: Transaction) => {
       const [written] = await write([values], trx)
       if (written === undefined || written instanceof ApiError) throw written ?? noResult()
-      return written
+      const { text, location = null, etag = null } = written
+      return { status: 200, location, etag, body: text }
     }
     return { run, canWrite: true }
   }
@@ -58,7 +53,7 @@ export function postWork<Values extends JsonObject>(
       if (written === undefined) throw noResult()
       return written instanceof ApiError ? failed(written, entry.values) : written
     })
-    return { text: batchText(name, outcomes) }
+    return { status: 200, location: null, etag: null, body: batchText(name, outcomes) }
   }
   return { run, canWrite: valid.length > 0 }
 }

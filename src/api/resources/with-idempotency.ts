@@ -7,7 +7,7 @@ import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-keys.ts'
 import { callerOf } from '../middleware/authentication.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
-import type { PostResult, PostWork } from './post-work.ts'
+import type { PostWork } from './post-work.ts'
 
 /** The syntax of a key. */
 export const idempotencyKeyPattern = /^[!-~]{1,255}$/
@@ -39,17 +39,10 @@ function fingerprintOf({ method, path, request }: Context): string {
   return hash('sha256', `${method} ${path}\n${request.rawBody}`, 'base64url')
 }
 
-const successOf = ({ text, location, etag }: PostResult): KeptAnswer => ({
-  status: 200,
-  location: location ?? null,
-  etag: etag ?? null,
-  body: text,
-})
-
 /** A success or a conflict is saved. A server error is not, so that the request can be retried with the same key. */
-async function outcomeOf(ctx: Context, work: Promise<PostResult>): Promise<KeptAnswer> {
+async function outcomeOf(ctx: Context, work: Promise<KeptAnswer>): Promise<KeptAnswer> {
   try {
-    return successOf(await work)
+    return await work
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) throw error
     const body = errorBody(error, ctx.response.get('Request-Id'))
@@ -67,7 +60,7 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
 export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
   return async (ctx, { run, canWrite }) => {
     const key = keyOf(ctx.req)
-    if (key === undefined || !canWrite) return send(ctx, successOf(await run()))
+    if (key === undefined || !canWrite) return send(ctx, await run())
     const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), trx =>
       outcomeOf(ctx, run(trx)),
     )
