@@ -14,10 +14,9 @@ export type FindCaller = (token: string) => Caller | Promise<Caller>
  */
 export async function createFindCaller(auth: Auth, log: Log): Promise<FindCaller | undefined> {
   if (!isAuthOn(auth)) return undefined
-  const keys = auth.keys.map(({ name, sha256, scope }) => {
-    return [sha256, { name, identity: `key ${name}`, scope }] as const
-  })
-  const callers = new Map<string, Caller>(keys)
+  const callers = new Map<string, Caller>()
+  for (const { name, sha256, scope } of auth.keys)
+    callers.set(sha256, { name, identity: `key ${name}`, scope })
   const verifyJwt = auth.jwt === null ? undefined : await createVerifyJwt(auth.jwt, log)
   return token => {
     if (verifyJwt !== undefined && token.includes('.')) return verifyJwt(token)

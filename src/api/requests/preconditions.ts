@@ -2,13 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ApiError } from '../../core/api-error.ts'
 
-interface EntityTag {
-  readonly weak: boolean
-  /** The tag without its quotes. */
-  readonly opaque: string
-}
-
-type Tags = '*' | readonly EntityTag[]
+/** The ETags in a header, without their quotes. */
+type Tags = '*' | readonly string[]
 
 /** Returns whether an ETag, given without its quotes, is the current one. */
 type IsCurrent = (opaque: string) => boolean
@@ -16,27 +11,22 @@ type IsCurrent = (opaque: string) => boolean
 // Section 5.6.1: a list may have empty elements.
 const list = /^[\t ,]*(?:(?:W\/)?"[!#-~\x80-\xff]*"[\t ]*(?:,[\t ,]*|$))*$/
 
-function readTags(name: string, text: string | undefined): Tags | undefined {
+function readTags(name: string, text: string | undefined, isStrong: boolean): Tags | undefined {
   if (text === undefined || text === '*') return text
   if (!list.test(text)) {
     const message = `${name}: must be * or a comma-separated list of ETags in quotes`
     throw new ApiError('malformed_request', message)
   }
-  return [...text.matchAll(/(W\/)?"([^"]*)"/g)].map(([, weak, opaque = '']) => ({
-    weak: weak !== undefined,
-    opaque,
-  }))
+  const tags = [...text.matchAll(/(W\/)?"([^"]*)"/g)]
+  return tags.flatMap(([, weak, opaque = '']) => (isStrong && weak !== undefined ? [] : [opaque]))
 }
 
-const ifMatch = (headers: IncomingHttpHeaders) => readTags('If-Match', headers['if-match'])
-const ifNoneMatch = (headers: IncomingHttpHeaders) => readTags('If-None-Match', headers['if-none-match'])
+/** If-Match compares strongly (8.8.3.2): a weak ETag never matches. */
+const ifMatch = (headers: IncomingHttpHeaders) => readTags('If-Match', headers['if-match'], true)
+const ifNoneMatch = (headers: IncomingHttpHeaders) =>
+  readTags('If-None-Match', headers['if-none-match'], false)
 
-/** Strong comparison (8.8.3.2): a weak ETag never matches. */
-const matchesStrongly = (tags: Tags, isCurrent: IsCurrent) =>
-  tags === '*' || tags.some(({ weak, opaque }) => !weak && isCurrent(opaque))
-
-const matchesWeakly = (tags: Tags, isCurrent: IsCurrent) =>
-  tags === '*' || tags.some(({ opaque }) => isCurrent(opaque))
+const matches = (tags: Tags, isCurrent: IsCurrent) => tags === '*' || tags.some(opaque => isCurrent(opaque))
 
 export function preconditionFailed(what: string): ApiError {
   return new ApiError(
@@ -55,8 +45,7 @@ export function writeCondition(
   const [some, none] = [ifMatch(headers), ifNoneMatch(headers)]
   if (some === undefined && none === undefined) return undefined
   return isCurrent =>
-    (some === undefined || matchesStrongly(some, isCurrent)) &&
-    (none === undefined || !matchesWeakly(none, isCurrent))
+    (some === undefined || matches(some, isCurrent)) && (none === undefined || !matches(none, isCurrent))
 }
 
 /**
@@ -67,6 +56,6 @@ export function writeCondition(
 export function isUnmodified(headers: IncomingHttpHeaders, etag: string): boolean {
   const [some, none] = [ifMatch(headers), ifNoneMatch(headers)]
   const isCurrent: IsCurrent = opaque => opaque === etag
-  if (some !== undefined && !matchesStrongly(some, isCurrent)) throw preconditionFailed('the resource')
-  return none !== undefined && matchesWeakly(none, isCurrent)
+  if (some !== undefined && !matches(some, isCurrent)) throw preconditionFailed('the resource')
+  return none !== undefined && matches(none, isCurrent)
 }
