@@ -1,6 +1,6 @@
 // Entry point of `npm run dev`: runs the service from source and restarts it at each change. For each URL missing in the
 // configuration, it runs a private server in var/dev, separate from those of `npm start`.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { print, runCommand } from './cli/command-line.ts'
@@ -9,8 +9,7 @@ import { assertWritable } from './cli/private-servers/folders.ts'
 import { startMissingServers } from './cli/private-servers/missing-servers.ts'
 import { runServer } from './cli/private-servers/server.ts'
 import { describeUrls } from './cli/urls.ts'
-import { waitUntilHealthy } from './cli/wait-until-healthy.ts'
-import { type Config, loadConfig } from './config/config.ts'
+import { loadConfig } from './config/config.ts'
 import { environmentWith } from './config/environment.ts'
 import { root } from './config/root.ts'
 
@@ -18,20 +17,6 @@ const DATABASE_TIMEOUT_MS = 30_000
 
 const base = join(root, 'var', 'dev')
 const interruption = new AbortController()
-
-/**
- * Prints the URLs when the service is healthy for the first time. It waits without a limit: the source can have
- * errors.
- */
-function printWhenHealthy(config: Config, service: ChildProcess): void {
-  const assertRunning = (): void => {
-    if (service.exitCode !== null || service.signalCode !== null) throw new Error('the service exited')
-  }
-  waitUntilHealthy(config, Infinity, assertRunning).then(
-    () => print(`running, restarts at each change; Ctrl-C stops it\n${describeUrls(config)}`),
-    () => {},
-  )
-}
 
 async function main(): Promise<number> {
   const running: { stop(): Promise<void> }[] = []
@@ -44,6 +29,7 @@ async function main(): Promise<number> {
     })
     if (env.DATABASE_URL !== undefined) await migrateWhenUp(env.DATABASE_URL, DATABASE_TIMEOUT_MS, print)
     if (interruption.signal.aborted) return 0
+    print(`starting the service, which restarts at each change; Ctrl-C stops it\n${describeUrls(config)}`)
     const service = spawn('tsx', ['watch', '--clear-screen=false', 'src/supervisor.ts'], {
       cwd: root,
       env: environmentWith(env),
@@ -53,9 +39,7 @@ async function main(): Promise<number> {
       detached: true,
     })
     interruption.signal.addEventListener('abort', () => service.kill('SIGTERM'))
-    const exited = once(service, 'exit')
-    printWhenHealthy(config, service)
-    const [code] = await exited
+    const [code] = await once(service, 'exit')
     return interruption.signal.aborted ? 0 : (code ?? 1)
   } finally {
     await Promise.all(running.map(server => server.stop()))

@@ -4,11 +4,10 @@ import { userInfo } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, serviceName, UsageError } from './cli/command-line.ts'
-import { type Outcome, type Reply, sendCommand } from './cli/operator/client.ts'
+import { type Outcome, type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
 import { describePending, describeReply } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
 import { type CommandName, isCommandName } from './supervisor/command-names.ts'
-import { statusSchema } from './supervisor/control/status.ts'
 
 const exitCodes = { done: 0, refused: 1, notRunning: 3, timeout: 4 } as const
 
@@ -32,7 +31,6 @@ const DEFAULT_COLUMNS = 80
 const TIMEOUT_MS = 10_000
 /** How often `wait` says what it waits for. */
 const PROGRESS_MS = 3000
-const STATUS_TIMEOUT_MS = 2000
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
 const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, reload: 30 * 60_000 }
 
@@ -71,8 +69,7 @@ async function reportProgress(
 ): Promise<void> {
   while (!signal.aborted) {
     await delay(PROGRESS_MS, undefined, { signal }).catch(() => {})
-    const outcome = await sendCommand(socketPath, 'status', { argument: null, by }, STATUS_TIMEOUT_MS)
-    const port = outcome.is === 'reply' ? statusSchema.safeParse(outcome.reply).data?.ports[label] : undefined
+    const port = (await readStatus(socketPath, by))?.ports[label]
     if (port !== undefined && !signal.aborted)
       console.error(`${serviceName}: ${label} waits for ${describePending(port)}`)
   }

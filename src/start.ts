@@ -1,8 +1,9 @@
-// Entry point of `npm start`: starts the private servers and the service under pm2 and waits until the service is healthy.
+// Entry point of `npm start`: starts the private servers and the service under pm2 and waits until the service is ready.
 // If the start fails or is interrupted, everything that it has started is stopped.
 import { once } from 'node:events'
 import { dirname } from 'node:path'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
+import { readStatus } from './cli/operator/client.ts'
 import { type ProcessManager, withProcessManager } from './cli/pm2/process-manager.ts'
 import { startServer } from './cli/pm2/servers.ts'
 import { base, startService, stopEverything } from './cli/pm2/service.ts'
@@ -12,7 +13,6 @@ import { startMissingServers } from './cli/private-servers/missing-servers.ts'
 import { createProgress, type Progress } from './cli/progress.ts'
 import { startRemarks } from './cli/start-remarks.ts'
 import { dataUrl, describeUrls, directPort } from './cli/urls.ts'
-import { waitUntilHealthy } from './cli/wait-until-healthy.ts'
 import { isAuthOn } from './config/auth.ts'
 import { type Config, loadConfig } from './config/config.ts'
 import { root } from './config/root.ts'
@@ -20,7 +20,6 @@ import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { readState } from './supervisor/state-file.ts'
 
 const DATABASE_TIMEOUT_MS = 30_000
-const HEALTHY_TIMEOUT_MS = 60_000
 
 type Begin = Progress['begin']
 
@@ -55,7 +54,10 @@ async function startAll(config: Config, manager: ProcessManager, begin: Begin): 
   if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, begin)
   begin('starting the service')
   await startService(manager, env)
-  await waitUntilHealthy(config, HEALTHY_TIMEOUT_MS, () => manager.assertUp(serviceName, 'the service'))
+  await manager.assertUp(serviceName, 'the service')
+  const status = await readStatus(config.control.socket, 'npm start')
+  if (!status?.workers.some(({ state }) => state === 'ready'))
+    throw new Error(`no worker has become ready: \`npx pm2 logs ${serviceName}\` may show the reason`)
 }
 
 /**

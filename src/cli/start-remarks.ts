@@ -3,38 +3,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isAuthOn } from '../config/auth.ts'
 import type { Config } from '../config/config.ts'
-import type { CacheState } from '../core/messages.ts'
-import { statusSchema } from '../supervisor/control/status.ts'
-import { readState } from '../supervisor/state-file.ts'
-import { controlUrl } from './urls.ts'
+import { readStatus } from './operator/client.ts'
 
-const REQUEST_TIMEOUT_MS = 2000
-const PAUSE_MS = 100
+const PAUSE_MS = 200
 /** How long the service may take to find out whether Redis can be reached. */
 const REDIS_TIMEOUT_MS = 5000
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
-
-/** Reads the state of Redis from the first control port that answers. @returns undefined if none answers */
-async function readRedisState(config: Config): Promise<CacheState | undefined> {
-  for (const port of config.ports) {
-    try {
-      const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS)
-      const response = await fetch(`${controlUrl(config, port)}/status`, { signal })
-      return statusSchema.parse(await response.json()).redis
-    } catch {}
-  }
-  return undefined
-}
-
-/**
- * The labels of the configured ports that are in maintenance. The state file is the source: it outlives the service.
- */
-function labelsInMaintenance({ ports, stateFile }: Config): string[] {
-  const state = readState(stateFile)
-  if (state.is !== 'kept') return []
-  return Object.keys(state.maintenance).filter(label => ports.some(port => port.label === label))
-}
 
 /** @returns the remarks about the callers of the API, one line each */
 export function authRemarks({ auth, host, ports, production }: Config): string[] {
@@ -51,21 +26,19 @@ export function authRemarks({ auth, host, ports, production }: Config): string[]
   ]
 }
 
-/** @returns the remarks, one line each */
+/** @returns the remarks, one line each; those about the state of the service only if it replies */
 export async function startRemarks(config: Config): Promise<string[]> {
   const deadlineMs = performance.now() + REDIS_TIMEOUT_MS
-  let redis = await readRedisState(config)
-  while (redis === 'connecting' && performance.now() < deadlineMs) {
+  const read = () => readStatus(config.control.socket, 'npm start')
+  let status = await read()
+  while (status?.redis === 'connecting' && performance.now() < deadlineMs) {
     await delay(PAUSE_MS)
-    redis = await readRedisState(config)
+    status = await read()
   }
-  const remarks = [
-    ...authRemarks(config),
-    ...labelsInMaintenance(config).map(
-      label => `${label} is still in maintenance: npm run ops -- resume ${label}`,
-    ),
-  ]
-  if (redis === 'away')
+  const remarks = authRemarks(config)
+  for (const [label, { state }] of Object.entries(status?.ports ?? {}))
+    if (state !== 'serving') remarks.push(`${label} is still in maintenance: npm run ops -- resume ${label}`)
+  if (status?.redis === 'away')
     remarks.push(
       'Redis cannot be reached, so every read queries the database: start it, or correct REDIS_URL',
     )

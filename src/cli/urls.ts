@@ -15,7 +15,7 @@ export function dataUrl(config: Config, { protocol, port }: DataPortConfig): str
 }
 
 /** The base URL of the control port that belongs to a data port; its `/` is the status page. */
-export function controlUrl(config: Config, { port }: DataPortConfig): string {
+function controlUrl(config: Config, { port }: DataPortConfig): string {
   return `http://${reachable(config.control.host)}:${port + config.control.offset}`
 }
 

@@ -3,6 +3,9 @@ import http from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 import { hasCode } from '../../core/error-reason.ts'
+import { type Status, statusSchema } from '../../supervisor/control/status.ts'
+
+const STATUS_TIMEOUT_MS = 2000
 
 const replySchema = z.looseObject({})
 export type Reply = z.output<typeof replySchema>
@@ -47,4 +50,10 @@ export async function sendCommand(
       throw new Error(`no permission to use ${socketPath}: run this as the user that runs the service`)
     throw error
   }
+}
+
+/** Returns the status of the service; undefined if it does not reply in time, or is of another version. */
+export async function readStatus(socketPath: string, by: string): Promise<Status | undefined> {
+  const outcome = await sendCommand(socketPath, 'status', { argument: null, by }, STATUS_TIMEOUT_MS)
+  return outcome.is === 'reply' ? statusSchema.safeParse(outcome.reply).data : undefined
 }
