@@ -1,8 +1,9 @@
 // The API client of `npm run load`. It splits batches that exceed a limit, finds records by name, and retries while
 // the service is unavailable.
-import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { hasCode, reasonOf } from '../../core/error-reason.ts'
 import { exitCodes, FatalError } from '../../core/exit-codes.ts'
+import { retry } from '../../core/retry.ts'
 
 const FIRST_PAUSE_MS = 100
 const MAX_PAUSE_MS = 10_000
@@ -27,8 +28,8 @@ interface BatchResult {
 type ResponseBody = z.output<typeof body>
 type Kind = 'users' | 'groups'
 
-/** Whether a failed request has a cause that retries cannot remove. */
-const isPermanent = (reason: string) => /certificate|not https|bad port/.test(reason)
+/** A failure of a request that a retry can remove. */
+class TransientError extends Error {}
 
 /** The service does not respond, or the response is not from this service. */
 function unavailable(reason: string): FatalError {
@@ -56,12 +57,6 @@ function literal(value: string): string {
   return value.replace(/^[!\\]/, '\\$&')
 }
 
-/** The longer of the Retry-After header and an exponential backoff, in milliseconds. */
-function pauseMs(attempt: number, retryAfter: string | null): number {
-  const retryAfterMs = Number(retryAfter ?? 0) * 1000
-  return Math.max(retryAfterMs || 0, Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
-}
-
 /**
  * @param url the base URL of a data port
  * @param timeoutMs how many milliseconds to retry a request while the service is unavailable
@@ -72,44 +67,42 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
   const base = url.replace(/\/+$/, '')
   const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` }
 
-  /** Sends one request. @returns the response, or the reason why there is none */
-  async function attempt(path: string, sent?: object): Promise<Response | string> {
-    try {
-      return await fetch(base + path, {
-        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-        headers: authorization,
-        ...(sent !== undefined && {
-          method: 'POST',
-          headers: { ...authorization, 'Content-Type': 'application/json' },
-          body: JSON.stringify(sent),
-        }),
-      })
-    } catch (error) {
-      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-      if (!(cause instanceof Error)) return String(cause)
-      const code = 'code' in cause ? String(cause.code) : cause.name
-      return code === 'ERR_SSL_WRONG_VERSION_NUMBER'
-        ? 'the port serves http, not https'
-        : cause.message || code
-    }
+  const failure = (reason: string, isTransient: boolean): Error =>
+    isTransient ? new TransientError(`${base}: ${reason}`) : unavailable(`${base}: ${reason}`)
+
+  /** Returns the error for a request that `fetch` could not send. */
+  function sendFailure(error: unknown): Error {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    if (hasCode(cause) && cause.code === 'ERR_SSL_WRONG_VERSION_NUMBER')
+      return failure('the port serves http, not https', false)
+    const reason = reasonOf(cause)
+    return failure(reason, !/certificate|bad port/.test(reason))
   }
 
-  /**
-   * Reads a response.
-   * @returns its body, or the reason why it cannot be read, if a retry can succeed
-   * @throws FatalError if the response is not from this service
-   */
-  async function read(response: Response): Promise<ResponseBody | string> {
-    const text = await response.text().catch(() => undefined)
-    if (text === undefined) return 'the response was cut off'
-    try {
-      return body.parse(JSON.parse(text))
-    } catch {
-      const reason = `responds with ${response.status}, but not as users-api does`
-      // A proxy in front of an unavailable service responds with 5xx.
-      if (response.status >= 500) return reason
-      throw unavailable(`${base}: ${reason}`)
-    }
+  /** Sends a request once. @throws TransientError if a retry can succeed, else FatalError */
+  async function attempt(path: string, sent?: object): Promise<ResponseBody> {
+    const response = await fetch(base + path, {
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      headers: authorization,
+      ...(sent !== undefined && {
+        method: 'POST',
+        headers: { ...authorization, 'Content-Type': 'application/json' },
+        body: JSON.stringify(sent),
+      }),
+    }).catch((error: unknown) => {
+      throw sendFailure(error)
+    })
+    const json: unknown = await response.json().catch((error: unknown) => {
+      if (!(error instanceof SyntaxError)) throw failure('the response was cut off', true)
+    })
+    const answer = body.safeParse(json).data
+    // A proxy in front of an unavailable service responds with 5xx.
+    if (answer === undefined)
+      throw failure(`responds with ${response.status}, but not as users-api does`, response.status >= 500)
+    const { status, message = '' } = answer.meta
+    if (status === 401 || status === 403) throw notAllowed(`${base}: ${message}`)
+    if (status === 503) throw failure(message, true)
+    return answer
   }
 
   /**
@@ -117,23 +110,15 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
    * carried out the lost request: the retry then finds the records that the first one created.
    * @throws FatalError if it stays unavailable, or does not accept the token
    */
-  async function request(path: string, sent?: object): Promise<ResponseBody> {
-    const deadlineMs = performance.now() + timeoutMs
-    // Not core/retry.ts: the pause depends on the response's Retry-After and on the time left.
-    for (let tries = 0; ; tries++) {
-      const response = await attempt(path, sent)
-      const answer = typeof response === 'string' ? response : await read(response)
-      if (typeof answer !== 'string' && (answer.meta.status === 401 || answer.meta.status === 403))
-        throw notAllowed(`${base}: ${answer.meta.message}`)
-      if (typeof answer !== 'string' && answer.meta.status !== 503) return answer
-      const reason = `${base}: ${typeof answer === 'string' ? answer : answer.meta.message}`
-      const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0 || isPermanent(reason)) throw unavailable(reason)
-      onWait(`waiting up to ${timeoutMs / 1000} s for ${reason}`)
-      const pause = pauseMs(tries, typeof response === 'string' ? null : response.headers.get('retry-after'))
-      await delay(Math.min(pause, leftMs))
-    }
-  }
+  const request = (path: string, sent?: object): Promise<ResponseBody> =>
+    retry(() => attempt(path, sent), {
+      timeoutMs,
+      pauseMs: attempts => Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1)),
+      isTransient: error => error instanceof TransientError,
+      beforePause: error => onWait(`waiting up to ${timeoutMs / 1000} s for ${reasonOf(error)}`),
+    }).catch((error: unknown) => {
+      throw error instanceof TransientError ? unavailable(error.message) : error
+    })
 
   /** Creates records in order. Batches that exceed a limit of the service are halved until they fit. */
   async function create(path: string, kind: Kind, entries: readonly object[]): Promise<BatchResult> {
@@ -167,7 +152,7 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
      */
     async assertReachable(): Promise<void> {
       const { meta } = await request('/v1/groups?records_per_page=1')
-      if (meta.status !== 200) throw unavailable(`${base}: responds with ${meta.status} (${meta.message})`)
+      if (meta.status !== 200) throw failure(`responds with ${meta.status} (${meta.message})`, false)
     },
   }
 }
