@@ -1,5 +1,6 @@
 // The progress of an import: a bar on a terminal, which is redrawn, and a line for each failure.
 import type { WriteStream } from 'node:tty'
+import { formatSpan } from '../time-span.ts'
 import type { Tallies } from './importer.ts'
 
 const WIDTH = 20
@@ -7,14 +8,6 @@ const CLEAR = '\r\u001b[K'
 
 /** The width of a terminal that does not report one. */
 const DEFAULT_COLUMNS = 80
-
-/** Formats a duration in one or two units, rounded up: `9 s`, `3 min`, `2 h 5 min`. */
-function describeDuration(ms: number): string {
-  const seconds = Math.ceil(ms / 1000)
-  if (seconds < 60) return `${seconds} s`
-  const minutes = Math.ceil(seconds / 60)
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
-}
 
 /** @param now the time in milliseconds */
 export function createImportProgress(
@@ -42,7 +35,7 @@ export function createImportProgress(
       const failed = people.failed + memberships.failed
       const elapsedMs = now() - startedMs
       const perSecond = Math.round((1000 * done) / elapsedMs)
-      const left = share < 1 ? `, ${describeDuration((elapsedMs * (1 - share)) / share)} left` : ''
+      const left = share < 1 ? `, ${formatSpan((elapsedMs * (1 - share)) / share)} left` : ''
       lastWait = ''
       bar = `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${Math.floor(share * 100)} %  ${done} people, ${failed} failures, ${perSecond}/s${left}`
       draw()

@@ -4,16 +4,8 @@ import type { CommandName } from '../../supervisor/command-names.ts'
 import { type PortStatus, portSchema, statusSchema } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
 import type { Reply } from './client.ts'
-import {
-  type ColumnOf,
-  checkerTable,
-  formatAge,
-  portTable,
-  stateCell,
-  tableOf,
-  workerTable,
-} from './status-tables.ts'
-import { cellText, type Screen } from './table.ts'
+import { formatAge, portTables, stateCell, workerTable } from './status-tables.ts'
+import { type Column, cellText, formatTable, type Screen } from './table.ts'
 
 const changeReply = portSchema.extend({ changed: z.boolean() })
 const waitReply = portSchema.extend({ ended: z.enum(['drained', 'deadline']) })
@@ -28,61 +20,35 @@ const levelReply = z.object({ level: z.string() })
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 /** Returns what keeps `wait` from ending, such as `2 connections (1 request in flight)`. */
-export function describePending({
-  connections,
-  in_flight,
-  state,
-  mode,
-  since,
-  checkers,
-}: PortStatus): string {
+export function describePending(port: PortStatus): string {
+  const { connections, in_flight, state, mode, since, checkers } = port
   const pending = checkers.filter(checker => !hasSeen(checker, since)).map(({ address }) => address)
-  const reasons = [
-    connections === 0
-      ? []
-      : `${plural(connections, 'connection')} (${plural(in_flight, 'request')} in flight)`,
-    mode === 'refuse' || pending.length === 0 ? [] : `checkers that have not noticed: ${pending.join(', ')}`,
-  ].flat()
+  const reasons: string[] = []
+  if (connections > 0)
+    reasons.push(`${plural(connections, 'connection')} (${plural(in_flight, 'request')} in flight)`)
+  if (mode !== 'refuse' && pending.length > 0)
+    reasons.push(`checkers that have not noticed: ${pending.join(', ')}`)
   if (reasons.length > 0) return reasons.join('; ')
   return mode === 'refuse' && state === 'drained'
     ? 'the end of the drain delay for TCP checks'
     : 'the workers'
 }
 
-function statusText(reply: Reply, screen: Screen, nowMs: number): string[] {
+function statusText(reply: Reply, screen: Screen): string[] {
   const { node, version, started, ports, workers, redis } = statusSchema.parse(reply)
   const facts = [
     `users-api ${version} on ${node}`,
-    `up ${formatAge(started, nowMs)}`,
+    `up ${formatAge(started)}`,
     `Redis ${cellText(stateCell(redis), screen)}`,
   ]
-  return [
-    facts.join(', '),
-    '',
-    ...portTable(ports, screen, nowMs),
-    '',
-    ...checkerTable(ports, screen, nowMs),
-    '',
-    ...workerTable(workers, screen, nowMs),
-  ]
+  return [facts.join(', '), '', ...portTables(ports, screen), '', ...workerTable(workers, screen)]
 }
 
-function portText(
-  label: string,
-  port: PortStatus,
-  sentence: string,
-  screen: Screen,
-  nowMs: number,
-): string[] {
-  const ports = { [label]: port }
-  return [
-    `${label} ${sentence}`,
-    '',
-    ...portTable(ports, screen, nowMs),
-    '',
-    ...checkerTable(ports, screen, nowMs),
-  ]
-}
+const portText = (label: string, port: PortStatus, sentence: string, screen: Screen): string[] => [
+  `${label} ${sentence}`,
+  '',
+  ...portTables({ [label]: port }, screen),
+]
 
 function waitSentence({ ended, ...port }: z.output<typeof waitReply>): string {
   if (ended === 'deadline')
@@ -98,13 +64,13 @@ function certificatesText({ command: _, argument: __, ...reply }: Reply, screen:
     ...one,
   }))
   if (certificates.length === 0) return ['no port has a certificate']
-  const columns: readonly ColumnOf<(typeof certificates)[number]>[] = [
+  const columns: readonly Column<(typeof certificates)[number]>[] = [
     { title: 'PORT', cell: ({ label }) => label },
     { title: 'VALID TO', cell: one => one.valid_to },
     { title: 'SUBJECT', cell: ({ subject }) => subject },
     { title: 'FINGERPRINT', optional: true, cell: ({ fingerprint }) => fingerprint },
   ]
-  return tableOf(certificates, columns, screen)
+  return formatTable(certificates, columns, screen)
 }
 
 /** Returns the lines for a reply without an error. @throws Error if it lacks fields, as another version's may */
@@ -114,27 +80,24 @@ export function describeReply(
   reply: Reply,
   screen: Screen,
 ): string[] {
-  const nowMs = Date.now()
   const [label = ''] = (argument ?? '').split(':')
   switch (command) {
     case 'status':
-      return statusText(reply, screen, nowMs)
+      return statusText(reply, screen)
     case 'drain':
     case 'resume': {
       const { changed, ...port } = changeReply.parse(reply)
       const sentence = changed ? `is ${port.state} now` : `was ${port.state} already`
-      return portText(label, port, sentence, screen, nowMs)
+      return portText(label, port, sentence, screen)
     }
     case 'wait': {
       const port = waitReply.parse(reply)
-      return portText(label, port, waitSentence(port), screen, nowMs)
+      return portText(label, port, waitSentence(port), screen)
     }
-    case 'reload':
-      return [
-        'every worker has the current code and settings',
-        '',
-        ...workerTable(reloadReply.parse(reply).workers, screen, nowMs),
-      ]
+    case 'reload': {
+      const { workers } = reloadReply.parse(reply)
+      return ['every worker has the current code and settings', '', ...workerTable(workers, screen)]
+    }
     case 'reload-certificates':
       return certificatesText(reply, screen)
     case 'log-level':

@@ -1,10 +1,10 @@
 // Formats tables for a terminal. A table is never wider than the terminal.
 import { styleText } from 'node:util'
 
-type Color = 'green' | 'yellow' | 'red'
-
-export interface Column {
+/** A column of a table with one row for each `T`. */
+export interface Column<T> {
   readonly title: string
+  readonly cell: (item: T) => string | number | Cell
   /** Numbers are aligned to the right. */
   readonly align?: 'right'
   /** Shown only if the terminal is wide enough for every column. */
@@ -13,10 +13,8 @@ export interface Column {
 
 export interface Cell {
   readonly text: string
-  readonly color?: Color | undefined
+  readonly color?: 'green' | 'yellow' | 'red' | undefined
 }
-
-export type Row = readonly (string | number | Cell)[]
 
 export interface Screen {
   readonly columns: number
@@ -28,12 +26,6 @@ const MIN_WIDTH = 4
 
 /** Replaces control characters: some texts come from other machines, and could control the terminal. */
 const printable = (text: string): string => text.replace(/\p{Cc}/gu, '?')
-
-function cellOf(value: Row[number]): Cell {
-  return typeof value === 'object'
-    ? { ...value, text: printable(value.text) }
-    : { text: printable(String(value)) }
-}
 
 const widthOf = (text: string): number => [...text].length
 const totalOf = (widths: readonly number[]): number =>
@@ -50,7 +42,7 @@ function shrink(widths: readonly number[], available: number): number[] {
   return result
 }
 
-function padOrCut(text: string, width: number, align: Column['align']): string {
+function padOrCut(text: string, width: number, align: 'right' | undefined): string {
   const characters = [...text]
   const cut = characters.length > width ? `${characters.slice(0, width - 1).join('')}…` : text
   const padding = ' '.repeat(width - widthOf(cut))
@@ -58,27 +50,30 @@ function padOrCut(text: string, width: number, align: Column['align']): string {
 }
 
 /** Returns the text of a cell, in its color if the terminal has colors. */
-export function cellText({ text, color }: Cell, { hasColors }: Pick<Screen, 'hasColors'>): string {
-  const safe = printable(text)
-  return color !== undefined && hasColors ? styleText(color, safe, { validateStream: false }) : safe
+export function cellText({ text, color }: Cell, { hasColors }: Screen): string {
+  return color !== undefined && hasColors ? styleText(color, text, { validateStream: false }) : text
 }
 
-export function formatTable(columns: readonly Column[], rows: readonly Row[], screen: Screen): string[] {
-  const available = screen.columns
-  const header = columns.map(({ title }) => ({ text: title }))
-  const all: Cell[][] = [header, ...rows.map(row => row.map(cellOf))]
-  const fullWidths = columns.map((_, at) => Math.max(...all.map(row => widthOf(row[at]?.text ?? ''))))
-  const fits = totalOf(fullWidths) <= available
-  const shown = columns.map((column, at) => ({ column, at })).filter(({ column }) => fits || !column.optional)
+/** Returns the lines of a table with one row for each item. */
+export function formatTable<T>(items: readonly T[], columns: readonly Column<T>[], screen: Screen): string[] {
+  const filled = columns.map(({ title, cell, align, optional }) => {
+    const values = [title, ...items.map(cell)].map(value =>
+      typeof value === 'object' ? value : { text: `${value}` },
+    )
+    const cells: Cell[] = values.map(value => ({ ...value, text: printable(value.text) }))
+    return { cells, align, optional, width: Math.max(...cells.map(({ text }) => widthOf(text))) }
+  })
+  const fits = totalOf(filled.map(({ width }) => width)) <= screen.columns
+  const shown = filled.filter(({ optional }) => fits || !optional)
   const widths = shrink(
-    shown.map(({ at }) => fullWidths[at] ?? 0),
-    available,
+    shown.map(({ width }) => width),
+    screen.columns,
   )
-  return all.map(row =>
+  return ['', ...items].map((_, row) =>
     shown
-      .map(({ column, at }, index) => {
-        const cell: Cell = row[at] ?? { text: '' }
-        return cellText({ ...cell, text: padOrCut(cell.text, widths[index] ?? 0, column.align) }, screen)
+      .map(({ cells, align }, at) => {
+        const { text, color } = cells[row] ?? { text: '' }
+        return cellText({ text: padOrCut(text, widths[at] ?? 0, align), color }, screen)
       })
       .join(GAP)
       .trimEnd(),

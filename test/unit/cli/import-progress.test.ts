@@ -31,7 +31,7 @@ test('progress: shows the rate and the time left', t => {
   const tallies = { people: { created: 900, unchanged: 90, failed: 10 }, groups: none, memberships: none }
   const cases: [number, number, RegExp][] = [
     [2_000, 0.1, /^\[##-{18}\] 10 % {2}1000 people, 10 failures, 500\/s, 18 s left$/],
-    [100_000, 0.4, /, 10\/s, 3 min left$/],
+    [100_000, 0.4, /, 10\/s, 2 min 30 s left$/],
     [1_000_000, 0.1, /, 1\/s, 2 h 30 min left$/],
     [2_000, 1, /^\[#{20}\] 100 % .*, 500\/s$/],
   ]

@@ -1,8 +1,8 @@
 // Tables for a terminal, and time spans.
 import test from 'ava'
 import fc from 'fast-check'
-import { formatSpan } from '../../../src/cli/operator/status-tables.ts'
 import { formatTable } from '../../../src/cli/operator/table.ts'
+import { formatSpan } from '../../../src/cli/time-span.ts'
 
 test('table: no line is wider than the terminal, and no text controls the terminal', t => {
   const cell = fc.string({ unit: 'binary', maxLength: 200 })
@@ -18,7 +18,8 @@ test('table: no line is wider than the terminal, and no text controls the termin
   )
   fc.assert(
     fc.property(table, ({ columns, rows, width }) => {
-      const lines = formatTable(columns, rows, { columns: width, hasColors: false })
+      const filled = columns.map(({ title }, at) => ({ title, cell: (row: string[]) => row[at] ?? '' }))
+      const lines = formatTable(rows, filled, { columns: width, hasColors: false })
       return (
         lines.length === rows.length + 1 &&
         lines.every(line => [...line].length <= width && !/\p{Cc}/u.test(line))
@@ -29,9 +30,12 @@ test('table: no line is wider than the terminal, and no text controls the termin
 })
 
 test('table: shows optional columns if all columns fit, and cuts the widest one if they do not', t => {
-  const columns = [{ title: 'A' }, { title: 'MORE', optional: true }, { title: 'N', align: 'right' }] as const
-  const format = (width: number) =>
-    formatTable(columns, [['a long text', 'shown', 7]], { columns: width, hasColors: false })
+  const columns = [
+    { title: 'A', cell: () => 'a long text' },
+    { title: 'MORE', optional: true, cell: () => 'shown' },
+    { title: 'N', align: 'right', cell: () => 7 },
+  ] as const
+  const format = (width: number) => formatTable([1], columns, { columns: width, hasColors: false })
   t.deepEqual(format(21), ['A            MORE   N', 'a long text  shown  7'])
   t.deepEqual(format(20), ['A            N', 'a long text  7'])
   t.deepEqual(format(10), ['A        N', 'a long…  7'])
