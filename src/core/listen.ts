@@ -50,6 +50,7 @@ function failure({ host, port }: Address, use: string, code: string): FatalError
  * Listens on `address`.
  * @param use the purpose of the port, for the error message
  * @param timeoutMs milliseconds to retry while the port is in use
+ * @param socket a socket that is bound to `address` already
  * @throws FatalError with the port and the reason
  */
 export async function listen(
@@ -57,16 +58,17 @@ export async function listen(
   address: Address,
   use: string,
   timeoutMs = TIMEOUT_MS,
+  socket?: SocketHandle,
 ): Promise<void> {
   const attempt = async () => {
-    server.listen(address)
+    server.listen(socket ?? address)
     await once(server, 'listening')
   }
   try {
     await retry(attempt, {
       timeoutMs,
       pauseMs: () => RETRY_MS,
-      isTransient: error => timeoutMs > 0 && codeOf(error) === 'EADDRINUSE',
+      isTransient: error => codeOf(error) === 'EADDRINUSE',
     })
   } catch (error) {
     throw failure(address, use, codeOf(error))
@@ -92,19 +94,4 @@ export async function bind(address: Address, use: string): Promise<Server> {
   const socket = net._createServerHandle(ip, address.port, family)
   if (typeof socket === 'number') throw failure(address, use, getSystemErrorName(socket))
   return socket
-}
-
-/** Listens on a socket that is bound to `address`. @throws FatalError like `listen` */
-export async function listenOn(
-  server: Server,
-  socket: SocketHandle,
-  address: Address,
-  use: string,
-): Promise<void> {
-  try {
-    server.listen(socket)
-    await once(server, 'listening')
-  } catch (error) {
-    throw failure(address, use, codeOf(error))
-  }
 }

@@ -10,13 +10,7 @@ export function writeAtomically(file: string, text: string): void {
   const folder = dirname(file)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const temporary = `${file}.${process.pid}.new`
-  const descriptor = openSync(temporary, 'w', 0o600)
-  try {
-    writeFileSync(descriptor, text)
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
+  writeFileSync(temporary, text, { mode: 0o600, flush: true })
   renameSync(temporary, file)
   const directory = openSync(folder, 'r')
   try {

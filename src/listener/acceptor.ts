@@ -1,7 +1,7 @@
 // Starts and stops accepting connections. Connections that were accepted stay open, and those that wait in the queue of
 // the socket stay there for other workers.
 import net, { type Server } from 'node:net'
-import { type Address, listenOn, type SocketHandle } from '../core/listen.ts'
+import { type Address, listen, type SocketHandle } from '../core/listen.ts'
 
 /**
  * @param use the purpose of the port, for error messages
@@ -24,7 +24,7 @@ export function createAcceptor(
       isOpening = true
       while (isAccepting && !server.listening) {
         const socket = await requestSocket()
-        if (isAccepting) await listenOn(server, socket, address, use)
+        if (isAccepting) await listen(server, address, use, 0, socket)
         else socket.close()
       }
       isOpening = false
