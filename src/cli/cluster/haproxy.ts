@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { environmentWith } from '../../config/environment.ts'
 import { root } from '../../config/root.ts'
 import { findProgram, haproxyProgram } from '../private-servers/programs.ts'
+import { createRestartable } from '../private-servers/server.ts'
 import { statusOf } from '../urls.ts'
-import { createPart, type Part } from './part.ts'
+import type { Part } from './part.ts'
 import { HOST, NUMBERS, type Ports } from './ports.ts'
 
 /**
@@ -39,5 +40,6 @@ export async function createHaproxy(ports: Ports, folder: string, sockets: strin
     STATS_SOCKET: join(sockets, 'haproxy.sock'),
     ...Object.assign({}, ...nodes),
   })
-  return createPart('haproxy', server, { env, logFile: join(folder, 'haproxy.log') })
+  const restartable = createRestartable(() => server, { env, logFile: join(folder, 'haproxy.log') })
+  return { ...restartable, name: 'haproxy', address: page }
 }

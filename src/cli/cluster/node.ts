@@ -1,8 +1,8 @@
 // A node of the trial cluster: the service with its settings, as a process.
 import { join } from 'node:path'
 import { environmentWith } from '../../config/environment.ts'
+import { createRestartable } from '../private-servers/server.ts'
 import { statusOf } from '../urls.ts'
-import { createPart } from './part.ts'
 import { HOST, type Ports } from './ports.ts'
 
 export interface NodeOptions {
@@ -30,6 +30,7 @@ export function createNode(number: number, ports: Ports, options: NodeOptions) {
   const name = `node${number}`
   const port = ports.node(number)
   const { folder, sockets, databaseUrl, redisUrl } = options
+  const url = `http://${HOST}:${port}`
   const controlUrl = `http://${HOST}:${port + 1}`
   const settings = {
     node: name,
@@ -43,19 +44,17 @@ export function createNode(number: number, ports: Ports, options: NodeOptions) {
     proxies: { trusted: [HOST] },
   }
   let { build } = options
-  const server = {
+  const describe = () => ({
     title: name,
     program: process.execPath,
-    get args() {
-      return [join(build.folder, 'dist', 'supervisor.js')]
-    },
-    url: `http://${HOST}:${port}`,
+    args: [join(build.folder, 'dist', 'supervisor.js')],
+    url,
     async ping() {
       const status = await statusOf(`${controlUrl}/readyz`)
       // 404: the port is in maintenance, which outlives a restart.
       if (status !== 200 && status !== 404) throw new Error(`${controlUrl}/readyz answers ${status}`)
     },
-  }
+  })
   const env = environmentWith({
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
@@ -63,10 +62,11 @@ export function createNode(number: number, ports: Ports, options: NodeOptions) {
     NODE_ENV: undefined,
     WORKERS: undefined,
   })
-  const part = createPart(name, server, { env, logFile: join(folder, `${name}.log`) })
   return {
-    ...part,
-    url: server.url,
+    ...createRestartable(describe, { env, logFile: join(folder, `${name}.log`) }),
+    name,
+    address: url,
+    url,
     controlUrl,
     /** Makes the next start run another build. */
     use(next: Build): void {

@@ -69,7 +69,7 @@ export function formatTable<T>(items: readonly T[], columns: readonly Column<T>[
     shown.map(({ width }) => width),
     screen.columns,
   )
-  return ['', ...items].map((_, row) =>
+  return Array.from({ length: items.length + 1 }, (_, row) =>
     shown
       .map(({ cells, align }, at) => {
         const { text, color } = cells[row] ?? { text: '' }

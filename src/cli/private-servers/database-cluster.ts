@@ -62,15 +62,13 @@ export async function createPlaces({ base, count, firstPort }: ClusterOptions) {
 }
 
 /**
- * Starts the servers of a cluster one after the other.
- * @param begin starts a server; the first one creates the cluster, and the others join it
+ * Starts the servers of a cluster one after the other. The first one creates the cluster, and the others join it.
  * @throws Error if a server does not start; then the others are stopped
  */
-export async function startServers<S extends ClusterServer>(
+export async function startServers(
   title: string,
-  servers: readonly S[],
+  servers: readonly ClusterServer[],
   print: (line: string) => void,
-  begin: (server: S, isFirst: boolean) => Promise<void>,
 ): Promise<DatabaseCluster> {
   const stop = async () => {
     await Promise.all(servers.map(server => server.stop()))
@@ -78,7 +76,7 @@ export async function startServers<S extends ClusterServer>(
   try {
     for (const [index, server] of servers.entries()) {
       print(`starting server ${index + 1} of ${servers.length}`)
-      await begin(server, index === 0)
+      await server.start()
     }
   } catch (error) {
     await stop()

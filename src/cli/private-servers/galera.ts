@@ -15,7 +15,7 @@ import {
 import { execute, findInstallation, initialise, userArgs } from './mysql.ts'
 import { findProgram, galeraProgram } from './programs.ts'
 import { runProgram } from './run-program.ts'
-import { type ClusterOptions, createRunner, runServer } from './server.ts'
+import { type ClusterOptions, createRestartable, runServer } from './server.ts'
 
 // For a server that joins, MariaDB runs this program at both ends (`wsrep_sst_method=local`). It only hands the joiner's own
 // position back to it, in a file: the writes since then follow on another way.
@@ -123,13 +123,15 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
   await rm(join(first.data, 'galera.cache'))
   await copyData(places)
 
+  // The first start, that of the first server, creates the cluster.
+  let exists = false
   const servers = places.map(place => {
-    const runner = createRunner()
-    const begin = (more: readonly string[] = []) => runner.start(describe(place, more), { env })
-    const start = async () => begin(await positionArgs(program, argsOf(place), place))
-    return { ...runner, url: place.url, begin, start }
+    const describeNext = async () => {
+      const more = exists ? await positionArgs(program, argsOf(place), place) : ['--wsrep-new-cluster']
+      exists = true
+      return describe(place, more)
+    }
+    return { ...createRestartable(describeNext, { env }), url: place.url }
   })
-  return startServers(title, servers, print, (server, isFirst) =>
-    server.begin(isFirst ? ['--wsrep-new-cluster'] : []),
-  )
+  return startServers(title, servers, print)
 }

@@ -14,7 +14,7 @@ import {
   startServers,
 } from './database-cluster.ts'
 import { execute, findInstallation, initialise, userArgs } from './mysql.ts'
-import { type ClusterOptions, createRunner } from './server.ts'
+import { type ClusterOptions, createRestartable } from './server.ts'
 
 /** On a busy machine, each of several attempts takes 10 s. */
 const ONLINE_TIMEOUT_MS = 90_000
@@ -99,13 +99,17 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
   await copyData(places)
 
   const group = randomUUID()
-  const join_ = `START GROUP_REPLICATION USER = 'replication', PASSWORD = '${password}'`
-
+  const joinGroup = `START GROUP_REPLICATION USER = 'replication', PASSWORD = '${password}'`
+  const bootstrap = (value: 'ON' | 'OFF') => `SET GLOBAL group_replication_bootstrap_group = ${value}`
+  // The first start, that of the first server, creates the group.
+  let exists = false
   const servers = places.map(place => {
-    const runner = createRunner()
     const args = groupArgs(place, places, group, multiPrimary)
-    const begin = async (statements: readonly string[]) => {
-      await runner.start(describeServer(title, program, args, place, 'SELECT 1'))
+    const server = createRestartable(() => describeServer(title, program, args, place, 'SELECT 1'))
+    const start = async () => {
+      await server.start()
+      const statements = exists ? [joinGroup] : [bootstrap('ON'), joinGroup, bootstrap('OFF')]
+      exists = true
       // The group refuses a server that crashed until it has noticed that the server was gone.
       await retry(() => execute(place.socketPath, statements), {
         timeoutMs: ONLINE_TIMEOUT_MS,
@@ -114,10 +118,7 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
       })
       await untilOnline(place)
     }
-    return { ...runner, url: place.url, begin, start: () => begin([join_]) }
+    return { ...server, url: place.url, start }
   })
-  const bootstrap = (value: 'ON' | 'OFF') => `SET GLOBAL group_replication_bootstrap_group = ${value}`
-  return startServers(title, servers, print, (server, isFirst) =>
-    server.begin(isFirst ? [bootstrap('ON'), join_, bootstrap('OFF')] : [join_]),
-  )
+  return startServers(title, servers, print)
 }

@@ -1,13 +1,30 @@
 // Prepares a private Redis as a cache: no persistence, least recently used keys are evicted, and it listens only on a
 // Unix socket.
-import { once } from 'node:events'
-import { createConnection } from 'node:net'
 import { join } from 'node:path'
+import { Redis } from 'ioredis'
 import { socketFolder } from './folders.ts'
 import { findProgram, redisProgram } from './programs.ts'
 import type { PrivateServer, ServerOptions } from './server.ts'
 
-const PING_TIMEOUT_MS = 2000
+const TIMEOUT_MS = 2000
+
+/** Sends one command on a connection of its own. @param server a URL, or the path of a Unix socket */
+export async function ask(server: string, command: string, ...args: string[]): Promise<unknown> {
+  const client = new Redis(server, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    enableReadyCheck: false,
+    connectTimeout: TIMEOUT_MS,
+    commandTimeout: TIMEOUT_MS,
+  })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return await client.call(command, ...args)
+  } finally {
+    client.disconnect()
+  }
+}
 
 /** @throws Error if Redis is not installed */
 export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promise<PrivateServer> {
@@ -32,17 +49,6 @@ export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promi
     program,
     args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
     url: `redis+unix://${encodeURI(socketPath)}`,
-    async ping() {
-      const socket = createConnection(socketPath)
-      try {
-        socket.setTimeout(PING_TIMEOUT_MS, () => socket.destroy(new Error('no reply to PING in time')))
-        await once(socket, 'connect')
-        socket.write('PING\r\n')
-        const [reply] = await once(socket, 'data')
-        if (!String(reply).startsWith('+PONG')) throw new Error(`Redis replied ${reply}`)
-      } finally {
-        socket.destroy()
-      }
-    },
+    ping: async () => void (await ask(socketPath, 'PING')),
   }
 }

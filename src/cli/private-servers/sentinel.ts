@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Redis } from 'ioredis'
 import { retry } from '../../core/retry.ts'
 import { findProgram, redisProgram } from './programs.ts'
-import { type ClusterOptions, type ClusterServer, createRunner } from './server.ts'
+import { ask } from './redis.ts'
+import { type ClusterOptions, type ClusterServer, createRestartable } from './server.ts'
 
 const MASTER = 'users-api'
 const READY_TIMEOUT_MS = 60_000
@@ -18,18 +18,6 @@ export const sentinelSettings = (count: number, master: number, password: string
   `sentinel down-after-milliseconds ${MASTER} 1000`,
   `sentinel failover-timeout ${MASTER} 2000`,
 ]
-
-/** Sends one command on a connection of its own. */
-async function ask(url: string, command: string, ...args: string[]): Promise<unknown> {
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, enableReadyCheck: false })
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    return await client.call(command, ...args)
-  } finally {
-    client.disconnect()
-  }
-}
 
 async function untilReply(
   url: string,
@@ -69,9 +57,7 @@ export async function startSentinelGroup({ base, count, firstPort, print }: Clus
     const url = `redis://:${password}@127.0.0.1:${port}`
     const args = isSentinel ? [file, '--sentinel'] : [file]
     const ping = async () => void (await ask(url, 'PING'))
-    const runner = createRunner()
-    const start = () => runner.start({ title, program, args, url, ping })
-    return { ...runner, url, start }
+    return { ...createRestartable(() => ({ title, program, args, url, ping })), url }
   }
   const createProcesses = (
     title: string,

@@ -39,7 +39,7 @@ export interface ClusterOptions extends Pick<ServerOptions, 'print'> {
 export interface Restartable {
   /** The process id while it runs. */
   pid(): number | undefined
-  /** Starts it, if it does not run, and waits until it responds. */
+  /** Starts it and waits until it responds. It must not run. @throws as `runServer` */
   start(): Promise<void>
   /** Ends it, if it runs, and waits until it has exited. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
@@ -89,18 +89,19 @@ process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL')
 })
 
-/** Returns what a `Restartable` consists of, with a `start` to which the server is passed. */
-export function createRunner() {
+/** Creates a server that does not run yet. @param describe is called for each start */
+export function createRestartable(
+  describe: () => PrivateServer | Promise<PrivateServer>,
+  options?: RunOptions,
+): Restartable {
   let running: Awaited<ReturnType<typeof runServer>> | undefined
   return {
     pid: () => running?.pid(),
-    /** Starts the server, which does not run, and waits until it answers. @throws as `runServer` */
-    async start(server: PrivateServer, options?: RunOptions): Promise<void> {
-      running = await runServer(server, options)
+    async start() {
+      running = await runServer(await describe(), options)
     },
-    async stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    async stop(signal) {
       await running?.stop(signal)
-      running = undefined
     },
   }
 }
