@@ -16,7 +16,7 @@ const user = 'us:er'
 const userPassword = 'pass:word/ü'
 /** The password of the default user, which the cache does not have. */
 const password = 'default'
-const program = await findProgram(redisProgram.names)
+const program = findProgram(redisProgram.names)
 
 /** Claims a folder and ports for servers, until the test ends. */
 async function claimPlace(t: ExecutionContext) {

@@ -47,7 +47,7 @@ const ping = async () => void (await executeOn(withDatabase(proxyUrl.href, ''), 
 const haproxy = await runServer(
   {
     title: haproxyProgram.title,
-    program: (await findProgram(haproxyProgram.names)) ?? '',
+    program: findProgram(haproxyProgram.names) ?? '',
     args: ['-db', '-f', file],
     url: proxyUrl.href,
     ping,

@@ -27,7 +27,7 @@ export const slowHttpTest: Scenario = {
 
   async run() {
     await installMissing([slowhttptest], console.log)
-    const program = (await findProgram(slowhttptest.names)) ?? slowhttptest.title
+    const program = findProgram(slowhttptest.names) ?? slowhttptest.title
     return withService({}, async service => {
       const workers = await service.workers()
       const url = `${service.url}/v1/users`

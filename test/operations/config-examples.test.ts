@@ -66,7 +66,7 @@ test('nginx: accepts nginx.conf, and skips an instance that is down', async t =>
     t.pass()
     return
   }
-  const nginx = spawn((await findProgram(['nginx'])) ?? '', [...args, '-g', 'daemon off;'], {
+  const nginx = spawn(findProgram(['nginx']) ?? '', [...args, '-g', 'daemon off;'], {
     stdio: 'ignore',
   })
   t.teardown(() => nginx.kill('SIGTERM'))

@@ -15,7 +15,7 @@ const WATCHDOG_MS = 400
 
 test('systemd: READY when a worker listens, WATCHDOG while the event loop runs, STOPPING at a stop', async t => {
   for (const name of ['socat', 'systemd-notify'])
-    if ((await findProgram([name])) === undefined) {
+    if (findProgram([name]) === undefined) {
       t.log(`NOT CHECKED: ${name} is not installed and npm test could not install it`)
       t.pass()
       return

@@ -25,7 +25,7 @@ export async function runTool(
   name: string,
   args: readonly string[],
 ): Promise<string | undefined> {
-  const program = await findProgram([name])
+  const program = findProgram([name])
   if (program === undefined) {
     t.log(`NOT CHECKED: ${name} is not installed and npm test could not install it`)
     return undefined

@@ -60,7 +60,7 @@ export async function startHaproxy(
       env[`${server}_${label.toUpperCase()}_CHECK`] = String(port(server, label) + 1)
     }
   }
-  const program = await findProgram(haproxyProgram.names)
+  const program = findProgram(haproxyProgram.names)
   if (program === undefined)
     throw new Error('HAProxy is not installed: run the tests with npm test, which installs it')
   const child = spawn(program, ['-db', '-f', file], { env, stdio: ['ignore', 'ignore', 'pipe'] })

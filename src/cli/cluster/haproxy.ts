@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { environmentWith } from '../../config/environment.ts'
 import { root } from '../../config/root.ts'
-import { findProgram, haproxyProgram } from '../private-servers/programs.ts'
+import { haproxyProgram, pathOf } from '../private-servers/programs.ts'
 import { createRestartable } from '../private-servers/server.ts'
 import { statusOf } from '../urls.ts'
 import type { Part } from './part.ts'
@@ -14,9 +14,8 @@ import { HOST, NUMBERS, type Ports } from './ports.ts'
  * @param sockets the folder for its socket
  * @throws Error if it is not installed
  */
-export async function createHaproxy(ports: Ports, folder: string, sockets: string): Promise<Part> {
-  const program = await findProgram(haproxyProgram.names)
-  if (program === undefined) throw new Error(`${haproxyProgram.title} cannot be found: install it`)
+export function createHaproxy(ports: Ports, folder: string, sockets: string): Part {
+  const program = pathOf(haproxyProgram)
   const page = `http://${HOST}:${ports.page}/`
   const server = {
     title: haproxyProgram.title,

@@ -130,7 +130,7 @@ export async function startTrial(options: TrialOptions) {
     await start(nodes)
 
     print(`starting ${haproxyProgram.title}`)
-    const haproxy = await createHaproxy(ports, folder, sockets)
+    const haproxy = createHaproxy(ports, folder, sockets)
     await start([haproxy])
     const parts: readonly Part[] = [haproxy, ...nodes, ...databases, ...redis, ...sentinels]
     return {

@@ -98,7 +98,7 @@ async function positionArgs(program: string, args: readonly string[], { data }: 
 export async function startGalera(options: ClusterOptions): Promise<DatabaseCluster> {
   const { base, count, print } = options
   const installation = await findInstallation(true)
-  const library = await findProgram(galeraProgram.names)
+  const library = findProgram(galeraProgram.names)
   if (installation === undefined || library === undefined)
     throw new Error('a Galera cluster needs MariaDB and Galera: install mariadb-server-core and galera-4')
   const { program } = installation

@@ -1,4 +1,7 @@
 // Finds programs such as MySQL and Redis on this machine. As root on Debian and Ubuntu, it also installs them.
+import { existsSync } from 'node:fs'
+import { delimiter, resolve } from 'node:path'
+import { programFolders } from '../../config/environment.ts'
 import { runProgram } from './run-program.ts'
 
 export interface Program {
@@ -50,23 +53,19 @@ export const haproxyProgram: Program = {
 }
 
 // Servers are often installed in folders outside an ordinary user's PATH.
-const moreFolders = '/usr/sbin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin'
+const moreFolders = ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin']
 
 /** @returns the absolute path of the first of `names` that exists */
-export async function findProgram(names: readonly string[]): Promise<string | undefined> {
-  const script = `PATH="$PATH:${moreFolders}"
-    for name; do
-      case $name in
-        /*) [ ! -e "$name" ] || { echo "$name"; exit; } ;;
-        *) command -v "$name" && exit ;;
-      esac
-    done
-    exit 1`
-  try {
-    return (await runProgram('/bin/sh', ['-c', script, 'sh', ...names])).trim()
-  } catch {
-    return undefined
-  }
+export function findProgram(names: readonly string[]): string | undefined {
+  const folders = [...programFolders.split(delimiter), ...moreFolders]
+  return names.flatMap(name => folders.map(folder => resolve(folder, name))).find(path => existsSync(path))
+}
+
+/** @returns the absolute path of a program @throws Error if it is not installed */
+export function pathOf({ title, names }: Program): string {
+  const path = findProgram(names)
+  if (path === undefined) throw new Error(`${title} cannot be found: install it`)
+  return path
 }
 
 /**
@@ -78,8 +77,7 @@ export async function installMissing(
   programs: readonly Program[],
   print: (line: string) => void,
 ): Promise<void> {
-  const found = await Promise.all(programs.map(program => findProgram(program.names)))
-  const missing = programs.filter((_, index) => found[index] === undefined)
+  const missing = programs.filter(({ names }) => findProgram(names) === undefined)
   if (missing.length === 0) return
   const packages = missing.map(program => program.debianPackage)
   const isRoot = process.getuid?.() === 0
@@ -90,7 +88,7 @@ export async function installMissing(
     `run sudo apt-get install --no-install-recommends ${packages.join(' ')}` +
     (formulas.length === missing.length ? ` (or brew install ${formulas.join(' ')})` : '') +
     (variables.length > 0 ? `, or set ${variables.join(' and ')}` : '')
-  if (!isRoot || (await findProgram(['apt-get'])) === undefined)
+  if (!isRoot || findProgram(['apt-get']) === undefined)
     throw new Error(`${title} cannot be found: ${remedy}`)
   print(`installing ${packages.join(' and ')} with apt: this takes up to a minute`)
   await runProgram('/bin/sh', ['-c', aptScript, 'sh', ...packages]).catch((error: Error) => {

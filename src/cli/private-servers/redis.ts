@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { socketFolder } from './folders.ts'
-import { findProgram, redisProgram } from './programs.ts'
+import { pathOf, redisProgram } from './programs.ts'
 import type { PrivateServer, ServerOptions } from './server.ts'
 
 const TIMEOUT_MS = 2000
@@ -28,8 +28,7 @@ export async function ask(server: string, command: string, ...args: string[]): P
 
 /** @throws Error if Redis is not installed */
 export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promise<PrivateServer> {
-  const program = await findProgram(redisProgram.names)
-  if (program === undefined) throw new Error(`${redisProgram.title} cannot be found: install it`)
+  const program = pathOf(redisProgram)
   const folder = await socketFolder(base)
   const socketPath = join(folder, 'redis.sock')
   const settings = {

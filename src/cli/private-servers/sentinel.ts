@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { retry } from '../../core/retry.ts'
-import { findProgram, redisProgram } from './programs.ts'
+import { pathOf, redisProgram } from './programs.ts'
 import { ask } from './redis.ts'
 import { type ClusterOptions, type ClusterServer, createRestartable } from './server.ts'
 
@@ -37,8 +37,7 @@ async function untilReply(
  * @throws Error that says what is missing, or with the end of the log of a process that does not start
  */
 export async function startSentinelGroup({ base, count, firstPort, print }: ClusterOptions) {
-  const program = (await findProgram(redisProgram.names)) ?? ''
-  if (program === '') throw new Error(`${redisProgram.title} cannot be found: install it`)
+  const program = pathOf(redisProgram)
   await rm(base, { recursive: true, force: true })
   await mkdir(base, { recursive: true, mode: 0o700 })
   // The ports of 127.0.0.1 are open to all users of the machine.
