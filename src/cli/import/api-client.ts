@@ -12,8 +12,9 @@ const REQUEST_TIMEOUT_MS = 90_000
 const meta = z.object({
   status: z.number(),
   code: z.string().optional(),
-  message: z.string().optional(),
-  created: z.number().optional(),
+  message: z.string().default('the service gave no reason'),
+  /** In the response to a batch: the number of new records. */
+  created: z.number().default(0),
 })
 const entry = z.object({ id: z.number().optional(), meta })
 const body = z.object({ meta, users: z.array(entry).optional(), groups: z.array(entry).optional() })
@@ -99,7 +100,7 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
     // A proxy in front of an unavailable service responds with 5xx.
     if (answer === undefined)
       throw failure(`responds with ${response.status}, but not as users-api does`, response.status >= 500)
-    const { status, message = '' } = answer.meta
+    const { status, message } = answer.meta
     if (status === 401 || status === 403) throw notAllowed(`${base}: ${message}`)
     if (status === 503) throw failure(message, true)
     return answer
@@ -125,7 +126,7 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
     const response = await request(path, { [kind]: entries })
     const results = response[kind]
     if (response.meta.status === 200 && results?.length === entries.length)
-      return { entries: results, created: response.meta.created ?? 0 }
+      return { entries: results, created: response.meta.created }
     const isTooLarge = response.meta.status === 413 || response.meta.code === 'limit_exceeded'
     if (!isTooLarge || entries.length === 1)
       return { entries: entries.map(() => ({ meta: response.meta })), created: 0 }

@@ -69,11 +69,9 @@ async function* peopleOf(
   format: CsvFormat,
   header: readonly string[],
 ): AsyncGenerator<Person | InvalidRow> {
-  let isHeader = true
-  for await (const row of rowsOf(file, format.separator)) {
-    if (!isHeader) yield readRow(row, header, format)
-    isHeader = false
-  }
+  const rows = rowsOf(file, format.separator)
+  await rows.next()
+  for await (const row of rows) yield readRow(row, header, format)
 }
 
 /** @throws Error with the line of the fault */

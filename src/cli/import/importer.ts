@@ -29,6 +29,10 @@ interface Membership {
   readonly group: number
 }
 
+interface Failure extends Membership {
+  readonly reason: string
+}
+
 async function* batchesOf<T>(all: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T[]> {
   let batch: T[] = []
   for await (const one of all) {
@@ -111,7 +115,7 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
   }
 
   /** Reports failures with one line per person and reason, because a user can have very many groups. */
-  function reportFailures(failures: readonly (Membership & { readonly reason: string })[]): void {
+  function reportFailures(failures: readonly Failure[]): void {
     for (const [person, own] of groupBy(failures, one => one.person))
       for (const [reason, [{ name }, ...others]] of groupBy(own, one => one.reason)) {
         const more = others.length > 0 ? ` and ${others.length} more` : ''
@@ -124,30 +128,23 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     const [byUser, byGroup] = [groupBy(memberships, one => one.user), groupBy(memberships, one => one.group)]
     const [kind, requests] =
       byUser.size <= byGroup.size ? (['groups', byUser] as const) : (['users', byGroup] as const)
-    const reasons = new Map<Membership, string>()
+    const failures: Failure[] = []
     await inParallel([...requests], async ([id, own]) => {
       const [path, references] =
         kind === 'groups'
           ? [`/v1/users/${id}/groups`, own.map(({ group }) => ({ id: group }))]
           : [`/v1/groups/${id}/users`, own.map(({ user }) => ({ id: user }))]
       const { entries, created } = await api.create(path, kind, references)
-      for (const [index, { meta }] of entries.entries()) {
-        const membership = own[index]
-        if (meta.status !== 200 && membership !== undefined)
-          reasons.set(membership, meta.message ?? 'the service gave no reason')
-      }
+      const failed = own.flatMap((membership, index) => {
+        const meta = entries[index]?.meta
+        return meta === undefined || meta.status === 200 ? [] : [{ ...membership, reason: meta.message }]
+      })
       tallies.memberships.created += created
-      tallies.memberships.unchanged += own.length - created
+      tallies.memberships.unchanged += own.length - created - failed.length
+      tallies.memberships.failed += failed.length
+      failures.push(...failed)
     })
-    tallies.memberships.unchanged -= reasons.size
-    tallies.memberships.failed += reasons.size
-    // In the order of the file.
-    reportFailures(
-      memberships.flatMap(one => {
-        const reason = reasons.get(one)
-        return reason === undefined ? [] : [{ ...one, reason }]
-      }),
-    )
+    reportFailures(failures.toSorted((a, b) => a.person.line - b.person.line))
   }
 
   async function importPeople(persons: readonly Person[]): Promise<void> {
