@@ -106,13 +106,14 @@ async function serve(): Promise<void> {
     send,
   })
 
-  const apply = (): void => {
-    log.level = desired?.logLevel ?? log.level
+  const apply = (state: DesiredState): void => {
+    desired = state
+    log.level = state.logLevel
     for (const port of ports) {
-      const tls = desired === undefined ? undefined : tlsOf(desired, port.label)
+      const tls = tlsOf(state, port.label)
       if (tls !== undefined) port.useTls(tls)
-      const { state = 'serving', maxActive } = desired?.ports[port.label] ?? {}
-      port.setState(state, maxActive)
+      const wanted = state.ports[port.label]
+      port.setState(wanted?.state ?? 'serving', wanted?.maxActive)
     }
     heartbeat()
   }
@@ -121,9 +122,10 @@ async function serve(): Promise<void> {
       const socket = parseSocketMessage(message)
       if (socket !== undefined && handle !== undefined && 'close' in handle)
         return socketRequests.get(socket.label)?.(handle)
-      desired = parseDesiredState(message) ?? desired
-      apply()
-      if (desired !== undefined) resolve(desired)
+      const state = parseDesiredState(message)
+      if (state === undefined) return
+      apply(state)
+      resolve(state)
     })
     void send({ type: 'hello' })
   })
@@ -152,7 +154,7 @@ async function serve(): Promise<void> {
     ? createRequestLog(log, buffered, createLoggedClient(config))
     : undefined
   ports.push(...createPorts(config, initialState, app, requestLog))
-  apply()
+  apply(desired ?? initialState)
   await Promise.all(ports.map(port => port.listen()))
   listening = true
   await send({ type: 'listening' })

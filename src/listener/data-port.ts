@@ -16,7 +16,7 @@ import { requireProxyHeaders } from './proxied-connections.ts'
 import { requestIdOf } from './request-identity.ts'
 import type { RequestLog } from './request-log.ts'
 import { createServer, type ServerOptions, secureContext, type TlsSettings } from './server.ts'
-import { createTraffic, type Traffic } from './traffic.ts'
+import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
 const UNREAD_CHECK_MS = 1000
@@ -29,23 +29,7 @@ export interface DataPortOptions extends ServerOptions {
   readonly requestLog?: RequestLog | undefined
 }
 
-export interface DataPort {
-  readonly label: string
-  /** @throws FatalError if the port cannot be opened */
-  listen(): Promise<void>
-  /**
-   * Sets the state. `closing` is final: later calls are ignored.
-   * @param maxActive with it no connections are accepted, and the active ones beyond this number are closed
-   */
-  setState(state: ListenerState, maxActive?: number): void
-  /** Uses another certificate, or other ticket keys, for new connections. The supervisor has validated them. */
-  useTls(settings: TlsSettings): void
-  report(): PortReport
-  /** The responses since the port was created. */
-  readonly traffic: Pick<Traffic, 'totals' | 'routes'>
-  /** Resolves when the port is closing and its last connection has ended. */
-  readonly closed: Promise<void>
-}
+export type DataPort = ReturnType<typeof createDataPort>
 
 /** Tracks the TCP socket of a connection until its handshake is complete, and its TLS socket from then on. */
 function trackHandshakes(server: https.Server, connections: Connections): void {
@@ -64,7 +48,7 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
 }
 
 /** @param options.listener handles the requests */
-export function createDataPort(options: DataPortOptions): DataPort {
+export function createDataPort(options: DataPortOptions) {
   const { port, config, listener } = options
   const server = createServer(options)
   const traffic = createTraffic()
@@ -141,29 +125,37 @@ export function createDataPort(options: DataPortOptions): DataPort {
 
   return {
     label: port.label,
-    listen() {
+    /** @throws FatalError if the port cannot be opened */
+    listen(): Promise<void> {
       isStarted = true
       return acceptor.start()
     },
-    setState(newState, maxActive) {
+    /**
+     * Sets the state. `closing` is final: later calls are ignored.
+     * @param maxActive with it no connections are accepted, and the active ones beyond this number are closed
+     */
+    setState(newState: ListenerState, maxActive?: number): void {
       if (state === 'closing') return
       if (newState !== state) changeState(newState)
       if (maxActive !== undefined) connections.keepActive(maxActive)
       if (newState === 'closing' || maxActive !== undefined) acceptor.stop()
       else if (isStarted) void acceptor.start()
     },
-    useTls(settings) {
+    /** Uses another certificate, or other ticket keys, for new connections. The supervisor has validated them. */
+    useTls(settings: TlsSettings): void {
       if (!(server instanceof https.Server) || isDeepStrictEqual(settings, tls)) return
       tls = settings
       server.setSecureContext(secureContext(settings))
     },
-    report: () => ({
+    report: (): PortReport => ({
       state,
       connections: connections.count(),
       active: connections.activeCount(),
       inFlight: connections.inFlight(),
     }),
+    /** The responses since the port was created. */
     traffic,
+    /** Resolves when the port is closing and its last connection has ended. */
     closed,
   }
 }

@@ -21,15 +21,8 @@ export interface HeartbeatOptions {
 }
 
 /** Starts the interval. @returns a function that sends an additional heartbeat immediately */
-export function startHeartbeat({
-  everyMs,
-  pool,
-  downSinceMs,
-  cache,
-  ports,
-  appliedRevision,
-  send,
-}: HeartbeatOptions): () => void {
+export function startHeartbeat(options: HeartbeatOptions): () => void {
+  const { everyMs, pool, downSinceMs, cache, ports, appliedRevision, send } = options
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
   // The histogram contains the time between two ticks of its timer, which includes the timer's interval.

@@ -26,8 +26,6 @@ function add(sum: Counters, { responses, latency, latencySumMs }: Counters): Cou
   return sum
 }
 
-export type Traffic = ReturnType<typeof createTraffic>
-
 export function createTraffic() {
   const byRoute = new Map([[NO_ROUTE, createCounters()]])
 
