@@ -60,6 +60,7 @@ export function createConnection(socket: Socket, peer: string | undefined) {
   })
 
   return {
+    /** The address at the other end: the one in the PROXY header, or that of the socket. */
     peer: () => peer,
     inFlight: () => requests.length,
     /** Whether nothing is read from the socket, because too many requests wait. */

@@ -60,11 +60,8 @@ export function createConnections(
     /** Tracks a new connection. At the limit it replaces an idle one, or is destroyed if none is idle. */
     add: (socket: Socket) => add(socket, socket.remoteAddress),
 
-    /** The address at the other end of an open connection: the one in its PROXY header, or that of its socket. */
-    peerOf: (socket: Socket) => open.get(socket)?.peer(),
-
-    /** Notes that a PROXY header has been read. @param source the address in it, if there is one */
-    headerRead: (socket: Socket, source: string | undefined) => open.get(socket)?.headerRead(source),
+    /** Returns an open connection. */
+    get: (socket: Socket): Connection | undefined => open.get(socket),
 
     /** Tracks the TLS socket of a connection instead of its TCP socket. */
     replace(tcpSocket: Socket, socket: Socket): void {
@@ -97,9 +94,6 @@ export function createConnections(
     keepActive(count: number): void {
       for (const connection of active().slice(count)) connection.closeAfterResponse(true)
     },
-
-    /** Whether nothing is read from the connection, because too many requests wait in it. */
-    isPaused: (socket: Socket) => open.get(socket)?.isPaused() === true,
 
     /**
      * Ends the connection after the responses that are due, because its input cannot be served.

@@ -96,7 +96,7 @@ export function createDataPort(options: DataPortOptions) {
     requireProxyHeaders(
       server,
       createIsTrusted(config.proxies.trusted),
-      (socket, { source }) => connections.headerRead(socket, source),
+      (socket, { source }) => connections.get(socket)?.headerRead(source),
       (socket, reason) => options.requestLog?.logRefusal(port.label, socket.remoteAddress, reason),
     )
   server.on('connection', (socket: Socket) => {
@@ -112,13 +112,13 @@ export function createDataPort(options: DataPortOptions) {
   const rejectInput = (socket: Socket, error: ApiError, requestId: string): void =>
     connections.rejectInput(socket, () => {
       traffic.recordRejection(error.status)
-      options.requestLog?.logRejection(port.label, connections.peerOf(socket), error, requestId)
+      options.requestLog?.logRejection(port.label, connections.get(socket)?.peer(), error, requestId)
       answerRaw(socket, error, requestId)
     })
   server.on('clientError', (error: ParserError, socket) => {
     if (!(socket instanceof Socket)) socket.destroy()
     // A request that waits for its turn is not late. Inactive sockets still have a timeout.
-    else if (!isTimeout(error) || !connections.isPaused(socket))
+    else if (!isTimeout(error) || !connections.get(socket)?.isPaused())
       rejectInput(socket, parserError(error, config.limits), randomUUID())
   })
   server.on('connect', request => rejectInput(request.socket, connectNotAllowed, requestIdOf(request)))

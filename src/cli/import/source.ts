@@ -1,4 +1,5 @@
 // The content of an import file, independent of its format: users and their groups.
+import { shortened } from '../../core/api-error.ts'
 import { users } from '../../model/users.ts'
 
 /** The names of the fields that a user must have in a file. */
@@ -29,9 +30,5 @@ export interface Source {
   readonly people: Iterable<Person | InvalidRow> | AsyncIterable<Person | InvalidRow>
 }
 
-const MAX_SHOWN = 60
-
-/** Formats a value of the file for a message: quoted, on one line and shortened to 60 characters. */
-export function quoted(text: string): string {
-  return JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text)
-}
+/** Formats a value of the file for a message: quoted, on one line and shortened. */
+export const quoted = (text: string): string => JSON.stringify(shortened(text))

@@ -1,7 +1,7 @@
 // Runs the private MySQL and Redis under pm2, next to the service.
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { retry } from '../../core/retry.ts'
 import { isServed } from '../../supervisor/socket-file.ts'
 import { socketFolder } from '../private-servers/folders.ts'
 import type { ServerKind } from '../private-servers/missing-servers.ts'
@@ -74,12 +74,10 @@ async function stopOrphan(base: string, kind: ServerKind): Promise<boolean> {
   // The server that accepts connections wrote this file, so the id cannot belong to a later process.
   const pid = Number(await readFile(join(folder, `${kind}.pid`), 'utf8'))
   process.kill(pid, 'SIGTERM')
-  const deadlineMs = performance.now() + STOP_TIMEOUT_MS
-  while (isAlive(pid)) {
-    if (performance.now() > deadlineMs)
-      throw new Error(`process ${pid} (${kind}) did not exit after SIGTERM: end it by hand`)
-    await delay(50)
+  const assertExited = async () => {
+    if (isAlive(pid)) throw new Error(`process ${pid} (${kind}) did not exit after SIGTERM: end it by hand`)
   }
+  await retry(assertExited, { timeoutMs: STOP_TIMEOUT_MS, pauseMs: () => 50 })
   return true
 }
 

@@ -43,35 +43,33 @@ export async function startSentinelGroup({ base, count, firstPort, print }: Clus
   // The ports of 127.0.0.1 are open to all users of the machine.
   const password = randomBytes(16).toString('hex')
 
-  /** Writes the configuration file, in which Redis and Sentinel later save their role. */
-  async function createProcess(
-    title: string,
-    port: number,
-    isSentinel: boolean,
-    lines: readonly string[],
-  ): Promise<ClusterServer> {
-    const file = join(base, `${port}.conf`)
-    const common = ['bind 127.0.0.1', `port ${port}`, `dir ${base}`, `requirepass ${password}`]
-    await writeFile(file, [...common, ...lines, ''].join('\n'), { mode: 0o600 })
-    const url = `redis://:${password}@127.0.0.1:${port}`
-    const args = isSentinel ? [file, '--sentinel'] : [file]
-    const ping = async () => void (await ask(url, 'PING'))
-    return { ...createRestartable(() => ({ title, program, args, url, ping })), url }
-  }
+  /** Writes the configuration files, in which Redis and Sentinel later save their role. */
   const createProcesses = (
     title: string,
-    first: number,
-    isSentinel: boolean,
+    firstPort: number,
+    options: readonly string[],
     linesOf: (index: number) => readonly string[],
   ) =>
     Promise.all(
-      Array.from({ length: count }, (_, index) =>
-        createProcess(`${title} ${index + 1} of ${count}`, first + index, isSentinel, linesOf(index)),
-      ),
+      Array.from({ length: count }, async (_, index): Promise<ClusterServer> => {
+        const port = firstPort + index
+        const file = join(base, `${port}.conf`)
+        const common = ['bind 127.0.0.1', `port ${port}`, `dir ${base}`, `requirepass ${password}`]
+        await writeFile(file, [...common, ...linesOf(index), ''].join('\n'), { mode: 0o600 })
+        const url = `redis://:${password}@127.0.0.1:${port}`
+        const server = {
+          title: `${title} ${index + 1} of ${count}`,
+          program,
+          args: [file, ...options],
+          url,
+          ping: async () => void (await ask(url, 'PING')),
+        }
+        return { ...createRestartable(() => server), url }
+      }),
     )
 
   const firstSentinel = firstPort + count
-  const servers = await createProcesses('Redis', firstPort, false, index => [
+  const servers = await createProcesses('Redis', firstPort, [], index => [
     `masterauth ${password}`,
     'save ""',
     'appendonly no',
@@ -80,7 +78,7 @@ export async function startSentinelGroup({ base, count, firstPort, print }: Clus
     'repl-diskless-sync-delay 0',
     ...(index === 0 ? [] : [`replicaof 127.0.0.1 ${firstPort}`]),
   ])
-  const sentinels = await createProcesses('Sentinel', firstSentinel, true, () =>
+  const sentinels = await createProcesses('Sentinel', firstSentinel, ['--sentinel'], () =>
     sentinelSettings(count, firstPort, password),
   )
   const stop = async () => {
