@@ -4,12 +4,10 @@ import { userInfo } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, serviceName, UsageError } from './cli/command-line.ts'
-import { type Outcome, type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
+import { type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
 import { describePending, describeReply } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
 import { type CommandName, isCommandName } from './supervisor/command-names.ts'
-
-const exitCodes = { done: 0, refused: 1, notRunning: 3, timeout: 4 } as const
 
 const usage = `usage: npm run ops -- <command> [argument] [--json]
 
@@ -40,13 +38,16 @@ interface CommandLine {
   readonly json: boolean
 }
 
-function readCommandLine(): CommandLine | 'help' {
+function readCommandLine(): CommandLine {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h' } },
   })
   const [command = '', argument, ...rest] = positionals
-  if (values.help) return 'help'
+  if (values.help) {
+    console.log(usage)
+    process.exit(0)
+  }
   if (!isCommandName(command) || rest.length > 0) throw new UsageError()
   return { command, argument, json: values.json }
 }
@@ -60,18 +61,12 @@ function userName(): string {
   }
 }
 
-/** Says every few seconds what the port still waits for, until `signal` aborts. */
-async function reportProgress(
-  socketPath: string,
-  label: string,
-  by: string,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    await delay(PROGRESS_MS, undefined, { signal }).catch(() => {})
+/** Says every few seconds what the port still waits for, until the process ends. */
+async function reportProgress(socketPath: string, label: string, by: string): Promise<never> {
+  for (;;) {
+    await delay(PROGRESS_MS)
     const port = (await readStatus(socketPath, by))?.ports[label]
-    if (port !== undefined && !signal.aborted)
-      console.error(`${serviceName}: ${label} waits for ${describePending(port)}`)
+    if (port !== undefined) console.error(`${serviceName}: ${label} waits for ${describePending(port)}`)
   }
 }
 
@@ -93,38 +88,16 @@ function printReply(commandLine: CommandLine, reply: Reply): void {
   else console.log(replyText(commandLine, reply))
 }
 
-function report(commandLine: CommandLine, socketPath: string, outcome: Outcome): number {
-  switch (outcome.is) {
-    case 'reply':
-      printReply(commandLine, outcome.reply)
-      return 'error' in outcome.reply ? exitCodes.refused : exitCodes.done
-    case 'not running':
-      console.error(
-        `${serviceName} is not running, or is starting or stopping: no process answers on ${socketPath}`,
-      )
-      return exitCodes.notRunning
-    case 'timeout':
-      console.error(`${serviceName} did not reply in time: its log may show the reason`)
-      return exitCodes.timeout
-  }
-}
-
 async function main(): Promise<number> {
   const commandLine = readCommandLine()
-  if (commandLine === 'help') {
-    console.log(usage)
-    return exitCodes.done
-  }
   const { command, argument } = commandLine
   const socketPath = await loadControlSocket()
   const by = userName()
-  const isDone = new AbortController()
-  if (command === 'wait' && argument !== undefined)
-    void reportProgress(socketPath, argument, by, isDone.signal)
+  if (command === 'wait' && argument !== undefined) void reportProgress(socketPath, argument, by)
   const body = { argument: argument ?? null, by }
-  const outcome = await sendCommand(socketPath, command, body, longTimeoutsMs[command] ?? TIMEOUT_MS)
-  isDone.abort()
-  return report(commandLine, socketPath, outcome)
+  const reply = await sendCommand(socketPath, command, body, longTimeoutsMs[command] ?? TIMEOUT_MS)
+  printReply(commandLine, reply)
+  return 'error' in reply ? 1 : 0
 }
 
 process.exit(await runCommand(main, usage))

@@ -4,6 +4,10 @@ export const exitCodes = {
   stopped: 0,
   /** Wrong command line. */
   usage: 2,
+  /** LSB: the service is not running. */
+  notRunning: 3,
+  /** The service does not reply in time. */
+  noReply: 4,
   /** EX_DATAERR: the file cannot be imported. */
   invalidFile: 65,
   /** EX_UNAVAILABLE: the service does not respond. */

@@ -140,7 +140,7 @@ test.serial(
       t.is(outcome.code, 3)
       t.is(
         outcome.stderr,
-        `users-api is not running, or is starting or stopping: no process answers on ${socket}\n`,
+        `users-api: the service is not running, or is starting or stopping: no process answers on ${socket}\n`,
       )
     }
     const socket = join(path, 'cut.sock')

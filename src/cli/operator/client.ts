@@ -3,18 +3,13 @@ import http from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 import { hasCode } from '../../core/error-reason.ts'
+import { exitCodes, FatalError } from '../../core/exit-codes.ts'
 import { type Status, statusSchema } from '../../supervisor/control/status.ts'
 
 const STATUS_TIMEOUT_MS = 2000
 
 const replySchema = z.looseObject({})
 export type Reply = z.output<typeof replySchema>
-
-export type Outcome =
-  | { readonly is: 'reply'; readonly reply: Reply }
-  /** No supervisor listens on the socket, or it exited before it replied. */
-  | { readonly is: 'not running' }
-  | { readonly is: 'timeout' }
 
 /** The codes of errors that mean that no process listens, or that it exited. */
 const notRunning = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE']
@@ -31,21 +26,29 @@ async function post(socketPath: string, path: string, body: object, signal: Abor
 /**
  * Runs a command.
  * @param timeoutMs milliseconds to wait for the reply
- * @throws Error if this user may not use the socket, or if the reply is not JSON
+ * @throws FatalError if the service is not running, or does not reply in time; Error if this user may not use the socket, or
+ *   if the reply is not JSON
  */
 export async function sendCommand(
   socketPath: string,
   command: string,
   body: { readonly argument: string | null; readonly by: string },
   timeoutMs: number,
-): Promise<Outcome> {
+): Promise<Reply> {
   const signal = AbortSignal.timeout(timeoutMs)
   try {
-    const reply = await post(socketPath, `/commands/${command}`, body, signal)
-    return { is: 'reply', reply: replySchema.parse(JSON.parse(reply)) }
+    return replySchema.parse(JSON.parse(await post(socketPath, `/commands/${command}`, body, signal)))
   } catch (error) {
-    if (signal.aborted) return { is: 'timeout' }
-    if (hasCode(error) && notRunning.includes(error.code)) return { is: 'not running' }
+    if (signal.aborted)
+      throw new FatalError(
+        exitCodes.noReply,
+        'the service did not reply in time: its log may show the reason',
+      )
+    if (hasCode(error) && notRunning.includes(error.code))
+      throw new FatalError(
+        exitCodes.notRunning,
+        `the service is not running, or is starting or stopping: no process answers on ${socketPath}`,
+      )
     if (hasCode(error) && (error.code === 'EACCES' || error.code === 'EPERM'))
       throw new Error(`no permission to use ${socketPath}: run this as the user that runs the service`)
     throw error
@@ -54,6 +57,7 @@ export async function sendCommand(
 
 /** Returns the status of the service; undefined if it does not reply in time, or is of another version. */
 export async function readStatus(socketPath: string, by: string): Promise<Status | undefined> {
-  const outcome = await sendCommand(socketPath, 'status', { argument: null, by }, STATUS_TIMEOUT_MS)
-  return outcome.is === 'reply' ? statusSchema.safeParse(outcome.reply).data : undefined
+  const body = { argument: null, by }
+  const reply = await sendCommand(socketPath, 'status', body, STATUS_TIMEOUT_MS).catch(() => undefined)
+  return statusSchema.safeParse(reply).data
 }
