@@ -11,12 +11,10 @@ const PAUSE_MS = 500
 
 /** @throws FatalError for the first port that cannot be listened on; the message says what to do */
 export async function assertPortsFree({ ports, host, control }: Pick<Config, 'ports' | 'host' | 'control'>) {
-  for (const { label, port } of ports)
-    for (const [address, number, use] of [
-      [host, port, `data port ${label}`],
-      [control.host, port + control.offset, `control port of ${label}`],
-    ] as const)
-      await untilFree({ host: address, port: number }, use)
+  for (const { label, port } of ports) {
+    await untilFree({ host, port }, `data port ${label}`)
+    await untilFree({ host: control.host, port: port + control.offset }, `control port of ${label}`)
+  }
 }
 
 /** Returns the error for a database that does not respond, or accepts no writes. */
