@@ -3,9 +3,8 @@
 // earlier versions of the service refuse to serve from then on, see migration 007.
 import { parseArgs } from 'node:util'
 import { print, runCommand, UsageError } from './cli/command-line.ts'
-import { base } from './cli/pm2/service.ts'
 import { unreachable } from './cli/preflight.ts'
-import { privateDatabase } from './cli/private-servers/missing-servers.ts'
+import { base, privateDatabase } from './cli/private-servers/missing-servers.ts'
 import { privateMysqlUrl } from './cli/private-servers/mysql.ts'
 import { loadDatabaseConfig } from './config/config.ts'
 import { createLog } from './core/log.ts'

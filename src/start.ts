@@ -4,12 +4,12 @@ import { once } from 'node:events'
 import { dirname } from 'node:path'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { readStatus } from './cli/operator/client.ts'
-import { type ProcessManager, withProcessManager } from './cli/pm2/process-manager.ts'
+import { assertUp, findApp, withPm2 } from './cli/pm2/process-manager.ts'
 import { startServer } from './cli/pm2/servers.ts'
-import { base, startService, stopEverything } from './cli/pm2/service.ts'
+import { startService, stopEverything } from './cli/pm2/service.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
-import { startMissingServers } from './cli/private-servers/missing-servers.ts'
+import { base, startMissingServers } from './cli/private-servers/missing-servers.ts'
 import { createProgress, type Progress } from './cli/progress.ts'
 import { startRemarks } from './cli/start-remarks.ts'
 import { dataUrl, describeUrls, directPort } from './cli/urls.ts'
@@ -46,15 +46,13 @@ async function assertPreconditions(config: Config): Promise<void> {
 }
 
 /** @param begin throws after an interruption, so that no further step is started */
-async function startAll(config: Config, manager: ProcessManager, begin: Begin): Promise<void> {
-  const env = await startMissingServers(config, { base, durable: true, print: begin }, (kind, server) =>
-    startServer(manager, base, kind, server),
-  )
+async function startAll(config: Config, begin: Begin): Promise<void> {
+  const env = await startMissingServers(config, { base, durable: true, print: begin }, startServer)
   const url = config.database.url ?? env.DATABASE_URL
   if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, begin)
   begin('starting the service')
-  await startService(manager, env)
-  await manager.assertUp(serviceName, 'the service')
+  await startService(env)
+  await assertUp(serviceName, 'the service')
   const status = await readStatus(config.control.socket, 'npm start')
   if (!status?.workers.some(({ state }) => state === 'ready'))
     throw new Error(`no worker has become ready: \`npx pm2 logs ${serviceName}\` may show the reason`)
@@ -71,7 +69,7 @@ function interruption(): AbortSignal {
   return controller.signal
 }
 
-async function startOrUndo(config: Config, manager: ProcessManager): Promise<void> {
+async function startOrUndo(config: Config): Promise<void> {
   await assertPreconditions(config)
   const interrupted = interruption()
   const progress = createProgress(process.stdout)
@@ -81,20 +79,20 @@ async function startOrUndo(config: Config, manager: ProcessManager): Promise<voi
   }
   try {
     await Promise.race([
-      startAll(config, manager, begin),
+      startAll(config, begin),
       once(interrupted, 'abort').then(() => interrupted.throwIfAborted()),
     ])
     progress.end()
   } catch (error) {
     progress.end()
     if (interrupted.aborted) print('interrupted: stopping everything that this command has started')
-    await stopEverything(manager)
+    await stopEverything()
     throw error
   }
 }
 
-async function start(config: Config, manager: ProcessManager): Promise<number> {
-  const app = await manager.find(serviceName)
+async function start(config: Config): Promise<number> {
+  const app = await findApp(serviceName)
   if (app?.isRunning) {
     if (`${app.folder}/` !== root)
       throw new Error(
@@ -107,7 +105,7 @@ async function start(config: Config, manager: ProcessManager): Promise<number> {
   }
   const startedMs = performance.now()
   const state = readState(config.stateFile)
-  await startOrUndo(config, manager)
+  await startOrUndo(config)
   print(`started in ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describeService(config)}`)
   for (const remark of await startRemarks(config)) print(remark)
   if (state.is === 'damaged')
@@ -119,7 +117,7 @@ async function start(config: Config, manager: ProcessManager): Promise<number> {
 
 async function main(): Promise<number> {
   const config = await loadConfig()
-  return withProcessManager(manager => start(config, manager))
+  return withPm2(() => start(config))
 }
 
 process.exit(await runCommand(main))

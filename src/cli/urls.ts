@@ -19,11 +19,6 @@ function controlUrl(config: Config, { port }: DataPortConfig): string {
   return `http://${reachable(config.control.host)}:${port + config.control.offset}`
 }
 
-/** The health check of a data port on its own control port. The other control ports answer it too. */
-function healthUrl(config: Config, port: DataPortConfig): string {
-  return `${controlUrl(config, port)}/healthcheck/${port.label}`
-}
-
 /** Returns the status of the response to a GET request. @throws Error if none arrives in time */
 export async function statusOf(url: string): Promise<number> {
   const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) })
@@ -37,13 +32,17 @@ export const directPort = ({ ports }: Config): DataPortConfig | undefined =>
 
 /** The URLs of a service as text for a terminal, one per line. */
 export function describeUrls(config: Config): string {
-  const row = (title: string, text: string) => `  ${title.padEnd(14)}${text}`
   const [first] = config.ports
   if (first === undefined) return ''
-  return `
-${config.ports.map((port, at) => row(at === 0 ? 'API' : '', `${dataUrl(config, port)}/v1/users`)).join('\n')}
-${row('API docs', `${dataUrl(config, first)}/v1/docs`)}
-${row('status page', `${controlUrl(config, first)}/`)}
-${config.ports.map((port, at) => row(at === 0 ? 'health checks' : '', healthUrl(config, port))).join('\n')}
-`
+  const rows = (title: string, urls: readonly string[]) =>
+    urls.map((url, at) => `  ${(at === 0 ? title : '').padEnd(14)}${url}`)
+  const apis = config.ports.map(port => `${dataUrl(config, port)}/v1/users`)
+  const checks = config.ports.map(port => `${controlUrl(config, port)}/healthcheck/${port.label}`)
+  const lines = [
+    ...rows('API', apis),
+    ...rows('API docs', [`${dataUrl(config, first)}/v1/docs`]),
+    ...rows('status page', [`${controlUrl(config, first)}/`]),
+    ...rows('health checks', checks),
+  ]
+  return `\n${lines.join('\n')}\n`
 }

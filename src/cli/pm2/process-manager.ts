@@ -44,70 +44,57 @@ async function lastErrors(name: string, { errorLog }: App): Promise<string> {
   return shown.replace(`${name}: `, '') || `see ${errorLog}`
 }
 
-export type ProcessManager = Awaited<ReturnType<typeof connect>>
+const list = promisify(pm2.list.bind(pm2))
 
-async function connect() {
-  await promisify<void>(callback => pm2.connect(callback))()
-  const list = promisify(pm2.list.bind(pm2))
-
-  async function find(name: string): Promise<App | undefined> {
-    const found = (await list()).find(app => app.name === name)
-    return found && appSchema.parse(found)
-  }
-
-  /** Stops an app within its kill_timeout and deletes it from pm2. @returns whether pm2 had the app */
-  async function remove(name: string): Promise<boolean> {
-    const existed = (await find(name)) !== undefined
-    while ((await find(name)) !== undefined) {
-      // pm2 schedules a restart for an app that is stopped before it is ready. The second command cancels the
-      // restart.
-      await promisify(pm2.stop.bind(pm2))(name)
-      await promisify(pm2.delete.bind(pm2))(name)
-      // A restart that is already in progress cannot be cancelled: the app is back after it.
-      await delay(RESTART_MS)
-    }
-    return existed
-  }
-
-  return {
-    find,
-    remove,
-
-    /**
-     * Removes an app and starts it again. Resolves when the app runs, or has exited. For an app with `wait_ready`, it
-     * resolves when the app is ready, or has exited.
-     */
-    async start(app: StartOptions & { name: string }): Promise<void> {
-      await remove(app.name)
-      await promisify<StartOptions, unknown>(pm2.start.bind(pm2))(app)
-    },
-
-    /**
-     * @param title the app's name in the error message
-     * @throws Error with the end of its error log if the app has exited since its start, even if pm2 has restarted it
-     */
-    async assertUp(name: string, title: string): Promise<void> {
-      const app = await find(name)
-      if (app === undefined) throw new Error(`${title} was removed from pm2`)
-      if (!app.isRunning || app.restarts > 0)
-        throw new Error(
-          `${title} exited with code ${app.exitCode ?? 'unknown'}: ${await lastErrors(name, app)}`,
-        )
-    },
-
-    async isEmpty(): Promise<boolean> {
-      return (await list()).length === 0
-    },
-  }
+export async function findApp(name: string): Promise<App | undefined> {
+  const found = (await list()).find(app => app.name === name)
+  return found && appSchema.parse(found)
 }
 
-/** Calls `act` with a connection to pm2. Starts pm2's daemon if necessary, and ends the daemon if it runs no app. */
-export async function withProcessManager<T>(act: (manager: ProcessManager) => Promise<T>): Promise<T> {
-  const manager = await connect()
+/** Stops an app within its kill_timeout and deletes it from pm2. @returns whether pm2 had the app */
+export async function removeApp(name: string): Promise<boolean> {
+  const existed = (await findApp(name)) !== undefined
+  while ((await findApp(name)) !== undefined) {
+    // pm2 schedules a restart for an app that is stopped before it is ready. The second command cancels the
+    // restart.
+    await promisify(pm2.stop.bind(pm2))(name)
+    await promisify(pm2.delete.bind(pm2))(name)
+    // A restart that is already in progress cannot be cancelled: the app is back after it.
+    await delay(RESTART_MS)
+  }
+  return existed
+}
+
+/**
+ * Removes an app and starts it again. Resolves when the app runs, or has exited. For an app with `wait_ready`, it
+ * resolves when the app is ready, or has exited.
+ */
+export async function startApp(app: StartOptions & { name: string }): Promise<void> {
+  await removeApp(app.name)
+  await promisify<StartOptions, unknown>(pm2.start.bind(pm2))(app)
+}
+
+/**
+ * @param title the app's name in the error message
+ * @throws Error with the end of its error log if the app has exited since its start, even if pm2 has restarted it
+ */
+export async function assertUp(name: string, title: string): Promise<void> {
+  const app = await findApp(name)
+  if (app === undefined) throw new Error(`${title} was removed from pm2`)
+  if (!app.isRunning || app.restarts > 0)
+    throw new Error(`${title} exited with code ${app.exitCode ?? 'unknown'}: ${await lastErrors(name, app)}`)
+}
+
+/**
+ * Calls `act` while this process is connected to pm2, as the other functions of this file require. Starts pm2's daemon if
+ * necessary, and ends the daemon if it runs no app.
+ */
+export async function withPm2<T>(act: () => Promise<T>): Promise<T> {
+  await promisify<void>(callback => pm2.connect(callback))()
   try {
-    return await act(manager)
+    return await act()
   } finally {
-    if (await manager.isEmpty()) {
+    if ((await list()).length === 0) {
       await promisify(pm2.killDaemon.bind(pm2))()
       await delay(DAEMON_EXIT_MS)
     }

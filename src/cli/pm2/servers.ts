@@ -4,13 +4,12 @@ import { join } from 'node:path'
 import { retry } from '../../core/retry.ts'
 import { isServed } from '../../supervisor/socket-file.ts'
 import { socketFolder } from '../private-servers/folders.ts'
-import type { ServerKind } from '../private-servers/missing-servers.ts'
+import { base, type ServerKind } from '../private-servers/missing-servers.ts'
 import { type PrivateServer, waitUntilReady } from '../private-servers/server.ts'
-import type { ProcessManager } from './process-manager.ts'
+import { assertUp, findApp, removeApp, startApp } from './process-manager.ts'
 
 const kinds: readonly ServerKind[] = ['redis', 'mysql']
 
-const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 60_000
 
 const appOf = (kind: ServerKind): string => `users-api-${kind}`
@@ -25,19 +24,13 @@ exit $code`
 
 /**
  * Starts a server under pm2, unless pm2 already runs it, and waits until it answers.
- * @param base the folder that the server was prepared in
  * @throws Error with the end of its error log if it does not start
  */
-export async function startServer(
-  manager: ProcessManager,
-  base: string,
-  kind: ServerKind,
-  server: PrivateServer,
-): Promise<void> {
+export async function startServer(kind: ServerKind, server: PrivateServer): Promise<void> {
   const app = appOf(kind)
-  if ((await manager.find(app))?.isRunning !== true) {
-    await stopOrphan(base, kind)
-    await manager.start({
+  if ((await findApp(app))?.isRunning !== true) {
+    await stopOrphan(kind)
+    await startApp({
       name: app,
       script: '/bin/sh',
       args: ['-c', signalWrapper, app, server.program, ...server.args],
@@ -48,13 +41,13 @@ export async function startServer(
       exp_backoff_restart_delay: 250,
     })
   }
-  await waitUntilReady(server, START_TIMEOUT_MS, () => manager.assertUp(app, server.title))
+  await waitUntilReady(server, () => assertUp(app, server.title))
 }
 
-/** Stops the servers of `base`. @returns whether one of them was running */
-export async function stopServers(manager: ProcessManager, base: string): Promise<boolean> {
+/** Stops the servers. @returns whether one of them was running */
+export async function stopServers(): Promise<boolean> {
   const wereRunning: boolean[] = []
-  for (const kind of kinds) wereRunning.push(await manager.remove(appOf(kind)), await stopOrphan(base, kind))
+  for (const kind of kinds) wereRunning.push(await removeApp(appOf(kind)), await stopOrphan(kind))
   return wereRunning.includes(true)
 }
 
@@ -62,7 +55,7 @@ export async function stopServers(manager: ProcessManager, base: string): Promis
  * Stops a server that runs without pm2, as it does after pm2's daemon was killed.
  * @returns whether such a server was running
  */
-async function stopOrphan(base: string, kind: ServerKind): Promise<boolean> {
+async function stopOrphan(kind: ServerKind): Promise<boolean> {
   const folder = await socketFolder(base)
   const socketPath = join(folder, `${kind}.sock`)
   if (!(await isServed(socketPath))) {
@@ -75,16 +68,13 @@ async function stopOrphan(base: string, kind: ServerKind): Promise<boolean> {
   const pid = Number(await readFile(join(folder, `${kind}.pid`), 'utf8'))
   process.kill(pid, 'SIGTERM')
   const assertExited = async () => {
-    if (isAlive(pid)) throw new Error(`process ${pid} (${kind}) did not exit after SIGTERM: end it by hand`)
+    try {
+      process.kill(pid, 0)
+    } catch {
+      return
+    }
+    throw new Error(`process ${pid} (${kind}) did not exit after SIGTERM: end it by hand`)
   }
   await retry(assertExited, { timeoutMs: STOP_TIMEOUT_MS, pauseMs: () => 50 })
   return true
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }

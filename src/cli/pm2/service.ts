@@ -4,25 +4,19 @@ import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import { root } from '../../config/root.ts'
 import { serviceName } from '../command-line.ts'
-import type { ProcessManager } from './process-manager.ts'
+import { removeApp, startApp } from './process-manager.ts'
 import { stopServers } from './servers.ts'
-
-/** The folder with the data of the private servers. */
-export const base = join(root, 'var')
 
 const ecosystem = z.object({ apps: z.array(z.looseObject({ name: z.string() })) })
 
 /** @param env overrides variables of this process's environment */
-export async function startService(
-  manager: ProcessManager,
-  env: Readonly<Record<string, string>>,
-): Promise<void> {
+export async function startService(env: Readonly<Record<string, string>>): Promise<void> {
   const { apps } = ecosystem.parse(await import(pathToFileURL(join(root, 'ecosystem.config.js')).href))
-  for (const app of apps) await manager.start({ ...app, env })
+  for (const app of apps) await startApp({ ...app, env })
 }
 
 /** Stops the service, then its private servers. @returns whether the service or a server was running */
-export async function stopEverything(manager: ProcessManager): Promise<boolean> {
-  const wasRunning = await manager.remove(serviceName)
-  return (await stopServers(manager, base)) || wasRunning
+export async function stopEverything(): Promise<boolean> {
+  const wasRunning = await removeApp(serviceName)
+  return (await stopServers()) || wasRunning
 }

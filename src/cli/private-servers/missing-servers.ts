@@ -1,5 +1,7 @@
 // Starts a private MySQL and a private Redis for the URLs that are missing in the configuration.
+import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
+import { root } from '../../config/root.ts'
 import { prepareMysql } from './mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from './programs.ts'
 import { prepareRedis } from './redis.ts'
@@ -7,6 +9,8 @@ import type { PrivateServer, ServerOptions } from './server.ts'
 
 export type ServerKind = 'redis' | 'mysql'
 
+/** The folder with the data of the servers that `npm start` runs. */
+export const base = join(root, 'var')
 /** The name of the private database. */
 export const privateDatabase = 'users_api'
 

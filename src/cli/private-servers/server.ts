@@ -65,19 +65,18 @@ const MAX_LOG_CHARS = 4000
 /**
  * Waits until the server answers.
  * @param assertRunning called between attempts; an error that it throws ends the wait
- * @throws Error with the last failure after `timeoutMs` milliseconds
+ * @throws Error with the last failure after a minute
  */
 export async function waitUntilReady(
   server: PrivateServer,
-  timeoutMs: number,
   assertRunning: () => void | Promise<void>,
 ): Promise<void> {
   const ping = () =>
     server.ping().catch((error: unknown) => {
-      throw new Error(`${server.title} did not answer within ${timeoutMs / 1000} s: ${error}`)
+      throw new Error(`${server.title} did not answer within ${START_TIMEOUT_MS / 1000} s: ${error}`)
     })
   await retry(ping, {
-    timeoutMs,
+    timeoutMs: START_TIMEOUT_MS,
     pauseMs: () => PAUSE_MS,
     beforePause: assertRunning,
   })
@@ -132,7 +131,7 @@ export async function runServer(server: PrivateServer, { env, logFile }: RunOpti
 
   const isRunning = () => child.exitCode === null && child.signalCode === null
 
-  await waitUntilReady(server, START_TIMEOUT_MS, () => {
+  await waitUntilReady(server, () => {
     if (!isRunning())
       throw new Error(`${server.title} exited with ${child.exitCode ?? child.signalCode}:\n${log}`)
   }).catch(async error => {
