@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { createIncludes } from '../../src/database/reading/includes.ts'
-import { createRecordLoader } from '../../src/database/reading/record-loader.ts'
+import { createCompleteLoader } from '../../src/database/reading/record-loader.ts'
 import { createRecords, type Records } from '../../src/database/reading/records.ts'
 import { users } from '../../src/model/users.ts'
 import { relation } from '../support/relation.ts'
@@ -54,15 +54,15 @@ const sizesOf = (texts: readonly (string | undefined)[]) =>
 test.serial('includes: every record has all its related records, in the order of the rows', async t => {
   const rows = (await records.read(ids)).sort((a, b) => b.id - a.id)
   const expected = groupCounts.toReversed()
-  t.deepEqual(sizesOf(await includes.of(rows)), expected)
-  t.deepEqual(sizesOf(await database.snapshot(trx => includes.within(trx, rows))), expected)
+  t.deepEqual(sizesOf(await includes(rows)), expected)
+  t.deepEqual(sizesOf(await database.snapshot(trx => includes(rows, undefined, trx))), expected)
 })
 
 test.serial('includes: a caller can end the reading after any text', async t => {
   const rows = await records.read(ids)
   for (const read of [
-    (onText: () => void) => includes.of(rows, onText),
-    (onText: () => void) => database.snapshot(trx => includes.within(trx, rows, onText)),
+    (onText: () => void) => includes(rows, onText),
+    (onText: () => void) => database.snapshot(trx => includes(rows, onText, trx)),
   ]) {
     let texts = 0
     const error = await t.throwsAsync(
@@ -82,34 +82,31 @@ test.serial('includes: a record that changed or was deleted after its row was re
   await database.query('DELETE FROM memberships WHERE user_id = ?', [missingId])
   await database.query('DELETE FROM users WHERE id = ?', [missingId])
   await database.query('UPDATE users SET version = 99 WHERE id = 3', [])
-  const texts = await includes.of(rows)
+  const texts = await includes(rows)
   t.deepEqual(
     rows.flatMap(({ id }, index) => (texts[index] === undefined ? [id] : [])),
     [3, missingId],
   )
 })
 
-test.serial(
-  'includes: a load takes at most two rounds and a snapshot while groups change all the time',
-  async t => {
-    const reads: string[] = []
-    /** Between the read of a row and that of its groups, another client renames a group. */
-    const racing: Records = {
-      ...records,
-      async read(readIds, trx) {
-        const rows = await records.read(readIds, trx)
-        reads.push(trx === undefined ? 'round' : 'snapshot')
-        await database.query('UPDATE `groups` SET name = ? WHERE id = 4000', [`renamed ${reads.length}`])
-        await database.query('UPDATE group_generation SET token = token + 1', [])
-        return rows
-      },
-    }
-    const loader = createRecordLoader(database, racing, includes)
-    const loads = await Promise.all([6, 4, 10, missingId].map(id => loader.findComplete(id)))
-    t.deepEqual(reads, ['round', 'round', 'snapshot'])
-    const sizes = loads.map(load => load && JSON.parse(load.included).length)
-    t.deepEqual(sizes, [2999, 3, 12_000, undefined])
-    // The snapshot does not see the rename that followed its read.
-    t.regex(loads[2]?.included ?? '', /"id":4000,"name":"renamed 2"/)
-  },
-)
+test.serial('includes: a load takes one round and a snapshot while groups change all the time', async t => {
+  const reads: string[] = []
+  /** Between the read of a row and that of its groups, another client renames a group. */
+  const racing: Records = {
+    ...records,
+    async read(readIds, trx) {
+      const rows = await records.read(readIds, trx)
+      reads.push(trx === undefined ? 'round' : 'snapshot')
+      await database.query('UPDATE `groups` SET name = ? WHERE id = 4000', [`renamed ${reads.length}`])
+      await database.query('UPDATE group_generation SET token = token + 1', [])
+      return rows
+    },
+  }
+  const loader = createCompleteLoader(database, racing, includes)
+  const loads = await Promise.all([6, 4, 10, missingId].map(id => loader(id)))
+  t.deepEqual(reads, ['round', 'snapshot'])
+  const sizes = loads.map(load => load && JSON.parse(load.included).length)
+  t.deepEqual(sizes, [2999, 3, 12_000, undefined])
+  // The snapshot does not see the rename that followed its read.
+  t.regex(loads[2]?.included ?? '', /"id":4000,"name":"renamed 1"/)
+})

@@ -1,6 +1,6 @@
 // The handlers that change the memberships of both sides of a relation, and that list the related records of one record.
 import { ApiError } from '../../core/api-error.ts'
-import type { RecordLoader } from '../../database/reading/record-loader.ts'
+import type { CompleteLoader } from '../../database/reading/record-loader.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import { type Add, createMemberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
@@ -27,7 +27,7 @@ import { postWork, type Written } from './post-work.ts'
 export function createMembershipHandlers(
   resource: Resource,
   relation: LimitedRelation,
-  loader: RecordLoader,
+  loader: CompleteLoader,
   { limits, database, counts, readBody, withIdempotency }: Shared,
 ) {
   const { to, name } = relation
@@ -69,7 +69,7 @@ export function createMembershipHandlers(
     const id = pathId(resource, ctx.params)
     const query = parsePagingQuery(ctx.querystring, maxMemberships, limits)
     assertAcceptsJson(ctx)
-    const complete = await loader.findComplete(id)
+    const complete = await loader(id)
     if (complete === undefined) throw notFound(resource, id)
     const related: Record<string, unknown>[] = JSON.parse(complete.included)
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)

@@ -45,12 +45,12 @@ export function createReadHandlers(
     const page = await records.page(query)
     if (!hasIncludes(query)) return { ...page, included: [] }
     const { includes } = includeSet(query.include)
-    const included = await includes.of(page.rows, createSizeCheck(true))
+    const included = await includes(page.rows, createSizeCheck(true))
     if (!included.includes(undefined)) return { ...page, included }
     // A row has changed between the two reads: a snapshot reads both again.
     return database.snapshot(async trx => {
       const snapshot = await records.page(query, trx)
-      return { ...snapshot, included: await includes.within(trx, snapshot.rows, createSizeCheck(true)) }
+      return { ...snapshot, included: await includes(snapshot.rows, createSizeCheck(true), trx) }
     })
   }
 
@@ -90,7 +90,7 @@ export function createReadHandlers(
       const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: id } } as const
       await respondPage(ctx, [isMember], async () => {
         // A related record with members exists. One that is created after the page was read was empty in between.
-        if ((await relatedLoader.find(id)) === undefined) throw notFound(relation.to, id)
+        if ((await relatedLoader(id)) === undefined) throw notFound(relation.to, id)
       })
     }
 
@@ -104,7 +104,7 @@ export function createReadHandlers(
       const { row, included } = complete
       respondRead(ctx, etags.complete(row), recordText(resource, row, included))
     } else {
-      const row = await loader.find(id)
+      const row = await loader(id)
       if (row === undefined) throw notFound(resource, id)
       respondRead(ctx, etags.record(row), recordText(resource, row))
     }

@@ -1,7 +1,7 @@
 // The routes of the resources: collections, records and memberships.
 import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
-import { createRecordLoader } from '../../database/reading/record-loader.ts'
+import { createCompleteLoader, createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords } from '../../database/reading/records.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import { describeMemberships } from '../openapi/membership-operations.ts'
@@ -21,7 +21,7 @@ interface ResourceRoutes {
 function routesOf(resource: Resource, shared: Shared): ResourceRoutes {
   const { limits, database, cache } = shared
   const records = createRecords(database, resource)
-  const loader = createRecordLoader(database, records)
+  const loader = createRecordLoader(records)
   const related = limitedRelations(resource).map(relation => ({
     relation,
     includes: createIncludes(database, cache, resource, relation),
@@ -38,9 +38,9 @@ function routesOf(resource: Resource, shared: Shared): ResourceRoutes {
 
   const relations = related.map(({ relation, includes }): ResourceRoutes => {
     const { to } = relation
-    const completeLoader = createRecordLoader(database, records, includes)
+    const completeLoader = createCompleteLoader(database, records, includes)
     const handlers = createMembershipHandlers(resource, relation, completeLoader, shared)
-    const listMembers = read.listMembers(relation, createRecordLoader(database, createRecords(database, to)))
+    const listMembers = read.listMembers(relation, createRecordLoader(createRecords(database, to)))
     const described = describeMemberships(resource, relation, limits)
     const checkOther = checkId(to)
     return {

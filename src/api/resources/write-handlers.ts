@@ -50,7 +50,7 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
   /** Updates a record. An empty change returns it as it is. */
   async function store(id: number, values: Values, precondition?: Precondition) {
     if (Object.keys(values).length > 0) return update(id, values, precondition)
-    const row = await loader.find(id)
+    const row = await loader(id)
     return row !== undefined && precondition?.(row.version) === false ? 'changed' : row
   }
 

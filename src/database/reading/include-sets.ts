@@ -1,13 +1,13 @@
 // The includes of the relations that a request names, and the loads of records with these includes.
 import type { Database } from '../database.ts'
 import type { Includes } from './includes.ts'
-import { createRecordLoader, type RecordLoader } from './record-loader.ts'
+import { type CompleteLoader, createCompleteLoader } from './record-loader.ts'
 import type { Records } from './records.ts'
 
 export interface IncludeSet {
   /** Its texts are the members of a JSON object, by the names of the relations: `"groups":[…],"roles":[…]`. */
   readonly includes: Includes
-  readonly findComplete: RecordLoader['findComplete']
+  readonly findComplete: CompleteLoader
 }
 
 /** Combines the includes of several relations. */
@@ -22,17 +22,9 @@ function combine(parts: readonly (readonly [name: string, includes: Includes])[]
     }
     return members
   }
-  return {
-    async of(rows, onText) {
-      const lists = await Promise.all(parts.map(([, includes]) => includes.of(rows, onText)))
-      return rows.map((_, index) => join(lists, index))
-    },
-
-    async within(trx, rows, onText) {
-      const lists: string[][] = []
-      for (const [, includes] of parts) lists.push(await includes.within(trx, rows, onText))
-      return rows.map((_, index) => join(lists, index) ?? '')
-    },
+  return async (rows, onText, on) => {
+    const lists = await Promise.all(parts.map(([, includes]) => includes(rows, onText, on)))
+    return rows.map((_, index) => join(lists, index))
   }
 }
 
@@ -52,10 +44,7 @@ export function createIncludeSets(
     const known = sets.get(key)
     if (known !== undefined) return known
     const combined = combine([...includes].filter(([name]) => names.includes(name)))
-    const set = {
-      includes: combined,
-      findComplete: createRecordLoader(database, records, combined).findComplete,
-    }
+    const set = { includes: combined, findComplete: createCompleteLoader(database, records, combined) }
     sets.set(key, set)
     return set
   }

@@ -13,21 +13,16 @@ import { generationColumns } from '../version.ts'
 /** Called with each text as soon as it is read. An error that it throws ends the reading. */
 type OnText = (text: string) => void
 
-export interface Includes {
-  /**
-   * Returns the related records of each row, in order, as the JSON text of an array; undefined if the row has
-   * changed since it was read. The caller must then read the row again.
-   */
-  of(rows: readonly Row[], onText?: OnText): Promise<(string | undefined)[]>
-  /** Returns the related records in the snapshot of the transaction, without the cache. */
-  within(trx: Statements, rows: readonly Row[], onText?: OnText): Promise<string[]>
-}
-
-/** The JSON text of the related records of a record, and its cache key. */
-interface Related {
-  readonly key: string
-  readonly text: string
-}
+/**
+ * Returns the related records of each row, in order, as the JSON text of an array; undefined if the row has
+ * changed since it was read. The caller must then read the row again.
+ * @param on the snapshot in which the rows were read, and have not changed
+ */
+export type Includes = (
+  rows: readonly Row[],
+  onText?: OnText,
+  on?: Statements,
+) => Promise<(string | undefined)[]>
 
 /** Maximum number of records whose texts are read from the cache at a time. */
 const MAX_RECORDS = 100
@@ -71,7 +66,8 @@ export function createIncludes(
   }
   const selectByIds = statement()
 
-  function relatedFrom(rows: readonly Record<string, unknown>[]): Map<number, Related> {
+  /** Returns the texts of the related records by cache key. */
+  function textsFrom(rows: readonly Record<string, unknown>[]): Map<string, string> {
     const grouped = new Map<number, { key: string; texts: string[] }>()
     for (const row of rows) {
       const id = Number(row.own_id)
@@ -87,11 +83,11 @@ export function createIncludes(
       }
       if (row.id !== null) related.texts.push(embeddedText(to, row))
     }
-    return new Map([...grouped].map(([id, { key, texts }]) => [id, { key, text: `[${texts.join(',')}]` }]))
+    return new Map(Array.from(grouped.values(), ({ key, texts }) => [key, `[${texts.join(',')}]`]))
   }
 
   /** Reads the related records from the database, some records at a time. */
-  async function* readPortions(ids: readonly number[], on: Statements = database) {
+  async function* readPortions(ids: readonly number[], on: Statements) {
     let remaining = ids
     let maxRows = MAX_ROWS
     for (;;) {
@@ -99,12 +95,12 @@ export function createIncludes(
       rows.sort((a, b) => Number(a.id) - Number(b.id))
       const related = rows.filter(({ id }) => id !== null)
       if (related.length <= maxRows) {
-        yield relatedFrom(rows)
+        yield textsFrom(rows)
         return
       }
       // From the record with the last pair on, the rows are incomplete.
       const lastId = related.reduce((max, { own_id }) => Math.max(max, Number(own_id)), 0)
-      yield relatedFrom(rows.filter(({ own_id }) => Number(own_id) < lastId))
+      yield textsFrom(rows.filter(({ own_id }) => Number(own_id) < lastId))
       // A record that has more rows than the limit alone needs a higher one.
       if (related.every(({ own_id }) => Number(own_id) === lastId)) maxRows *= 2
       remaining = remaining.filter(id => id >= lastId)
@@ -118,12 +114,11 @@ export function createIncludes(
   }
 
   /** Reads cache misses from the database and caches them under the version that was read. */
-  async function readMissing(rows: readonly Row[], onText?: OnText): Promise<ReadonlyMap<string, string>> {
+  async function readMissing(ids: readonly number[], onText: OnText | undefined, on: Statements) {
     const texts = new Map<string, string>()
-    for await (const related of readPortions(rows.map(row => row.id))) {
-      const entries = [...related.values()].map(({ key, text }) => [key, text] as const)
-      cache.write(entries)
-      for (const [key, text] of entries) {
+    for await (const portion of readPortions(ids, on)) {
+      cache.write([...portion])
+      for (const [key, text] of portion) {
         onText?.(text)
         texts.set(key, text)
       }
@@ -131,33 +126,20 @@ export function createIncludes(
     return texts
   }
 
-  async function readRecords(rows: readonly Row[], onText?: OnText): Promise<(string | undefined)[]> {
+  async function readRecords(rows: readonly Row[], onText: OnText | undefined, on: Statements) {
     const keys = rows.map(keyOf)
     const texts = await readCached(keys)
     for (const text of texts) if (text !== undefined) onText?.(text)
-    const missing = rows.filter((_, index) => texts[index] === undefined)
+    const missing = rows.flatMap(({ id }, index) => (texts[index] === undefined ? [id] : []))
     if (missing.length === 0) return texts
-    const fresh = await readMissing(missing, onText)
+    const fresh = await readMissing(missing, onText, on)
     return keys.map((key, index) => texts[index] ?? fresh.get(key))
   }
 
-  return {
-    async of(rows, onText) {
-      const texts: (string | undefined)[] = []
-      for (let first = 0; first < rows.length; first += MAX_RECORDS)
-        texts.push(...(await readRecords(rows.slice(first, first + MAX_RECORDS), onText)))
-      return texts
-    },
-
-    async within(trx, rows, onText) {
-      const texts = new Map<number, string>()
-      const ids = rows.map(row => row.id)
-      for await (const related of readPortions(ids, trx))
-        for (const [id, { text }] of related) {
-          onText?.(text)
-          texts.set(id, text)
-        }
-      return ids.map(id => texts.get(id) ?? '[]')
-    },
+  return async (rows, onText, on = database) => {
+    const texts: (string | undefined)[] = []
+    for (let first = 0; first < rows.length; first += MAX_RECORDS)
+      texts.push(...(await readRecords(rows.slice(first, first + MAX_RECORDS), onText, on)))
+    return texts
   }
 }

@@ -2,6 +2,7 @@
 import type { Row } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
+import type { Statements } from '../transaction.ts'
 import type { Includes } from './includes.ts'
 import type { Records } from './records.ts'
 
@@ -9,8 +10,6 @@ import type { Records } from './records.ts'
 const limits = { concurrency: 2, maxSize: 1000, eager: false }
 // Fewer, because each of these records can have as much text as all rows of a batch.
 const completeLimits = { ...limits, maxSize: 100 }
-/** Under steady changes of the related resource, a further round would find the next change, without end. */
-const MAX_ROUNDS = 2
 
 interface Complete {
   readonly row: Row
@@ -18,52 +17,46 @@ interface Complete {
   readonly included: string
 }
 
-export interface RecordLoader {
-  find(id: number): Promise<Row | undefined>
-  /** Returns the record and its included records, both at the same version. */
-  findComplete(id: number): Promise<Complete | undefined>
-}
+export type RecordLoader = (id: number) => Promise<Row | undefined>
 
-/** @param includes required for `findComplete` */
-export function createRecordLoader(database: Database, records: Records, includes?: Includes): RecordLoader {
-  async function read(ids: readonly number[]): Promise<ReadonlyMap<number, Row>> {
-    return new Map((await records.read(ids)).map(row => [row.id, row]))
-  }
+/** Returns the record and its included records, both at the same version. */
+export type CompleteLoader = (id: number) => Promise<Complete | undefined>
 
-  async function readComplete(ids: readonly number[]): Promise<ReadonlyMap<number, Complete>> {
-    const complete = new Map<number, Complete>()
-    if (includes === undefined) return complete
-    let remaining = ids
-    for (let round = 1; round <= MAX_ROUNDS && remaining.length > 0; round++) {
-      const rows = await records.read(remaining)
-      const included = await includes.of(rows)
-      // These rows were changed between the two reads.
-      const changed: number[] = []
-      for (const [index, row] of rows.entries()) {
-        const text = included[index]
-        if (text === undefined) changed.push(row.id)
-        else complete.set(row.id, { row, included: text })
-      }
-      remaining = changed
+const batched = <V>(
+  readMany: (ids: readonly number[]) => Promise<ReadonlyMap<number, V>>,
+  options: typeof limits,
+) =>
+  createBatcher(async (ids: readonly number[]) => {
+    const found = await readMany([...new Set(ids)])
+    return ids.map(id => found.get(id))
+  }, options)
+
+export const createRecordLoader = (records: Records): RecordLoader =>
+  batched(async ids => new Map((await records.read(ids)).map(row => [row.id, row])), limits)
+
+export function createCompleteLoader(
+  database: Database,
+  records: Records,
+  includes: Includes,
+): CompleteLoader {
+  /** Adds records to `complete`. @returns the ids of those that were changed between the two reads */
+  async function collect(complete: Map<number, Complete>, ids: readonly number[], on?: Statements) {
+    const rows = await records.read(ids, on)
+    const texts = await includes(rows, undefined, on)
+    const changed: number[] = []
+    for (const [index, row] of rows.entries()) {
+      const included = texts[index]
+      if (included === undefined) changed.push(row.id)
+      else complete.set(row.id, { row, included })
     }
-    if (remaining.length > 0)
-      await database.snapshot(async trx => {
-        const rows = await records.read(remaining, trx)
-        const included = await includes.within(trx, rows)
-        for (const [index, row] of rows.entries())
-          complete.set(row.id, { row, included: included[index] ?? '[]' })
-      })
-    return complete
+    return changed
   }
 
-  const batched = <V>(
-    readMany: (ids: readonly number[]) => Promise<ReadonlyMap<number, V>>,
-    options: typeof limits,
-  ) =>
-    createBatcher(async (ids: readonly number[]) => {
-      const found = await readMany([...new Set(ids)])
-      return ids.map(id => found.get(id))
-    }, options)
-
-  return { find: batched(read, limits), findComplete: batched(readComplete, completeLimits) }
+  return batched(async ids => {
+    const complete = new Map<number, Complete>()
+    const changed = await collect(complete, ids)
+    // Under steady changes, each further round could find another change. A snapshot has none.
+    if (changed.length > 0) await database.snapshot(trx => collect(complete, changed, trx))
+    return complete
+  }, completeLimits)
 }
