@@ -26,11 +26,12 @@ const SEARCHED_PARTS = [64, 4096, Number.MAX_SAFE_INTEGER]
 
 /** Restricts a page to the ids from the part on in which it begins. An OFFSET would read all earlier records. */
 async function seekFrom(
-  on: Statements,
+  resource: Resource,
+  { filters, startIndex }: PageQuery,
   ids: CountedIds,
-  idColumn: string,
-  startIndex: number,
+  on: Statements,
 ): Promise<PageSeek> {
+  const idColumn = idOfMatching(resource, filters)
   for (const maxParts of SEARCHED_PARTS) {
     const [found] = await on.run(knex => seekSql(knex, ids, startIndex, maxParts))
     // The sums are NULL if one of their subqueries was interrupted.
@@ -46,14 +47,10 @@ async function seekFrom(
   return { narrow: shown => shown.whereRaw('FALSE') }
 }
 
-/** Finds the slot of ids in which a page of all records begins. */
-const seekRecord = (resource: Resource, { startIndex }: PageQuery, on: Statements): Promise<PageSeek> =>
-  seekFrom(on, recordIds(resource), `${resource.plural}.id`, startIndex)
-
 /** Finds the block of ids in which a page of the members of one related record begins. */
 async function seekMember(
   resource: Resource,
-  { filters, startIndex }: PageQuery,
+  query: PageQuery,
   members: RelatedFilter,
   on: Statements,
 ): Promise<PageSeek> {
@@ -62,8 +59,7 @@ async function seekMember(
   )
   // NULL if the subquery was interrupted.
   if (!related?.exact) return {}
-  const ids = memberIds(members.relation.to, Number(related.id))
-  return seekFrom(on, ids, idOfMatching(resource, filters), startIndex)
+  return seekFrom(resource, query, memberIds(members.relation.to, Number(related.id)), on)
 }
 
 /** The values of some sort keys in one record, by their columns. */
@@ -117,17 +113,17 @@ async function bound(resource: Resource, query: PageQuery, sort: Sort, on: State
 }
 
 const isById = ({ column, descending }: SortKey) => column === 'id' && !descending
-const isDeep = ({ sort, startIndex }: PageQuery) => sort.every(isById) && startIndex >= SLOT_IDS
 
 /** Returns the preparatory query, to be run in the snapshot of the page; undefined if none is needed. */
 export function seekFor(
   resource: Resource,
   query: PageQuery,
 ): ((on: Statements) => Promise<PageSeek>) | undefined {
-  const { filters, sort } = query
-  if (isDeep(query) && filters.length === 0) return on => seekRecord(resource, query, on)
+  const { filters, sort, startIndex } = query
+  const isDeep = sort.every(isById) && startIndex >= SLOT_IDS
+  if (isDeep && filters.length === 0) return on => seekFrom(resource, query, recordIds(resource), on)
   const members = membersFilter(filters)
-  if (isDeep(query) && filters.length === 1 && members !== undefined)
+  if (isDeep && filters.length === 1 && members !== undefined)
     return on => seekMember(resource, query, members, on)
   const [first, ...others] = sort
   if (filters.length > 0 || first === undefined || first.column === 'id') return undefined

@@ -25,36 +25,29 @@ export function complementOf(comparison: Comparison): Comparison | undefined {
   return undefined
 }
 
-function applyPrefix(builder: Knex.QueryBuilder, column: string, prefix: string): void {
+function applyPrefix(builder: Knex.QueryBuilder, column: string, prefix: string): Knex.QueryBuilder {
   builder.where(column, '>=', prefix)
   const end = endOfPrefix(prefix)
-  if (end !== undefined) builder.where(column, '<', end)
+  return end === undefined ? builder : builder.where(column, '<', end)
 }
 
-function compare(builder: Knex.QueryBuilder, column: string, comparison: Comparison): void {
+function compare(builder: Knex.QueryBuilder, column: string, comparison: Comparison): Knex.QueryBuilder {
   const { operator, value } = comparison
   switch (operator) {
     case 'equals':
-      builder.where(column, '=', value)
-      break
+      return builder.where(column, '=', value)
     case 'differs':
-      builder.where(condition => condition.where(column, '<>', value).orWhereNull(column))
-      break
+      return builder.where(condition => condition.where(column, '<>', value).orWhereNull(column))
     case 'above':
-      builder.where(column, '>', value)
-      break
+      return builder.where(column, '>', value)
     case 'below':
-      builder.where(column, '<', value)
-      break
+      return builder.where(column, '<', value)
     case 'in':
-      builder.whereIn(column, [...value])
-      break
+      return builder.whereIn(column, [...value])
     case 'prefix':
-      applyPrefix(builder, column, value)
-      break
+      return applyPrefix(builder, column, value)
     case 'exists':
-      if (value) builder.whereNotNull(column)
-      else builder.whereNull(column)
+      return value ? builder.whereNotNull(column) : builder.whereNull(column)
   }
 }
 
