@@ -15,7 +15,6 @@ import {
   type WorkerMessage,
 } from './core/messages.ts'
 import { createDatabase } from './database/database.ts'
-import { RefusedError } from './database/driver-errors.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
 import { SchemaError } from './database/migrator.ts'
 import { createLoggedClient } from './listener/client-address.ts'
@@ -169,7 +168,6 @@ function fatalOf(error: unknown): FatalError | undefined {
   if (error instanceof FatalError) return error
   if (error instanceof ConfigError || error instanceof SchemaError)
     return new FatalError(exitCodes.configuration, error.message)
-  if (error instanceof RefusedError) return new FatalError(exitCodes.noWorkers, error.message)
   return undefined
 }
 

@@ -2,6 +2,7 @@
 import type { Knex } from 'knex'
 import type { Config } from '../config/config.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
+import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import {
@@ -10,14 +11,13 @@ import {
   isLocked,
   isNotUpYet,
   isUnreachable,
-  RefusedError,
   translate,
 } from './driver-errors.ts'
-import { contentionPauseMs, createLockQueue, LockedError, type LockQueue } from './lock-queue.ts'
+import { contentionPauseMs, createLockQueue, LockedError } from './lock-queue.ts'
 import { assertMigrated } from './migrator.ts'
-import { createOutage, type Outage } from './outage.ts'
+import { createOutage } from './outage.ts'
 import { openPool, send, withConnection } from './pool.ts'
-import { createKeyedQueues, createSemaphore } from './semaphore.ts'
+import { createKeyedQueues, createSemaphore, type QueueKeys } from './semaphore.ts'
 import { type Statements, type Transaction, transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
@@ -44,16 +44,16 @@ export interface Database extends Statements {
   /** Like `transaction`, for a transaction that has to wait for the lock `key`. */
   transactionInQueue<T>(key: string, act: (trx: Transaction) => Promise<T>): Promise<T>
   /** The locks of other sessions that transactions wait for. */
-  readonly lockedKeys: LockQueue['keys']
+  readonly lockedKeys: QueueKeys
   /** Runs reads in one consistent snapshot. */
   snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   /** The start of the current outage, as `Date.now()`; undefined while the database can serve. */
-  readonly downSinceMs: Outage['sinceMs']
-  /** Updates `downSinceMs`. */
-  readonly probe: Outage['probe']
+  downSinceMs(): number | undefined
+  /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
+  probe(): Promise<void>
   /**
    * Waits, with backoff, until the database is reachable.
-   * @throws SchemaError if the code cannot use its schema, RefusedError if it rejects the connection
+   * @throws SchemaError if the code cannot use its schema, FatalError if it rejects the connection
    */
   ready(): Promise<void>
   /** Returns the numbers of used and free connections, of pending acquires, and the size of the pool. */
@@ -83,7 +83,7 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
       return await operation()
     } catch (error) {
       // The outage is known before the request fails, so that its failure needs no log line of its own.
-      if (isUnreachable(error)) await outage.suspect()
+      if (isUnreachable(error) && outage.sinceMs() === undefined) await outage.probe()
       throw translate(error)
     }
   }
@@ -118,29 +118,27 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     return queue.inTurn(() => attempt(act)).finally(queue.leave)
   }
 
-  /** Repeats a transaction that has met a lock. */
-  function waitForLock<T>(error: unknown, act: (trx: Transaction) => Promise<T>): Promise<T> {
-    if (!isLocked(error)) throw error
-    return lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act)
-  }
-
-  function lockedOutcome(error: unknown): 'locked' {
-    if (!isLocked(error)) throw error
-    return 'locked'
-  }
-
   return {
     knex,
     run: statement => serve(() => statement(knex)),
     query: (sql, values) =>
       serve(() => withConnection(knex, connection => send(knex, connection, sql, values))),
     transaction: (act, key) =>
+      serve(async () => {
+        try {
+          return await (key === undefined ? attempt(act) : attemptInTurn(act, key))
+        } catch (error) {
+          if (!isLocked(error)) throw error
+          return lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act)
+        }
+      }),
+    tryTransaction: (act, size) =>
       serve(() =>
-        (key === undefined ? attempt(act) : attemptInTurn(act, key)).catch((error: unknown) =>
-          waitForLock(error, act),
-        ),
+        attempt(act, size).catch((error: unknown) => {
+          if (!isLocked(error)) throw error
+          return 'locked'
+        }),
       ),
-    tryTransaction: (act, size) => serve(() => attempt(act, size).catch(lockedOutcome)),
     transactionInQueue: (key, act) => serve(() => lockQueue.run(key, act)),
     lockedKeys: lockQueue.keys,
     snapshot: act => serve(() => transact(knex, act, { isSnapshot: true })),
@@ -153,7 +151,11 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
         isTransient: isNotUpYet,
         beforePause: error => log.info({ reason: reasonOf(error) }, 'waiting for the database'),
       }).catch((error: unknown) => {
-        throw hasCode(error) ? new RefusedError(error) : error
+        if (!hasCode(error)) throw error
+        throw new FatalError(
+          exitCodes.noWorkers,
+          `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`,
+        )
       }),
     pool: () => ({
       used: pool.numUsed(),

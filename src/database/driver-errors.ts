@@ -132,16 +132,6 @@ export function isNotUpYet(error: unknown): boolean {
   return isUnreachable(error) && !(hasCode(error) && misconfigured.has(error.code))
 }
 
-/** At boot: the database server runs and rejects the connection. */
-export class RefusedError extends Error {
-  constructor(error: CodedError) {
-    super(
-      `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`,
-    )
-    this.name = 'RefusedError'
-  }
-}
-
 /** Converts unreachability and contention to ApiError `unavailable`. Other errors are returned unchanged. */
 export function translate(error: unknown): unknown {
   if (error instanceof ApiError) return error

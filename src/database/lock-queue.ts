@@ -3,7 +3,7 @@
 import type { CodedError } from '../core/error-reason.ts'
 import { retry } from '../core/retry.ts'
 import { contentionError, isContention, isLocked } from './driver-errors.ts'
-import { createKeyedQueues, createSemaphore, type KeyedQueues } from './semaphore.ts'
+import { createKeyedQueues, createSemaphore } from './semaphore.ts'
 import type { Transaction } from './transaction.ts'
 
 /** Short: the next transaction of another server can end while this one pauses, and then this one fails again. */
@@ -36,17 +36,6 @@ export async function lockedAs<T>(key: string, statement: PromiseLike<T>): Promi
 
 export const rowKey = (table: string, id: number): string => `${table} ${id}`
 
-export interface LockQueue {
-  /**
-   * Repeats a transaction until it gets its locks. A LockedError says which lock it waits for from then on.
-   * @param key the lock that the transaction has to wait for
-   * @throws the contention error of the last attempt, after `timeoutMs`
-   */
-  run<T>(key: string, act: (trx: Transaction) => Promise<T>): Promise<T>
-  /** The locks that transactions wait for. */
-  readonly keys: KeyedQueues['keys']
-}
-
 /**
  * @param begin runs a transaction whose statements wait for locks
  * @param slots maximum number of transactions in progress, and so of their connections
@@ -54,10 +43,15 @@ export interface LockQueue {
 export function createLockQueue(
   begin: <T>(act: (trx: Transaction) => Promise<T>) => Promise<T>,
   { slots, timeoutMs }: { readonly slots: number; readonly timeoutMs: number },
-): LockQueue {
+) {
   const inSlot = createSemaphore(slots, timeoutMs)
   const queues = createKeyedQueues(timeoutMs)
 
+  /**
+   * Repeats a transaction until it gets its locks. A LockedError says which lock it waits for from then on.
+   * @param firstKey the lock that the transaction has to wait for
+   * @throws the contention error of the last attempt, after `timeoutMs`
+   */
   async function run<T>(firstKey: string, act: (trx: Transaction) => Promise<T>): Promise<T> {
     const deadlineMs = performance.now() + timeoutMs
     let queue = queues.join(firstKey)

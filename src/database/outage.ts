@@ -9,22 +9,12 @@ import { BEGIN_WRITE } from './session.ts'
 /** A healthy server answers in milliseconds. A cluster that agrees on the loss of a server can take seconds. */
 const TIMEOUT_MS = 2000
 
-export interface Outage {
-  /** The start of the current outage, as `Date.now()`; undefined while the database can serve. */
-  sinceMs(): number | undefined
-  /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
-  probe(): Promise<void>
-  /** Probes the database unless an outage is known. To be called when the database seems to be unreachable. */
-  suspect(): Promise<void>
-  close(): Promise<void>
-}
-
 /** @param epoch that of the pool for requests, whose connections must not be used again after an outage has begun */
 export function createOutage(
   { url, queryTimeoutMs }: Config['database'] & { url: string },
   epoch: Epoch,
   log: Log,
-): Outage {
+) {
   const timeoutMs = Math.min(TIMEOUT_MS, queryTimeoutMs)
   // A connection of its own: a probe waits neither for requests nor as long as requests may wait.
   const knex = openPool(
@@ -45,26 +35,21 @@ export function createOutage(
       if (sinceMs !== undefined) log.info({ afterMs: Date.now() - sinceMs }, 'database reachable again')
       sinceMs = undefined
     } catch (error) {
-      if (closed) return
-      if (sinceMs !== undefined) return
+      if (closed || sinceMs !== undefined) return
       sinceMs = startedMs
       epoch.number++
       log.warn({ reason: reasonOf(error) }, 'database unreachable')
     }
   }
 
-  function probe(): Promise<void> {
-    running ??= ask().finally(() => (running = undefined))
-    return running
-  }
-
   return {
+    /** Returns the start of the current outage, as `Date.now()`; undefined while the database can serve. */
     sinceMs: () => sinceMs,
-    probe,
-    suspect: async () => {
-      if (sinceMs === undefined) await probe()
+    probe() {
+      running ??= ask().finally(() => (running = undefined))
+      return running
     },
-    close: () => {
+    close() {
       closed = true
       return knex.destroy()
     },

@@ -39,19 +39,17 @@ export function createSemaphore(max: number, timeoutMs: number): Semaphore {
   }
 }
 
-/** Queues of operations by key. Of each queue, one operation is in progress. */
-export interface KeyedQueues {
-  /** Takes part in the queue of `key` until `leave` is called. */
-  join(key: string): { readonly inTurn: Semaphore; leave(): void }
-  /** The keys that have a queue. */
-  readonly keys: Pick<ReadonlySet<string>, 'has' | 'size'>
-}
+/** The keys that have a queue. */
+export type QueueKeys = Pick<ReadonlySet<string>, 'has' | 'size'>
 
-export function createKeyedQueues(timeoutMs: number): KeyedQueues {
+/** Creates queues of operations by key. Of each queue, one operation is in progress. */
+export function createKeyedQueues(timeoutMs: number) {
   const queues = new Map<string, { readonly inTurn: Semaphore; members: number }>()
+  const keys: QueueKeys = queues
   return {
-    keys: queues,
-    join(key) {
+    keys,
+    /** Takes part in the queue of `key` until `leave` is called. */
+    join(key: string) {
       const queue = queues.get(key) ?? { inTurn: createSemaphore(1, timeoutMs), members: 0 }
       queue.members++
       queues.set(key, queue)
