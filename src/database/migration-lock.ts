@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { hasCode } from '../core/error-reason.ts'
 import { retry } from '../core/retry.ts'
 import { isContention } from './driver-errors.ts'
 import { contentionPauseMs } from './lock-queue.ts'
@@ -17,9 +16,9 @@ const MAX_SILENT_POLLS = 20
 const table = 'migration_lock'
 const FREE = ''
 
-/** Executes a statement, also if a schema change or another server interrupts it. */
-const settle = <T>(statement: () => PromiseLike<T>): Promise<T> =>
-  retry(async () => statement(), {
+/** Repeats an operation if a schema change or another server interrupts it. */
+export const retryContention = <T>(operation: () => PromiseLike<T>): Promise<T> =>
+  retry(async () => operation(), {
     timeoutMs: TIMEOUT_MS,
     pauseMs: contentionPauseMs,
     isTransient: isContention,
@@ -27,47 +26,35 @@ const settle = <T>(statement: () => PromiseLike<T>): Promise<T> =>
 
 /** Creates the row. Several processes can do this at the same time. */
 async function create(knex: Knex): Promise<void> {
-  await settle(() =>
+  await retryContention(() =>
     knex.raw(`CREATE TABLE IF NOT EXISTS ${table} (
       id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
       holder CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
       renewals BIGINT UNSIGNED NOT NULL
     ) ENGINE = InnoDB`),
   )
-  await settle(() => knex(table).insert({ id: 1, holder: FREE, renewals: 0 }).onConflict('id').ignore())
+  await retryContention(() =>
+    knex(table).insert({ id: 1, holder: FREE, renewals: 0 }).onConflict('id').ignore(),
+  )
 }
 
-interface Row {
-  readonly holder: string
-  readonly renewals: number
-}
-
-async function read(knex: Knex): Promise<Row> {
-  const find = () => settle(() => knex(table).where({ id: 1 }).first('holder', 'renewals'))
-  const row = await find().catch((error: unknown) => {
-    if (!hasCode(error) || error.code !== 'ER_NO_SUCH_TABLE') throw error
-  })
-  if (row !== undefined) return row
-  await create(knex)
-  return find()
-}
-
-/** Sets the holder if the row has not changed. @returns whether it has been set */
-async function replace(knex: Knex, from: Partial<Row>, holder: string): Promise<boolean> {
+/** Sets the holder if the row still has the values `from`. @returns whether it has been set */
+async function replace(knex: Knex, from: { readonly holder?: string }, holder: string): Promise<boolean> {
   const row = () => knex(table).where({ id: 1, ...from })
-  return (await settle(() => row().update({ holder, renewals: knex.raw('renewals + 1') }))) === 1
+  return (await retryContention(() => row().update({ holder, renewals: knex.raw('renewals + 1') }))) === 1
 }
 
 /** Waits until the lock is free, or its holder is gone. */
 async function acquire(knex: Knex, holder: string): Promise<void> {
+  await create(knex)
   const deadlineMs = performance.now() + TIMEOUT_MS
-  let seen = ''
+  let seen: string | undefined
   let silentPolls = 0
   while (performance.now() < deadlineMs) {
     const startedMs = performance.now()
-    const row = await read(knex)
-    if (row.holder === FREE || silentPolls > MAX_SILENT_POLLS)
-      if (await replace(knex, { holder: row.holder, renewals: row.renewals }, holder)) return
+    const row = await retryContention(() => knex(table).where({ id: 1 }).first('holder', 'renewals'))
+    if (row?.holder === FREE || silentPolls > MAX_SILENT_POLLS)
+      if (await replace(knex, { ...row }, holder)) return
     // A schema change can stop all writes of a cluster, those of the holder too. Reads then take long.
     const isSlow = performance.now() - startedMs > POLL_MS
     const state = JSON.stringify(row)

@@ -5,13 +5,10 @@ import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
-import { isContention } from './driver-errors.ts'
-import { contentionPauseMs } from './lock-queue.ts'
-import { underMigrationLock } from './migration-lock.ts'
-import { codeVersion, type Migration, migrationSource, migrations } from './migrations/index.ts'
+import { retryContention, underMigrationLock } from './migration-lock.ts'
+import { codeVersion, createMigrationSource, migrations } from './migrations/index.ts'
 import { openPool } from './pool.ts'
 
-const CONTENTION_TIMEOUT_MS = 60_000
 /** A server notices a moment later that a process has ended. */
 const SESSION_END_TIMEOUT_MS = 2000
 const SESSION_END_PAUSE_MS = 100
@@ -32,10 +29,6 @@ async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
   }
 }
 
-async function appliedMigrations(knex: Knex): Promise<string[]> {
-  return (await rowsOf<{ name: string }>(knex('knex_migrations').select('name'))).map(({ name }) => name)
-}
-
 /** @throws SchemaError if this code is older than the schema permits */
 export async function assertNotOutdated(knex: Knex): Promise<void> {
   const [info] = await rowsOf<{ version: number }>(knex('schema_info').select('min_code_version as version'))
@@ -45,18 +38,23 @@ export async function assertNotOutdated(knex: Knex): Promise<void> {
     )
 }
 
+/** Returns the migrations of this code that the schema lacks. @throws SchemaError if the schema demands newer code */
+async function pendingMigrations(knex: Knex): Promise<string[]> {
+  await assertNotOutdated(knex)
+  const applied = await rowsOf<{ name: string }>(knex('knex_migrations').select('name'))
+  return migrations.map(({ name }) => name).filter(name => applied.every(row => row.name !== name))
+}
+
 /**
  * A newer schema is accepted unless it demands newer code.
  * @throws SchemaError if the schema lacks a migration of this code, or demands newer code
  */
 export async function assertMigrated(knex: Knex): Promise<void> {
-  const applied = await appliedMigrations(knex)
-  const missing = migrations.map(({ name }) => name).filter(name => !applied.includes(name))
-  if (missing.length > 0)
+  const pending = await pendingMigrations(knex)
+  if (pending.length > 0)
     throw new SchemaError(
-      `the database lacks the migrations ${missing.join(', ')}: run \`npm run migrate\` with its DATABASE_URL`,
+      `the database lacks the migrations ${pending.join(', ')}: run \`npm run migrate\` with its DATABASE_URL`,
     )
-  await assertNotOutdated(knex)
 }
 
 /** Returns what the applied migrations demand of an operator; nothing for a database that they have created. */
@@ -94,13 +92,6 @@ async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migra
     )
 }
 
-async function applyPending(knex: Knex, source: Knex.MigrationSource<Migration>): Promise<void> {
-  await assertNotOutdated(knex)
-  // A remaining lock of Knex belongs to a process that is gone.
-  await knex.migrate.forceFreeMigrationsLock({ migrationSource: source })
-  await knex.migrate.latest({ migrationSource: source, disableMigrationsListValidation: true })
-}
-
 /**
  * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
  * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
@@ -116,10 +107,12 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
       if (!hasCode(error) || error.code !== 'ER_BAD_DB_ERROR') throw error
       await createDatabase(url, log)
     })
-    const applied = await underMigrationLock(knex, async assertHeld => {
-      const before = await appliedMigrations(knex)
-      const isNew = before.length === 0
-      const source = migrationSource(isNew, async ({ name, excludesOlder = false }) => {
+    if ((await pendingMigrations(knex)).length === 0) return []
+    return await underMigrationLock(knex, async assertHeld => {
+      // Another process can have applied some of them meanwhile.
+      const pending = await pendingMigrations(knex)
+      const isNew = pending.length === migrations.length
+      const migrationSource = createMigrationSource(isNew, async ({ name, excludesOlder = false }) => {
         await assertHeld()
         if (isNew || !excludesOlder) return
         await retry(() => assertNoOtherSessions(knex, own, name), {
@@ -128,16 +121,15 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
           isTransient: error => error instanceof SchemaError,
         })
       })
+      const apply = async () => {
+        // A remaining lock of Knex belongs to a process that is gone.
+        await knex.migrate.forceFreeMigrationsLock({ migrationSource })
+        await knex.migrate.latest({ migrationSource, disableMigrationsListValidation: true })
+      }
       // Each migration can be repeated. On a cluster, a write of the service can interrupt one.
-      await retry(() => applyPending(knex, source), {
-        timeoutMs: CONTENTION_TIMEOUT_MS,
-        pauseMs: contentionPauseMs,
-        isTransient: isContention,
-      })
-      return migrations.map(({ name }) => name).filter(name => !before.includes(name))
+      await retryContention(apply)
+      return pending
     })
-    log.info({ applied }, 'schema up to date')
-    return applied
   } finally {
     await knex.destroy()
   }

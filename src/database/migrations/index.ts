@@ -51,7 +51,7 @@ export const codeVersion = migrations.length
  * @param isNew whether no version of the service has used the database before
  * @param before called before each migration; an error that it throws ends the migrations
  */
-export const migrationSource = (
+export const createMigrationSource = (
   isNew: boolean,
   before: (migration: Migration) => Promise<void>,
 ): Knex.MigrationSource<Migration> => ({
