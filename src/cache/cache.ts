@@ -26,7 +26,6 @@ const noCache: Cache = {
 
 /** Larger values are not stored: many of them at once would stall the event loop of a reader, and Redis. */
 const MAX_VALUE_BYTES = 65_536
-const breakerSettings = { failureThreshold: 3, pauseMs: 1000 }
 /** Minimum time between two reactions to rejected writes. */
 const REJECTED_PAUSE_MS = 10_000
 
@@ -46,7 +45,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   let closed = false
   let breaker: Breaker = closedBreaker
   const counts = { hits: 0, misses: 0 }
-  const isUsable = () => redis.status === 'ready' && !isOpen(breaker, breakerSettings)
+  const isUsable = () => redis.status === 'ready' && !isOpen(breaker)
   /** Undefined until the first connection attempt has a result. */
   let loggedUsable: boolean | undefined
   /** Logs the state if it has changed. @param reason why Redis may be unavailable */
@@ -89,7 +88,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   async function readAvailable(keys: readonly string[]): Promise<(string | undefined)[]> {
     const { values, failure } = await readKeys(redis, keys, timeoutMs)
     if (failure !== undefined) {
-      breaker = afterFailure(breaker, breakerSettings, performance.now())
+      breaker = afterFailure(breaker, performance.now())
       log.debug({ reason: String(failure) }, 'cache read failed')
       logState(String(failure))
     } else if (breaker.failures > 0 && values.length > 0) {
@@ -100,13 +99,12 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   }
 
   async function readIfAllowed(keys: readonly string[]): Promise<(string | undefined)[]> {
-    const allowed =
-      redis.status === 'ready' ? attempt(breaker, breakerSettings, performance.now()) : undefined
+    const allowed = redis.status === 'ready' ? attempt(breaker, performance.now()) : undefined
     if (allowed === undefined) return keys.map(() => undefined)
     breaker = allowed
     const values = readAvailable(keys)
     // An attempt with an open breaker is only a probe: the request does not wait for its result.
-    return isOpen(allowed, breakerSettings) ? keys.map(() => undefined) : values
+    return isOpen(allowed) ? keys.map(() => undefined) : values
   }
 
   return {

@@ -1,9 +1,15 @@
 // The circuit breaker, tested with random sequences of attempts, successes and failures.
 import test from 'ava'
 import fc from 'fast-check'
-import { afterFailure, attempt, type Breaker, closedBreaker, isOpen } from '../../../src/cache/breaker.ts'
-
-const settings = { failureThreshold: 3, pauseMs: 1000 }
+import {
+  afterFailure,
+  attempt,
+  type Breaker,
+  closedBreaker,
+  FAILURE_THRESHOLD,
+  isOpen,
+  PAUSE_MS,
+} from '../../../src/cache/breaker.ts'
 
 /** Events, each with its time since the previous event. */
 const events = fc.array(
@@ -24,20 +30,20 @@ test('breaker: opens at the failure threshold, allows one attempt per pause, clo
     for (const { kind, afterMs } of history) {
       nowMs += afterMs
       if (kind === 'attempt') {
-        const allowed = attempt(breaker, settings, nowMs)
-        const due = failuresInRow < settings.failureThreshold || nowMs - pausedSinceMs >= settings.pauseMs
+        const allowed = attempt(breaker, nowMs)
+        const due = failuresInRow < FAILURE_THRESHOLD || nowMs - pausedSinceMs >= PAUSE_MS
         t.is(allowed !== undefined, due)
         if (allowed !== undefined) breaker = allowed
         if (due) pausedSinceMs = nowMs
       } else if (kind === 'fail') {
-        breaker = afterFailure(breaker, settings, nowMs)
+        breaker = afterFailure(breaker, nowMs)
         failuresInRow++
         pausedSinceMs = nowMs
       } else {
         breaker = closedBreaker
         failuresInRow = 0
       }
-      t.is(isOpen(breaker, settings), failuresInRow >= settings.failureThreshold)
+      t.is(isOpen(breaker), failuresInRow >= FAILURE_THRESHOLD)
     }
   })
   fc.assert(property, { numRuns: 2000 })
@@ -49,10 +55,10 @@ test('breaker: allows an attempt one pause after any sequence of attempts and fa
     let nowMs = 0
     for (const { kind, afterMs } of history) {
       nowMs += afterMs
-      if (kind === 'attempt') breaker = attempt(breaker, settings, nowMs) ?? breaker
-      else if (kind === 'fail') breaker = afterFailure(breaker, settings, nowMs)
+      if (kind === 'attempt') breaker = attempt(breaker, nowMs) ?? breaker
+      else if (kind === 'fail') breaker = afterFailure(breaker, nowMs)
     }
-    t.not(attempt(breaker, settings, nowMs + settings.pauseMs), undefined)
+    t.not(attempt(breaker, nowMs + PAUSE_MS), undefined)
   })
   fc.assert(property, { numRuns: 2000 })
 })
