@@ -1,5 +1,5 @@
 // Deletes records and their memberships.
-import { limitedRelations, type Resource } from '../../model/resource.ts'
+import { limitedRelations, type Relation, type Resource } from '../../model/resource.ts'
 import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
@@ -22,12 +22,8 @@ export type Delete = (id: number, precondition?: Precondition) => Promise<'remov
 /** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000
 
-/** The pairs of a relation, as seen from the record whose id is in `key`. */
-interface Side {
-  readonly table: string
-  readonly key: string
-  readonly other: string
-}
+/** The pairs of a relation, as seen from the record whose id is in `ownKey`. */
+type Side = Pick<Relation, 'table' | 'ownKey' | 'otherKey'>
 
 /**
  * @param resources all resources, which can have relations to `resource`
@@ -46,7 +42,7 @@ export function createDelete(
   const memberSides = resources
     .flatMap(limitedRelations)
     .filter(({ to }) => to === resource)
-    .map(({ table, ownKey, otherKey }): Side => ({ table, key: otherKey, other: ownKey }))
+    .map(({ table, ownKey, otherKey }): Side => ({ table, ownKey: otherKey, otherKey: ownKey }))
 
   /**
    * Deletes pairs of the record and returns the ids on their other side. The lock on the record's row prevents
@@ -54,22 +50,22 @@ export function createDelete(
    */
   async function deletePairs(
     trx: Transaction,
-    { table, key, other }: Side,
+    { table, ownKey, otherKey }: Side,
     id: number,
     limit?: number,
   ): Promise<number[]> {
     const selecting = trx.run(knex => {
-      const selected = knex(table).where(key, id).orderBy(other).forUpdate()
+      const selected = knex(table).where(ownKey, id).orderBy(otherKey).forUpdate()
       if (limit !== undefined) selected.limit(limit)
       if (!trx.mayWait) selected.noWait()
-      return selected.pluck(other)
+      return selected.pluck(otherKey)
     })
-    const ids: number[] = await lockedAs(`${table} ${key} ${id}`, selecting)
+    const ids: number[] = await lockedAs(`${table} ${ownKey} ${id}`, selecting)
     const [first, last] = [ids[0], ids.at(-1)]
     if (first !== undefined && last !== undefined)
       assertRowCount(
         table,
-        await trx.run(knex => knex(table).where(key, id).whereBetween(other, [first, last]).delete()),
+        await trx.run(knex => knex(table).where(ownKey, id).whereBetween(otherKey, [first, last]).delete()),
         ids.length,
       )
     return ids
@@ -89,9 +85,9 @@ export function createDelete(
   /** Deletes the memberships that the record itself has; their number is limited. */
   async function deleteMemberships(trx: Transaction, id: number): Promise<CountChange[]> {
     const changes: CountChange[] = []
-    for (const { table, ownKey, otherKey, to } of relations) {
-      const others = await deletePairs(trx, { table, key: ownKey, other: otherKey }, id)
-      changes.push(...others.map(other => memberChange(to, other, id, -1)))
+    for (const relation of relations) {
+      const others = await deletePairs(trx, relation, id)
+      changes.push(...others.map(other => memberChange(relation.to, other, id, -1)))
     }
     return changes
   }

@@ -15,12 +15,6 @@ interface LockedRows {
 /** `share`: the rows cannot be changed or deleted, but other transactions can share the lock. */
 type LockMode = 'update' | 'share'
 
-export interface RowLocks {
-  lockFree(trx: Transaction, ids: readonly number[], mode?: LockMode): Promise<LockedRows>
-  /** Locks all rows that exist. @throws LockedError if another session has locked one of them */
-  lockAll(trx: Transaction, ids: readonly number[], mode?: LockMode): Promise<Map<number, Row>>
-}
-
 /** Names the entry of a record in the unique index. */
 export const nameKey = ({ plural, unique }: Resource, values: Values | Row): string =>
   `${plural} ${JSON.stringify(unique.map(field => values[field] ?? null))}`
@@ -32,7 +26,7 @@ const skipClauses = {
   share: '/*M! LOCK IN SHARE MODE SKIP LOCKED */ /*!80001 FOR SHARE SKIP LOCKED */',
 }
 
-export function createRowLocks({ plural: table, fields }: Resource): RowLocks {
+export function createRowLocks({ plural: table, fields }: Resource) {
   // The order of ids prevents deadlocks between two transactions. The index is forced, because the full scan
   // of a small table would lock all of its rows.
   const lockSql = `SELECT id, version, ${Object.keys(fields).join(', ')}
@@ -56,12 +50,16 @@ export function createRowLocks({ plural: table, fields }: Resource): RowLocks {
     return { rows, skippedIds: new Set(skipped.map(({ id }) => Number(id))) }
   }
 
-  return {
-    lockFree,
-    async lockAll(trx, ids, mode) {
-      const { rows, skippedIds } = await lockFree(trx, ids, mode)
-      for (const id of skippedIds) throw new LockedError(rowKey(table, id))
-      return rows
-    },
+  /** Locks all rows that exist. @throws LockedError if another session has locked one of them */
+  async function lockAll(
+    trx: Transaction,
+    ids: readonly number[],
+    mode?: LockMode,
+  ): Promise<Map<number, Row>> {
+    const { rows, skippedIds } = await lockFree(trx, ids, mode)
+    for (const id of skippedIds) throw new LockedError(rowKey(table, id))
+    return rows
   }
+
+  return { lockFree, lockAll }
 }
