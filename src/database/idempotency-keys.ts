@@ -2,7 +2,6 @@
 // the write, so both are committed or neither is, even if the process or the node fails.
 import { promisify } from 'node:util'
 import { deflateRaw, inflateRaw } from 'node:zlib'
-import type { Knex } from 'knex'
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
 import { assertRowCount, isDuplicate, isLocked } from './driver-errors.ts'
@@ -85,8 +84,6 @@ export const keyReused = () =>
   new ApiError('idempotency_key_reused', 'this Idempotency-Key was already used for a different request')
 
 export function createIdempotencyKeys(database: Database, keepSeconds: number): IdempotencyKeys {
-  const expired = (on: Knex) => on.raw('created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND', [keepSeconds])
-
   /**
    * Reads the row of a key. Without a lock, only committed rows are visible, which always have a response.
    */
@@ -101,7 +98,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
           'etag',
           'body',
           'packed',
-          knex.raw('? AS expired', [expired(knex)]),
+          knex.raw('created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND AS expired', [keepSeconds]),
         )
       return locked ? found.forUpdate().noWait() : found
     })
@@ -135,20 +132,9 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   }
 
   async function deleteExpired(trx: Transaction): Promise<number> {
-    // Rows are skipped if another process is deleting them or a request is reusing the key.
-    const keys: string[] = await trx.run(knex =>
-      knex(table)
-        .where(expired(knex))
-        .orderBy('created_at')
-        .limit(MAX_DELETED_KEYS)
-        .forUpdate()
-        .skipLocked()
-        .pluck('idempotency_key'),
-    )
-    // A database can ignore SKIP LOCKED. A request may then have claimed one of the keys anew.
-    if (keys.length > 0)
-      await trx.run(knex => knex(table).whereIn('idempotency_key', keys).where(expired(knex)).delete())
-    return keys.length
+    const sql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND
+      ORDER BY created_at LIMIT ${MAX_DELETED_KEYS}`
+    return (await trx.execute(sql, [keepSeconds])).affectedRows
   }
 
   return {
@@ -170,7 +156,8 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
       }),
 
     async removeExpired() {
-      while ((await database.transaction(deleteExpired)) === MAX_DELETED_KEYS);
+      // A request that reuses one of the keys keeps it locked. The next call deletes the others.
+      while ((await database.tryTransaction(deleteExpired, 1)) === MAX_DELETED_KEYS);
     },
   }
 }
