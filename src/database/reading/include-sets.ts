@@ -12,19 +12,13 @@ export interface IncludeSet {
 
 /** Combines the includes of several relations. */
 function combine(parts: readonly (readonly [name: string, includes: Includes])[]): Includes {
-  /** Joins the texts of one row; undefined if one of them is missing. */
-  function join(lists: readonly (readonly (string | undefined)[])[], index: number): string | undefined {
-    let members = ''
-    for (const [part, [name]] of parts.entries()) {
-      const text = lists[part]?.[index]
-      if (text === undefined) return undefined
-      members += `${part === 0 ? '' : ','}"${name}":${text}`
-    }
-    return members
-  }
   return async (rows, onText, on) => {
     const lists = await Promise.all(parts.map(([, includes]) => includes(rows, onText, on)))
-    return rows.map((_, index) => join(lists, index))
+    return rows.map((_, index) => {
+      const texts = lists.map(list => list[index])
+      if (texts.includes(undefined)) return undefined
+      return parts.map(([name], part) => `"${name}":${texts[part]}`).join()
+    })
   }
 }
 

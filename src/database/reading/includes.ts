@@ -4,7 +4,7 @@
 // nor needs much more memory than its response.
 import type { Cache } from '../../cache/cache.ts'
 import { embeddedText, isListOfRecords, representationOf } from '../../model/representation.ts'
-import type { LimitedRelation, Resource } from '../../model/resource.ts'
+import { columnsOf, type LimitedRelation, type Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 import type { Statements } from '../transaction.ts'
@@ -37,34 +37,26 @@ export function createIncludes(
 ): Includes {
   const { to, table, ownKey, otherKey } = relation
   const { knex } = database
-  const fields = Object.keys(to.fields)
+  const { plural: own } = resource
 
   const prefix = `users-api:${representationOf(resource)}:${resource.singular}`
   const keyOf = ({ id, version, generation }: Row) =>
     `${prefix}:${id}:${relation.name}:${version}:${generation}`
 
+  const pairs = knex(table).select(ownKey, otherKey).whereIn(ownKey, [0]).orderBy([ownKey, otherKey]).limit(1)
   /**
    * Selects one row per related record, in no particular order; for a record without any, one row with a NULL
    * related id. The limit applies to the pairs alone, which an index has in order: a limit of the whole join would
    * sort all of it first.
    */
-  function statement(): string {
-    const own = resource.plural
-    const pairs = knex(table)
-      .select(ownKey, otherKey)
-      .whereIn(ownKey, [0])
-      .orderBy([ownKey, otherKey])
-      .limit(1)
-    return knex(own)
-      .leftJoin(pairs.as('pairs'), `pairs.${ownKey}`, `${own}.id`)
-      .leftJoin(to.plural, `${to.plural}.id`, `pairs.${otherKey}`)
-      .whereIn(`${own}.id`, [0])
-      .select({ own_id: `${own}.id`, own_version: `${own}.version` })
-      .select(['id', ...fields].map(field => `${to.plural}.${field}`))
-      .select(generationColumns(knex, resource))
-      .toSQL().sql
-  }
-  const selectByIds = statement()
+  const selectByIds = knex(own)
+    .leftJoin(pairs.as('pairs'), `pairs.${ownKey}`, `${own}.id`)
+    .leftJoin(to.plural, `${to.plural}.id`, `pairs.${otherKey}`)
+    .whereIn(`${own}.id`, [0])
+    .select({ own_id: `${own}.id`, own_version: `${own}.version` })
+    .select(columnsOf(to).map(column => `${to.plural}.${column}`))
+    .select(generationColumns(knex, resource))
+    .toSQL().sql
 
   /** Returns the texts of the related records by cache key. */
   function textsFrom(rows: readonly Record<string, unknown>[]): Map<string, string> {
@@ -73,12 +65,7 @@ export function createIncludes(
       const id = Number(row.own_id)
       let related = grouped.get(id)
       if (related === undefined) {
-        const own = readRow({
-          id,
-          version: row.own_version,
-          ...('generation' in row && { generation: row.generation }),
-        })
-        related = { key: keyOf(own), texts: [] }
+        related = { key: keyOf(readRow({ ...row, id, version: row.own_version })), texts: [] }
         grouped.set(id, related)
       }
       if (row.id !== null) related.texts.push(embeddedText(to, row))
