@@ -14,23 +14,14 @@ import { nameKey } from './row-locks.ts'
 // New batches fill while others flush to disk. With a lower concurrency, the worker would wait for the disk.
 const limits = { concurrency: 3, maxSize: 200, eager: true }
 
-export interface Inserts {
-  /** Returns undefined if the record already exists. @param on the transaction to insert in */
-  insertOne(values: Values, on?: Transaction): Promise<Row | undefined>
-  /**
-   * Inserts all entries in one transaction. Returns undefined for an entry that already exists, also for one
-   * that equals an earlier entry.
-   * @param on the transaction to insert in
-   */
-  insertMany(entries: readonly Values[], on?: Transaction): Promise<(Row | undefined)[]>
-}
+export type Inserts = ReturnType<typeof createInserts>
 
 interface NewRow {
   readonly values: Values
   readonly version: number
 }
 
-export function createInserts(database: Database, counts: Counts, resource: Resource): Inserts {
+export function createInserts(database: Database, counts: Counts, resource: Resource) {
   const { plural: table, unique } = resource
   const fields = Object.keys(resource.fields)
   const columns = [...fields, 'version'].join(', ')
@@ -85,6 +76,11 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
     })
   }
 
+  /**
+   * Inserts all entries in one transaction. Returns undefined for an entry that already exists, also for one
+   * that equals an earlier entry.
+   * @param on the transaction to insert in
+   */
   async function insertMany(entries: readonly Values[], on?: Transaction): Promise<(Row | undefined)[]> {
     if (entries.length === 0) return []
     return on === undefined ? database.transaction(trx => insertRows(trx, entries)) : insertRows(on, entries)
@@ -105,16 +101,14 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
   const keyOf = (values: Values) => nameKey(resource, values)
   const insertBatched = createBatcher(insertFree, { ...limits, keyOf, isDivisible: isConflict })
 
-  async function insertOne(values: Values): Promise<Row | undefined> {
+  /** Returns undefined if the record already exists. @param on the transaction to insert in */
+  async function insertOne(values: Values, on?: Transaction): Promise<Row | undefined> {
+    if (on !== undefined) return (await insertRows(on, [values]))[0]
     const inserted = await insertBatched(values)
     if (inserted !== 'locked') return inserted
     const [row] = await database.transactionInQueue(keyOf(values), trx => insertRows(trx, [values]))
     return row
   }
 
-  return {
-    insertMany,
-    insertOne: async (values, on) =>
-      on === undefined ? insertOne(values) : (await insertRows(on, [values]))[0],
-  }
+  return { insertOne, insertMany }
 }
