@@ -3,13 +3,6 @@ import { Cluster, type Redis } from 'ioredis'
 
 type Entry = readonly [key: string, value: string]
 
-/** The replies to a read: one for each key, undefined if the key is missing or has no reply. */
-export interface Replies {
-  readonly values: readonly unknown[]
-  /** Whether Redis failed as a whole, rather than a node of a cluster that is known to be away. */
-  readonly failure?: Error
-}
-
 /** Waits until all requests have a result, for at most `timeoutMs`. */
 function settle(requests: readonly Promise<unknown>[], timeoutMs: number) {
   const values: unknown[] = requests.map(() => undefined)
@@ -38,12 +31,10 @@ const asError = (reason: unknown) => (reason instanceof Error ? reason : new Err
 /**
  * Reads several keys, for at most `timeoutMs`. The keys of one MGET must be on the same node, so in a cluster ioredis
  * groups single commands into one pipeline per node.
+ * @returns the replies, undefined for a key that is missing or has none; `failure` if Redis failed as a whole, rather
+ * than a node of a cluster that is known to be away
  */
-export async function readKeys(
-  redis: Redis | Cluster,
-  keys: readonly string[],
-  timeoutMs: number,
-): Promise<Replies> {
+export async function readKeys(redis: Redis | Cluster, keys: readonly string[], timeoutMs: number) {
   const isCluster = redis instanceof Cluster
   // Async, because ioredis throws for a slot without a node.
   const requests = isCluster ? keys.map(async key => redis.get(key)) : [redis.mget([...keys])]

@@ -29,14 +29,11 @@ export interface IdempotencyKeys {
   removeExpired(): Promise<void>
 }
 
-/** The columns of a response. `packed` is the whole response, compressed, or null. */
-interface SavedAnswer extends KeptAnswer {
-  readonly packed: Buffer | null
-}
-
 /** A committed row. */
-interface SavedKey extends SavedAnswer {
+interface SavedKey extends KeptAnswer {
   readonly fingerprint: string
+  /** The whole response, compressed, or null. */
+  readonly packed: Buffer | null
   /** 1 or 0. */
   readonly expired: number
 }
@@ -62,12 +59,13 @@ const unreadable: KeptAnswer = {
   body: '{"meta":{"status":503,"message":"a newer version of the service has saved this response, please try again","code":"unavailable"}}',
 }
 
-async function pack(answer: KeptAnswer): Promise<SavedAnswer> {
+/** Returns the columns of a response. */
+async function pack(answer: KeptAnswer) {
   if (answer.body.length <= MAX_PLAIN_LENGTH) return { ...answer, packed: null }
   return { ...unreadable, packed: await promisify(deflateRaw)(JSON.stringify(answer)) }
 }
 
-async function unpack({ packed, status, location, etag, body }: SavedAnswer): Promise<KeptAnswer> {
+async function unpack({ packed, status, location, etag, body }: SavedKey): Promise<KeptAnswer> {
   if (packed === null) return { status, location, etag, body }
   return JSON.parse(String(await promisify(inflateRaw)(packed)))
 }
@@ -105,23 +103,18 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   }
 
   /**
-   * Returns the saved row, or inserts a row that this transaction keeps locked until its end.
-   * Fails at once if another transaction has locked the row.
+   * Returns the saved row of the key, or inserts a row that this transaction keeps locked until its end.
+   * @throws ApiError `request_in_progress`, at once, if another transaction has locked the row
    */
-  async function claim(trx: Transaction, key: string, fingerprint: string): Promise<SavedKey | undefined> {
-    const kept = await find(trx, key, true)
-    if (kept?.expired === 0) return kept
-    if (kept !== undefined) await trx.run(knex => knex(table).where({ idempotency_key: key }).delete())
-    await trx.run(knex =>
-      knex(table).insert({ idempotency_key: key, fingerprint, created_at: knex.raw('UTC_TIMESTAMP()') }),
-    )
-    return undefined
-  }
-
-  /** @returns the saved row of the key; undefined if this transaction has claimed the key */
   async function findOrClaim(trx: Transaction, key: string, fingerprint: string) {
     try {
-      return await claim(trx, key, fingerprint)
+      const kept = await find(trx, key, true)
+      if (kept?.expired === 0) return kept
+      if (kept !== undefined) await trx.run(knex => knex(table).where({ idempotency_key: key }).delete())
+      await trx.run(knex =>
+        knex(table).insert({ idempotency_key: key, fingerprint, created_at: knex.raw('UTC_TIMESTAMP()') }),
+      )
+      return undefined
     } catch (error) {
       if (!isLocked(error) && !isDuplicate(error)) throw error
       // Another transaction has locked the row, possibly only to read it, or has inserted it first.
