@@ -1,5 +1,6 @@
 // Combines the calls of a few turns of the event loop into batches, so that many small reads or writes share
 // one statement or one transaction.
+import { ConflictError } from './driver-errors.ts'
 
 /** A batch with this number of items does not wait for another turn. */
 const GATHERED_ITEMS = 16
@@ -26,19 +27,17 @@ export interface BatcherOptions<T> {
   readonly eager: boolean
   /** Items with the same key are never in two batches in progress; those of one batch keep their order. */
   readonly keyOf?: (item: T) => unknown
-  /** Whether a batch that fails with this error is processed again, in two halves. */
-  readonly isDivisible?: (error: unknown) => boolean
 }
 
 /**
  * Creates a function that processes single items in batches. A batch always starts after its items were
  * added, so a read sees all earlier writes of the same client.
- * @param processBatch returns one result per item, in order; if it rejects, all items of the batch reject, unless the
- * error `isDivisible`
+ * @param processBatch returns one result per item, in order; if it rejects, all items of the batch reject, except that
+ * after a ConflictError the batch is processed again in two halves
  */
 export function createBatcher<T, R>(
   processBatch: (items: readonly T[]) => Promise<readonly R[]>,
-  { concurrency, maxSize, eager, keyOf, isDivisible = () => false }: BatcherOptions<T>,
+  { concurrency, maxSize, eager, keyOf }: BatcherOptions<T>,
 ): (item: T) => Promise<R> {
   let pending: PendingCall<T, R>[] = []
   let scheduled = false
@@ -91,7 +90,7 @@ export function createBatcher<T, R>(
 
   /** Processes a batch that has failed again in two halves, or rejects its items. */
   async function divide(batch: readonly PendingCall<T, R>[], error: unknown): Promise<void> {
-    if (batch.length === 1 || !isDivisible(error)) {
+    if (batch.length === 1 || !(error instanceof ConflictError)) {
       for (const { reject } of batch) reject(error)
       return
     }

@@ -76,8 +76,6 @@ export class ConflictError extends Error {
   override readonly name = 'ConflictError'
 }
 
-export const isConflict = (error: unknown): boolean => error instanceof ConflictError
-
 /** Creates an error for contention that the database did not report itself. The transaction is retried. */
 export const contentionError = (message: string): CodedError =>
   Object.assign(new Error(message), { code: 'ER_CHECKREAD' })

@@ -5,7 +5,6 @@ import { type Row, readRow, type Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import { type Counts, recordChange } from '../counting/counts.ts'
 import type { Database } from '../database.ts'
-import { isConflict } from '../driver-errors.ts'
 import { LockedError, lockedAs } from '../lock-queue.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion } from '../version.ts'
@@ -99,7 +98,7 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
 
   // Inserts of one name wait here for each other and not in the database.
   const keyOf = (values: Values) => nameKey(resource, values)
-  const insertBatched = createBatcher(insertFree, { ...limits, keyOf, isDivisible: isConflict })
+  const insertBatched = createBatcher(insertFree, { ...limits, keyOf })
 
   /** Returns undefined if the record already exists. @param on the transaction to insert in */
   async function insertOne(values: Values, on?: Transaction): Promise<Row | undefined> {

@@ -4,7 +4,7 @@ import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
-import { assertRowCount, isConflict, isDuplicate } from '../driver-errors.ts'
+import { assertRowCount, isDuplicate } from '../driver-errors.ts'
 import { LockedError, lockedAs, rowKey } from '../lock-queue.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition, renewGeneration } from '../version.ts'
@@ -142,7 +142,7 @@ export function createUpdate(database: Database, resource: Resource): Update {
         outcomes === 'locked' ? new LockedError(rowKey(table, change.id)) : outcomes.get(change),
       )
     },
-    { ...limits, keyOf: ({ id }: Change) => id, isDivisible: isConflict },
+    { ...limits, keyOf: ({ id }: Change) => id },
   )
 
   /** Updates one record in the lock queue. */

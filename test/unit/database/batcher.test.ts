@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
 import { createBatcher } from '../../../src/database/batcher.ts'
+import { ConflictError } from '../../../src/database/driver-errors.ts'
 
 /** A batch starts in the second turn, because the first one has added items. */
 async function quietTurns(): Promise<void> {
@@ -66,19 +67,18 @@ test('batcher: a failed batch rejects its own items but not later ones', async t
   t.is(await submit(1), 1)
 })
 
-test('batcher: a batch that fails with a divisible error is repeated in halves, in order', async t => {
+test('batcher: a batch that fails with a conflict is repeated in halves, in order', async t => {
   const calls: (readonly number[])[] = []
   const submit = createBatcher(
     async (items: readonly number[]) => {
       calls.push(items)
-      if (items.includes(3)) throw new Error(items.length > 1 ? 'together' : 'alone')
+      if (items.includes(3)) throw items.length > 1 ? new ConflictError('together') : new Error('alone')
       return items
     },
     {
       concurrency: 1,
       maxSize: 10,
       eager: true,
-      isDivisible: error => error instanceof Error && error.message === 'together',
     },
   )
   const results = await Promise.allSettled([1, 2, 3, 4, 5].map(submit))
