@@ -9,8 +9,6 @@ import type { Statements } from '../transaction.ts'
 import type { PageQuery, SortKey } from './page-query.ts'
 import { idOfMatching, memberOfSql, membersFilter, type RelatedFilter } from './predicates.ts'
 
-type Sort = readonly [SortKey, ...SortKey[]]
-
 /** The restrictions that make the page query faster. */
 export interface PageSeek {
   /** Excludes records before or after the page. */
@@ -84,22 +82,21 @@ function upTo(builder: Knex.QueryBuilder, [first, ...others]: KeyValues, descend
  * Returns the first sort keys whose order an index has, in one direction: those of the unique index, or the first one. A
  * unique index with NULLs is not ordered by id after them.
  */
-function indexedKeys({ unique }: Resource, [first, ...others]: Sort): Sort {
-  const keys = [first, ...others].slice(0, unique.length)
+function indexedKeys({ unique }: Resource, sort: readonly SortKey[]): readonly SortKey[] {
   const isIndexed = unique.every(
-    (column, at) => keys[at]?.column === column && keys[at].descending === first.descending,
+    (column, at) => sort[at]?.column === column && sort[at].descending === sort[0]?.descending,
   )
-  return isIndexed ? [first, ...others.slice(0, unique.length - 1)] : [first]
+  return sort.slice(0, isIndexed ? unique.length : 1)
 }
 
 /**
  * Finds the values of the first sort keys at the end of the page, so that only records up to them are sorted. No index
  * provides the whole order.
  */
-async function bound(resource: Resource, query: PageQuery, sort: Sort, on: Statements): Promise<PageSeek> {
+async function bound(resource: Resource, query: PageQuery, on: Statements): Promise<PageSeek> {
   const { plural: table } = resource
-  const columns = indexedKeys(resource, sort).map(({ column }) => `${table}.${column}`)
-  const [{ descending }] = sort
+  const columns = indexedKeys(resource, query.sort).map(({ column }) => `${table}.${column}`)
+  const descending = query.sort[0]?.descending === true
   const last: Record<string, string | null> | undefined = await on.run(knex => {
     const ordered = knex(table).offset(query.startIndex + query.recordsPerPage - 1)
     for (const column of columns) ordered.orderBy(column, descending ? 'desc' : 'asc')
@@ -125,9 +122,7 @@ export function seekFor(
   const members = membersFilter(filters)
   if (isDeep && filters.length === 1 && members !== undefined)
     return on => seekMember(resource, query, members, on)
-  const [first, ...others] = sort
+  const [first] = sort
   if (filters.length > 0 || first === undefined || first.column === 'id') return undefined
-  return others.length > 0 || first.descending
-    ? on => bound(resource, query, [first, ...others], on)
-    : undefined
+  return sort.length > 1 || first.descending ? on => bound(resource, query, on) : undefined
 }
