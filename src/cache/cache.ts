@@ -86,16 +86,19 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   }
 
   async function readAvailable(keys: readonly string[]): Promise<(string | undefined)[]> {
-    const { values, failure } = await readKeys(redis, keys, timeoutMs)
-    if (failure !== undefined) {
+    try {
+      const values = await readKeys(redis, keys, timeoutMs)
+      if (breaker.failures > 0 && values.some(value => value !== undefined)) {
+        breaker = closedBreaker
+        logState()
+      }
+      return keys.map((key, index) => valueFor(key, values[index]))
+    } catch (error) {
       breaker = afterFailure(breaker, performance.now())
-      log.debug({ reason: String(failure) }, 'cache read failed')
-      logState(String(failure))
-    } else if (breaker.failures > 0 && values.length > 0) {
-      breaker = closedBreaker
-      logState()
+      log.debug({ reason: String(error) }, 'cache read failed')
+      logState(String(error))
+      return keys.map(() => undefined)
     }
-    return keys.map((key, index) => valueFor(key, values[index]))
   }
 
   async function readIfAllowed(keys: readonly string[]): Promise<(string | undefined)[]> {

@@ -3,26 +3,11 @@ import { Cluster, type Redis } from 'ioredis'
 
 type Entry = readonly [key: string, value: string]
 
-/** Waits until all requests have a result, for at most `timeoutMs`. */
-function settle(requests: readonly Promise<unknown>[], timeoutMs: number) {
-  const values: unknown[] = requests.map(() => undefined)
-  let fulfilled = 0
-  let error: unknown
-  const results = requests.map(async (request, index) => {
-    try {
-      values[index] = await request
-      fulfilled++
-    } catch (reason) {
-      error = reason
-    }
-  })
-  return new Promise<{ values: unknown[]; fulfilled: number; late: boolean; error?: unknown }>(resolve => {
-    const finish = (late: boolean) => {
-      clearTimeout(timer)
-      resolve({ values: [...values], fulfilled, late, error })
-    }
-    const timer = setTimeout(finish, timeoutMs, true)
-    void Promise.all(results).then(() => finish(false))
+/** Returns undefined if there is no reply in time. */
+function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, timeoutMs, undefined)
+    reply.finally(() => clearTimeout(timer)).then(resolve, reject)
   })
 }
 
@@ -31,21 +16,27 @@ const asError = (reason: unknown) => (reason instanceof Error ? reason : new Err
 /**
  * Reads several keys, for at most `timeoutMs`. The keys of one MGET must be on the same node, so in a cluster ioredis
  * groups single commands into one pipeline per node.
- * @returns the replies, undefined for a key that is missing or has none; `failure` if Redis failed as a whole, rather
- * than a node of a cluster that is known to be away
+ * @returns the replies, null for a missing key, undefined for a key of a node that did not reply
+ * @throws Error if Redis failed as a whole, rather than a node of a cluster that is known to be away
  */
-export async function readKeys(redis: Redis | Cluster, keys: readonly string[], timeoutMs: number) {
-  const isCluster = redis instanceof Cluster
-  // Async, because ioredis throws for a slot without a node.
-  const requests = isCluster ? keys.map(async key => redis.get(key)) : [redis.mget([...keys])]
-  const { values: replies, fulfilled, late, error } = await settle(requests, timeoutMs)
-  const values = isCluster ? replies : replies[0]
-  if (fulfilled > 0) {
-    if (Array.isArray(values) && values.length === keys.length) return { values }
-    return { values: [], failure: new Error('unexpected reply to MGET') }
+export async function readKeys(
+  redis: Redis | Cluster,
+  keys: readonly string[],
+  timeoutMs: number,
+): Promise<readonly unknown[]> {
+  const late = () => new Error(`no reply within ${timeoutMs} ms`)
+  if (redis instanceof Cluster) {
+    // Async, because ioredis throws for a slot without a node.
+    const replies = await Promise.allSettled(keys.map(async key => inTime(redis.get(key), timeoutMs)))
+    const values = replies.map(reply => (reply.status === 'fulfilled' ? reply.value : undefined))
+    const isLate = replies.some(reply => reply.status === 'fulfilled' && reply.value === undefined)
+    if (isLate && values.every(value => value === undefined)) throw late()
+    return values
   }
-  if (late) return { values: [], failure: new Error(`no reply within ${timeoutMs} ms`) }
-  return isCluster ? { values: [] } : { values: [], failure: asError(error) }
+  const values: unknown = await inTime(redis.mget([...keys]), timeoutMs)
+  if (values === undefined) throw late()
+  if (!Array.isArray(values) || values.length !== keys.length) throw new Error('unexpected reply to MGET')
+  return values
 }
 
 /** Stores the entries. @returns the errors of those that were not stored */
