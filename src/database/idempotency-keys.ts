@@ -82,9 +82,7 @@ export const keyReused = () =>
   new ApiError('idempotency_key_reused', 'this Idempotency-Key was already used for a different request')
 
 export function createIdempotencyKeys(database: Database, keepSeconds: number): IdempotencyKeys {
-  /**
-   * Reads the row of a key. Without a lock, only committed rows are visible, which always have a response.
-   */
+  /** Reads the row of a key. Without a lock, only committed rows are visible, which always have a response. */
   async function find(trx: Transaction, key: string, locked: boolean): Promise<SavedKey | undefined> {
     return trx.run(knex => {
       const found = knex(table)

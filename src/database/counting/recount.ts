@@ -66,7 +66,7 @@ export function createRecount(database: Database, counts: Counts, resources: rea
     })
   }
 
-  /** Whether the record exists. The lock keeps it from being deleted, and its member count with it. */
+  /** Returns whether the record exists. The lock keeps it from being deleted, and its member count with it. */
   async function lockRecord(trx: Transaction, { plural }: Resource, id: number): Promise<boolean> {
     return (await trx.run(knex => knex(plural).where({ id }).forShare().first('id'))) !== undefined
   }

@@ -31,9 +31,7 @@ interface Change {
 /** By change, without those of records that do not exist. LockedError: another session holds a lock. */
 type Outcomes = Map<Change, UpdateOutcome | LockedError>
 
-/**
- * Splits changes into rounds with at most one change per record. The changes of a record keep their order.
- */
+/** Splits changes into rounds with at most one change per record. The changes of a record keep their order. */
 function roundsOf(changes: readonly Change[]): Change[][] {
   const rounds: Change[][] = []
   const seen = new Map<number, number>()
