@@ -51,8 +51,7 @@ export async function writeEntries(
     )
     return outcomes.flatMap(outcome => (outcome.status === 'rejected' ? [asError(outcome.reason)] : []))
   }
-  const pipeline = redis.pipeline()
-  for (const [key, value] of entries) pipeline.set(key, value, 'EX', ttlSeconds)
-  const results = (await pipeline.exec()) ?? []
+  const commands = entries.map(([key, value]) => ['set', key, value, 'EX', ttlSeconds])
+  const results = (await redis.pipeline(commands).exec()) ?? []
   return results.flatMap(([error]) => (error === null ? [] : [error]))
 }

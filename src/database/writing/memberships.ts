@@ -108,11 +108,9 @@ export function createMemberships(
     )
     const changes = pairs.map(({ own, other }) => memberChange(to, other, own, 1))
     await counts.record(trx, changes)
-    const changed = new Set(pairs.map(({ own }) => own))
-    await renewVersions(
-      trx,
-      [...owns.values()].filter(({ id }) => changed.has(id)),
-    )
+    const changedIds = new Set(pairs.map(({ own }) => own))
+    const changedRows = [...owns.values()].filter(({ id }) => changedIds.has(id))
+    await renewVersions(trx, changedRows)
   }
 
   /** @param side the side of the record that the others are added to */

@@ -59,10 +59,8 @@ export function createUpdate(database: Database, resource: Resource): Update {
   }
 
   async function applyChanges(trx: Transaction, changes: readonly Change[]) {
-    const { rows, skippedIds } = await lockFree(
-      trx,
-      changes.map(({ id }) => id),
-    )
+    const ids = changes.map(({ id }) => id)
+    const { rows, skippedIds } = await lockFree(trx, ids)
     const before = new Map(rows)
     const outcomes: Outcomes = new Map()
     for (const change of changes)
@@ -99,10 +97,8 @@ export function createUpdate(database: Database, resource: Resource): Update {
       }
       return [{ change, row: renamed }]
     })
-    const storedAll = await storeAll(
-      trx,
-      updates.map(({ row }) => row),
-    )
+    const changedRows = updates.map(({ row }) => row)
+    const storedAll = await storeAll(trx, changedRows)
     for (const { change, row } of updates) {
       const stored = storedAll || (updates.length > 1 && (await storeAll(trx, [row])))
       if (stored) rows.set(row.id, row)
