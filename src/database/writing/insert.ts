@@ -13,8 +13,6 @@ import { nameKey } from './row-locks.ts'
 // New batches fill while others flush to disk. With a lower concurrency, the worker would wait for the disk.
 const limits = { concurrency: 3, maxSize: 200, eager: true }
 
-export type Inserts = ReturnType<typeof createInserts>
-
 interface NewRow {
   readonly values: Values
   readonly version: number
