@@ -5,6 +5,7 @@ import type { Transaction } from '../../database/transaction.ts'
 import { type Add, createMemberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import { type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
+import type { Outcome } from '../requests/batch.ts'
 import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { checkReference, type JsonObject, type Reference } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
@@ -21,7 +22,7 @@ import {
   versionMismatch,
 } from './handler.ts'
 import { listMeta } from './page-meta.ts'
-import { postWork, type Written } from './post-work.ts'
+import { postWork } from './post-work.ts'
 
 /** @param loader its complete records have the related records alone, as the JSON text of an array */
 export function createMembershipHandlers(
@@ -53,16 +54,17 @@ export function createMembershipHandlers(
         const outcomes = await add(id, ids, precondition, trx)
         if (outcomes === undefined) throw notFound(target, id)
         if (outcomes === 'changed') throw versionMismatch(target, id)
-        return ids.map((addedId, at): Written => {
+        return ids.map((addedId, at): ApiError | Outcome => {
           const outcome = outcomes[at]
           if (outcome === undefined || outcome === 'unknown') return notFound(to, addedId)
           if (outcome === 'full') return full()
           return { text: recordText(to, outcome.row), result: outcome.created ? 'created' : 'unchanged' }
         })
       }
-      const check = (reference: JsonObject) => checkReference(to, reference)
       const body = await objectBody(ctx, readBody)
-      await withIdempotency(ctx, postWork(body, name, limits.batchEntries, check, write))
+      const check = (reference: JsonObject) => checkReference(to, reference)
+      const outcomeOf = (outcome: ApiError | Outcome) => outcome
+      await withIdempotency(ctx, postWork(body, name, limits.batchEntries, { check, write, outcomeOf }))
     }
 
   const list: Handler = async ctx => {

@@ -5,8 +5,15 @@ import type { Transaction } from '../../database/transaction.ts'
 import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from '../requests/batch.ts'
 import { type Checked, isObject, type JsonObject } from '../requests/validation.ts'
 
-/** The result for one valid record. The ETag is without its quotes. */
-export type Written = ApiError | (Outcome & { readonly location?: string; readonly etag?: string })
+/** How the records of a body are written. */
+interface Writing<Fields, Result> {
+  check(body: JsonObject): Checked<Fields>
+  /** Returns one result for each record, in order. */
+  write(records: readonly Fields[], trx?: Transaction): Promise<readonly Result[]>
+  outcomeOf(result: Result): ApiError | Outcome
+  /** Returns headers of the response to a single record; the ETag is without its quotes. */
+  headersOf?(result: Result): { readonly location: string; readonly etag: string } | undefined
+}
 
 export interface PostWork {
   /** @throws ApiError if nothing was written */
@@ -15,29 +22,30 @@ export interface PostWork {
   readonly canWrite: boolean
 }
 
-const noResult = () => new Error('a record of the body has no result')
-
 /**
  * @param name the field of a batch
- * @param write writes valid records, and returns one result for each of them, in order
  * @throws ApiError with all faults of the body, except for those of single entries
  */
-export function postWork<Values extends JsonObject>(
+export function postWork<Fields extends JsonObject, Result>(
   body: JsonObject,
   name: string,
   maxEntries: number,
-  check: (body: JsonObject) => Checked<Values>,
-  write: (records: readonly Values[], trx?: Transaction) => Promise<readonly Written[]>,
+  { check, write, outcomeOf, headersOf }: Writing<Fields, Result>,
 ): PostWork {
+  const nextOf = (results: Iterator<Result>): Result => {
+    const { value, done } = results.next()
+    if (done === true) throw new Error('a record of the body has no result')
+    return value
+  }
   const entries = entriesOf(body, name, maxEntries)
   if (entries === undefined) {
     const { values, faults } = check(body)
     throwFaults(faults)
     const run = async (trx?: Transaction) => {
-      const [written] = await write([values], trx)
-      if (written === undefined || written instanceof ApiError) throw written ?? noResult()
-      const { text, location = null, etag = null } = written
-      return { status: 200, location, etag, body: text }
+      const result = nextOf((await write([values], trx)).values())
+      const outcome = outcomeOf(result)
+      if (outcome instanceof ApiError) throw outcome
+      return { status: 200, location: null, etag: null, ...headersOf?.(result), body: outcome.text }
     }
     return { run, canWrite: true }
   }
@@ -49,9 +57,8 @@ export function postWork<Values extends JsonObject>(
     const outcomes = checked.map((entry): Outcome => {
       if (entry === undefined) return failed(notAnObject('an entry'))
       const [fault, ...faults] = entry.faults
-      const written = fault === undefined ? results.next().value : faultyEntry([fault, ...faults])
-      if (written === undefined) throw noResult()
-      return written instanceof ApiError ? failed(written, entry.values) : written
+      const outcome = fault === undefined ? outcomeOf(nextOf(results)) : faultyEntry([fault, ...faults])
+      return outcome instanceof ApiError ? failed(outcome, entry.values) : outcome
     })
     return { status: 200, location: null, etag: null, body: batchText(name, outcomes) }
   }

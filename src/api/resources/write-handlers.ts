@@ -9,7 +9,7 @@ import { createInserts } from '../../database/writing/insert.ts'
 import { createUpdate } from '../../database/writing/update.ts'
 import { recordText } from '../../model/representation.ts'
 import type { Resource } from '../../model/resource.ts'
-import type { Values } from '../../model/row.ts'
+import type { Row, Values } from '../../model/row.ts'
 import { preconditionFailed, writeCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { checkBody, type JsonObject } from '../requests/validation.ts'
@@ -24,7 +24,7 @@ import {
   type Shared,
   versionMismatch,
 } from './handler.ts'
-import { postWork, type Written } from './post-work.ts'
+import { postWork } from './post-work.ts'
 
 export function createWriteHandlers(resource: Resource, loader: RecordLoader, shared: Shared) {
   const { resources, limits, database, counts, readBody, withIdempotency } = shared
@@ -34,17 +34,17 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
   const { singular, plural } = resource
   const etags = createEtags(resource)
 
-  async function insert(records: readonly Values[], trx?: Transaction): Promise<Written[]> {
-    const [first, ...others] = records
-    const rows =
-      first !== undefined && others.length === 0
-        ? [await inserts.insertOne(first, trx)]
-        : await inserts.insertMany(records, trx)
-    return rows.map(row => {
-      if (row === undefined) return exists(resource)
-      const location = `/v1/${plural}/${row.id}`
-      return { text: recordText(resource, row), result: 'created', location, etag: etags.record(row) }
-    })
+  const writing = {
+    check: (record: JsonObject) => checkBody(resource, record, 'create'),
+    async write(records: readonly Values[], trx?: Transaction) {
+      const [first] = records
+      if (first === undefined || records.length > 1) return inserts.insertMany(records, trx)
+      return [await inserts.insertOne(first, trx)]
+    },
+    outcomeOf: (row: Row | undefined) =>
+      row === undefined ? exists(resource) : { text: recordText(resource, row), result: 'created' as const },
+    headersOf: (row: Row | undefined) =>
+      row && { location: `/v1/${plural}/${row.id}`, etag: etags.record(row) },
   }
 
   /** Updates a record. An empty change returns it as it is. */
@@ -73,9 +73,7 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
   const create: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
     const condition = writeCondition(ctx.req.headers)
-    const body = await objectBody(ctx, readBody)
-    const check = (record: JsonObject) => checkBody(resource, record, 'create')
-    const work = postWork(body, plural, limits.batchEntries, check, insert)
+    const work = postWork(await objectBody(ctx, readBody), plural, limits.batchEntries, writing)
     // The collection exists, but has no ETag of its own: `*` matches, any other tag does not.
     if (condition?.(() => false) === false) throw preconditionFailed('the collection')
     await withIdempotency(ctx, work)
