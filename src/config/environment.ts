@@ -5,5 +5,5 @@ export const environmentWith = (
   overrides: Readonly<Record<string, string | undefined>>,
 ): Record<string, string | undefined> => ({ ...process.env, ...overrides })
 
-/** The folders in which programs are looked for, as in PATH. */
-export const programFolders = process.env.PATH ?? ''
+/** Returns the folders in which programs are looked for, as in PATH. */
+export const programFolders = (): string => process.env.PATH ?? ''

@@ -43,7 +43,7 @@ export async function launchKeeper(
   const folders = mysql ? await downloadMysql(begin) : []
   const log = openSync(join(base, 'trial.log'), 'a')
   const keeper = spawn(process.execPath, script, {
-    env: environmentWith({ PATH: [...folders, programFolders].join(':') }),
+    env: environmentWith({ PATH: [...folders, programFolders()].join(':') }),
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],
   })

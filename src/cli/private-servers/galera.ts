@@ -108,7 +108,7 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
   await mkdir(bin)
   await writeFile(join(bin, 'wsrep_sst_local'), transferScript(base))
   await chmod(join(bin, 'wsrep_sst_local'), 0o700)
-  const env = environmentWith({ PATH: `${bin}:${programFolders}:${dirname(program)}` })
+  const env = environmentWith({ PATH: `${bin}:${programFolders()}:${dirname(program)}` })
 
   const argsOf = (place: Place) => galeraArgs(place, places, library)
   const describe = (place: Place, more: readonly string[]) =>

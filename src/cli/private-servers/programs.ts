@@ -57,7 +57,7 @@ const moreFolders = ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/opt/hom
 
 /** @returns the absolute path of the first of `names` that exists */
 export function findProgram(names: readonly string[]): string | undefined {
-  const folders = [...programFolders.split(delimiter), ...moreFolders]
+  const folders = [...programFolders().split(delimiter), ...moreFolders]
   return names.flatMap(name => folders.map(folder => resolve(folder, name))).find(path => existsSync(path))
 }
 
