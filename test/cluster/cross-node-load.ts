@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Attempts } from '../faults/attempts.ts'
+import { readBack } from '../faults/read-back.ts'
 import { type Answer, type Client, createClient } from '../support/http.ts'
 
 interface CrossNodeOptions {
@@ -209,11 +210,11 @@ export async function startCrossNodeLoad({ url, nodeUrls, clients, attempts }: C
     async verify(): Promise<void> {
       for (const node of nodes) {
         for (const row of hot.keys()) {
-          const { body } = await node.get(`/v1/users/${row}`)
+          const { body } = await readBack(node, `/v1/users/${row}`)
           assertNotOverwritten(row, body.last_name ?? '', tick)
         }
         for (const { user, isMember } of owns) {
-          const { body } = await node.get(`/v1/users/${user}?include=groups`)
+          const { body } = await readBack(node, `/v1/users/${user}?include=groups`)
           if (isMember !== undefined) assert.equal(body.groups?.length, isMember ? 1 : 0)
         }
       }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { type Client, createClient } from '../support/http.ts'
 import { type Attempts, createAttempts } from './attempts.ts'
+import { readBack } from './read-back.ts'
 
 interface VerifiedLoadOptions {
   readonly url: string
@@ -101,13 +102,16 @@ export async function startVerifiedLoad(options: VerifiedLoadOptions) {
     async verify(): Promise<number> {
       const api = createClient(url)
       for (const { id, acknowledged, attempted } of owned) {
-        const read = Number((await api.get(`/v1/users/${id}`)).body.last_name)
-        const message = `user ${id} has ${read}, expected ${acknowledged} to ${attempted}`
+        const { body, text } = await readBack(api, `/v1/users/${id}`)
+        const read = Number(body.last_name)
+        const message = `expected user ${id} with ${acknowledged} to ${attempted}, but read ${text}`
         assert.ok(read >= acknowledged && read <= attempted, message)
       }
-      for (const [id, last_name] of created)
-        assert.equal((await api.get(`/v1/users/${id}`)).body.last_name, last_name, `user ${id} is lost`)
-      for (const id of deleted) assert.equal((await api.get(`/v1/users/${id}`)).status, 404)
+      for (const [id, last_name] of created) {
+        const { body, text } = await readBack(api, `/v1/users/${id}`)
+        assert.equal(body.last_name, last_name, `expected user ${id} with ${last_name}, but read ${text}`)
+      }
+      for (const id of deleted) assert.equal((await readBack(api, `/v1/users/${id}`)).status, 404)
       api.close()
       return owned.length + created.size + deleted.size
     },
