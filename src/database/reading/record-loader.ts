@@ -54,8 +54,9 @@ export function createCompleteLoader(
 
   return batched(async ids => {
     const complete = new Map<number, Complete>()
-    const changed = await collect(complete, ids)
-    // Under steady changes, each further round could find another change. A snapshot has none.
+    let changed = await collect(complete, ids)
+    if (changed.length > 0) changed = await collect(complete, changed)
+    // Under steady changes, each further round could find another change. A snapshot has none, but costs more.
     if (changed.length > 0) await database.snapshot(trx => collect(complete, changed, trx))
     return complete
   }, completeLimits)
