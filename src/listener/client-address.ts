@@ -57,12 +57,17 @@ function* lastFirst(header: string, isElement: (text: string) => boolean): Gener
 
 /** One `name=value`, whose value is a token or a quoted string (RFC 9110, 5.6). */
 const pair = /([\w!#$%&'*+.^`|~-]+)=([\w!#$%&'*+.^`|~-]+|"(?:[^"\\]|\\.)*")/
-const elementPattern = new RegExp(`^${pair.source}(?:[ \\t]*;[ \\t]*${pair.source})*$`)
+/** An element of `Forwarded` (RFC 7239, 4): its pairs may be empty. Space around a semicolon is tolerated. */
+const elementPattern = new RegExp(`^(?:${pair.source})?(?:[ \\t]*;(?:[ \\t]*${pair.source})?)*$`)
 const pairs = new RegExp(pair.source, 'g')
 
-/** Yields the node identifiers of `for`, the last one first; an empty one for an element without `for`. */
+/**
+ * Yields the node identifiers of `for`, the last one first; an empty one for an element without `for`. Empty elements of the
+ * list are ignored (RFC 9110, 5.6.1.2).
+ */
 function* forwardedNodes(header: string): Generator<string, void> {
   for (const element of lastFirst(header, text => elementPattern.test(text))) {
+    if (element === '') continue
     const [, , value = ''] =
       [...element.matchAll(pairs)].find(([, name]) => name?.toLowerCase() === 'for') ?? []
     yield value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value

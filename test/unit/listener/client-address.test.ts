@@ -58,8 +58,11 @@ const hop = fc.record({
   port: fc.constantFrom('', '', ':4711', ':_port'),
   uppercase: fc.boolean(),
   mapped: fc.boolean(),
-  others: fc.constantFrom('', ';proto=http', '; by=_me;host="a, b\\";for=10.0.0.1"'),
-  name: fc.constantFrom('for', 'For', 'proto=https;FOR'),
+  // Pairs can be empty.
+  others: fc.constantFrom('', ';', ';;proto=http', ' ; ;', '; by=_me;host="a, b\\";for=10.0.0.1"'),
+  name: fc.constantFrom('for', 'For', 'proto=https;FOR', ';for', '; ;;For'),
+  /** What follows the element. Elements of the list can be empty. */
+  separator: fc.constantFrom(',', ', ', ', ,', ',\t, ,,'),
 })
 type Hop = typeof hop extends fc.Arbitrary<infer T> ? T : never
 
@@ -78,9 +81,9 @@ const forwarded = (hops: readonly Hop[]) =>
       const node = nodeOf(one)
       const bracketed =
         node.includes('::') || node.split(':').length > 2 ? node.replace(/^([^[]*)$/, '[$1]') : node
-      return `${one.name}=${/^[\w.]+$/.test(bracketed) ? bracketed : `"${bracketed}"`}${one.others}`
+      return `${one.name}=${/^[\w.]+$/.test(bracketed) ? bracketed : `"${bracketed}"`}${one.others}${one.separator}`
     })
-    .join(',')
+    .join('')
 
 /** @returns the addresses from the right, as far as the hop that has written them is trusted */
 function naive(peer: Address, hops: readonly Hop[], trusted: readonly Network[]): Address {
@@ -168,12 +171,15 @@ test('client address: examples of both headers', t => {
   t.is(of({ forwarded: 'For="[2001:db8:cafe::17]:4711"' }), '2001:db8:cafe::17')
   t.is(of({ forwarded: 'for=192.0.2.43, for="[2001:db8:cafe::17]", for=unknown, for=10.1.1.1' }), '10.1.1.1')
   t.is(of({ forwarded: 'for=192.0.2.43, proto=http' }), '10.0.0.1')
+  t.is(of({ forwarded: 'for=192.0.2.43, ;' }), '10.0.0.1', 'an element without for')
+  t.is(of({ forwarded: 'for=192.0.2.43;' }), '192.0.2.43')
+  t.is(of({ forwarded: ', ,for=192.0.2.43, , for=10.0.0.1,' }), '192.0.2.43')
   t.is(of({ forwarded: 'for="10.0.\\0.3"' }), '10.0.0.3')
   t.is(of({ forwarded: 'nonsense' }), '10.0.0.1')
 })
 
 test('client address: a hostile header is read in linear time', t => {
-  const header = ['",a="\\', ',for="', ', ', '\\"', ','].map(part => part.repeat(3000)).join('')
+  const header = ['",a="\\', ',for="', ', ', '\\"', ',', ' ; ;', ',x'].map(part => part.repeat(3000)).join('')
   const startedMs = performance.now()
   for (let repeat = 0; repeat < 10; repeat++)
     t.is(clientAddress('10.0.0.1', { forwarded: header, 'x-forwarded-for': header }, isTrusted), '10.0.0.1')
