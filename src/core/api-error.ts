@@ -42,7 +42,7 @@ export type Fault = { readonly code: ErrorCode; readonly message: string } & (
   | { readonly parameter: string }
 )
 
-/** Maximum number of faults in a response. One body can contain many thousands. */
+/** Maximum number of faults in a response. */
 export const MAX_FAULTS = 100
 
 /** Maximum length of a client-supplied name in a message. */
@@ -87,12 +87,9 @@ export class ApiError implements Error {
     this.headers = details.headers ?? {}
   }
 
-  /** Combines `faults` into one error with the code of the first one and the messages of at most `max`. */
-  static of(faults: readonly [Fault, ...Fault[]], max = MAX_FAULTS): ApiError {
-    const listed = faults.slice(0, max)
-    const messages = listed.map(fault => fault.message)
-    if (faults.length > max) messages.push(`and ${faults.length - max} more`)
-    return new ApiError(faults[0].code, messages.join('; '), { faults: listed })
+  /** The error of a request with one fault. */
+  static of(fault: Fault): ApiError {
+    return new ApiError(fault.code, fault.message, { faults: [fault] })
   }
 }
 
@@ -106,10 +103,38 @@ export function unavailable(
   return new ApiError('unavailable', message, { headers: { 'Retry-After': '1' }, cause })
 }
 
-/** @throws ApiError that combines all `faults`, if there are any */
-export function throwFaults(faults: readonly Fault[]): void {
-  const [first, ...rest] = faults
-  if (first !== undefined) throw ApiError.of([first, ...rest])
+/** Collects the faults of a request, or of one entry of a batch. */
+export class Faults {
+  /** The first faults. */
+  readonly listed: Fault[] = []
+  private readonly max: number
+  private count = 0
+
+  /** @param max the number of faults that are listed; further ones are only counted */
+  constructor(max = MAX_FAULTS) {
+    this.max = max
+  }
+
+  /** @param create is not called for a fault that is not listed: one body can contain many thousands */
+  add(create: () => Fault): void {
+    this.count++
+    if (this.count <= this.max) this.listed.push(create())
+  }
+
+  /** Returns one error with the code of the first fault and the messages of the listed ones; undefined without a fault. */
+  error(): ApiError | undefined {
+    const [first] = this.listed
+    if (first === undefined) return undefined
+    const messages = this.listed.map(fault => fault.message)
+    if (this.count > this.max) messages.push(`and ${this.count - this.max} more`)
+    return new ApiError(first.code, messages.join('; '), { faults: this.listed })
+  }
+
+  /** @throws ApiError that combines all faults, if there are any */
+  throw(): void {
+    const error = this.error()
+    if (error !== undefined) throw error
+  }
 }
 
 /** Returns the `meta` of an error, without `request_id`, which only a complete response has. */

@@ -1,19 +1,13 @@
 // The examples of the document, for successes and failures. The code that handles requests generates most of
 // them, which keeps them identical to real responses.
 import type { Config } from '../../config/config.ts'
-import { ApiError, throwFaults } from '../../core/api-error.ts'
+import { ApiError, Faults } from '../../core/api-error.ts'
 import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts'
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
 import { batchText, entriesOf, failed, notAnObject } from '../requests/batch.ts'
 import { parseListQuery } from '../requests/query.ts'
-import {
-  type Checked,
-  checkBody,
-  checkReference,
-  type JsonObject,
-  type Mode,
-} from '../requests/validation.ts'
+import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
 import { notFound, versionMismatch } from '../resources/handler.ts'
 import { listMeta } from '../resources/page-meta.ts'
 
@@ -96,10 +90,14 @@ export const stale = (resource: Resource): ApiError => versionMismatch(resource,
 /** The failures of any JSON body, and of these bodies. */
 function bodyFailures(
   { bodyBytes }: Config['limits'],
-  check: (body: JsonObject) => Checked<unknown>,
+  check: (body: JsonObject, faults: Faults) => unknown,
   ...bodies: readonly JsonObject[]
 ): ApiError[] {
-  const faulty = bodies.map(check).filter(({ faults }) => faults.length > 0)
+  const errors = bodies.flatMap(body => {
+    const faults = new Faults()
+    check(body, faults)
+    return faults.error() ?? []
+  })
   return [
     new ApiError('malformed_json', 'the body is not JSON: it is empty'),
     notAnObject('the body'),
@@ -108,7 +106,7 @@ function bodyFailures(
       'unsupported_media_type',
       'the content type "text/plain" is not supported; allowed: application/json in UTF-8',
     ),
-    ...distinct(faulty.map(({ faults }) => thrownBy(() => throwFaults(faults)))),
+    ...distinct(errors),
   ]
 }
 
@@ -118,7 +116,7 @@ export function recordFailures(resource: Resource, mode: Mode, limits: Config['l
   const allFields = (value: unknown) => Object.fromEntries(Object.keys(complete).map(name => [name, value]))
   return bodyFailures(
     limits,
-    body => checkBody(resource, body, mode, EXAMPLE_ID),
+    (body, faults) => checkBody(resource, body, mode, faults, EXAMPLE_ID),
     allFields(null),
     allFields(''),
     { ...complete, colour: 'red' },
@@ -128,7 +126,13 @@ export function recordFailures(resource: Resource, mode: Mode, limits: Config['l
 
 /** The failures of a body that is a reference to a record of `to`. */
 export const referenceFailures = (to: Resource, limits: Config['limits']): ApiError[] =>
-  bodyFailures(limits, body => checkReference(to, body), {}, { id: 'one' }, { id: EXAMPLE_ID, colour: 'red' })
+  bodyFailures(
+    limits,
+    (body, faults) => checkReference(to, body, faults),
+    {},
+    { id: 'one' },
+    { id: EXAMPLE_ID, colour: 'red' },
+  )
 
 /** The failures of a body with a batch in the field `name`. */
 export const batchFailures = (name: string, { batchEntries }: Config['limits']): ApiError[] =>

@@ -1,5 +1,5 @@
 // Batches: several entries in one body. The response has one outcome for each entry, in the same order.
-import { ApiError, errorMeta, type Fault, shortened, throwFaults } from '../../core/api-error.ts'
+import { ApiError, errorMeta, type Fault, Faults, shortened } from '../../core/api-error.ts'
 import type { JsonObject } from './validation.ts'
 
 /** The outcome of one entry: its JSON text in the response, and how it is counted. */
@@ -19,16 +19,16 @@ export function entriesOf(
 ): readonly unknown[] | undefined {
   if (!Object.hasOwn(body, name)) return undefined
   const entries: unknown = body[name]
-  const faults: Fault[] = []
+  const faults = new Faults()
   const fault = (field: string, message: string, code: Fault['code'] = 'invalid_batch') =>
-    faults.push({ field, code, message: `${field}: ${message}` })
+    faults.add(() => ({ field: shortened(field), code, message: `${shortened(field)}: ${message}` }))
   if (!Array.isArray(entries)) fault(name, 'must be an array')
   else if (entries.length === 0) fault(name, 'must have at least one entry')
   else if (entries.length > maxEntries)
     fault(name, `has ${entries.length} entries; at most ${maxEntries} are allowed`, 'limit_exceeded')
   for (const field of Object.keys(body))
-    if (field !== name && field !== 'meta') fault(shortened(field), `is not allowed together with ${name}`)
-  throwFaults(faults)
+    if (field !== name && field !== 'meta') fault(field, `is not allowed together with ${name}`)
+  faults.throw()
   return Array.isArray(entries) ? entries : undefined
 }
 
@@ -39,9 +39,6 @@ export function failed(error: ApiError, fields: JsonObject = {}): Outcome {
 
 /** The maximum number of faults listed for one entry. It is low, because a batch has many entries. */
 export const MAX_FAULTS_OF_ENTRY = 10
-
-/** Returns one error for all faults of an entry. */
-export const faultyEntry = (faults: readonly [Fault, ...Fault[]]) => ApiError.of(faults, MAX_FAULTS_OF_ENTRY)
 
 export const notAnObject = (what: string) => new ApiError('invalid_body', `${what} must be an object`)
 

@@ -29,7 +29,7 @@ export function parseQueryString(query: string): Pair[] {
       pairs.push({ name: decode(name), value: decode(value), raw })
     } catch {
       const message = `${JSON.stringify(raw)} is not percent-encoded UTF-8`
-      throw ApiError.of([{ parameter: raw, code: 'invalid_parameter', message }])
+      throw ApiError.of({ parameter: raw, code: 'invalid_parameter', message })
     }
   }
   return pairs

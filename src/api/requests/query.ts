@@ -1,6 +1,6 @@
 // Parses the query parameters of a request. All faults are reported at once, each with the allowed values.
 import type { Config } from '../../config/config.ts'
-import { type Fault, throwFaults } from '../../core/api-error.ts'
+import { type Fault, Faults } from '../../core/api-error.ts'
 import type { Filter, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf, parseComparison } from './filters.ts'
@@ -33,7 +33,7 @@ const pagingNames = ['start_index', 'records_per_page']
 /** The parameters of one request, and their faults. */
 class Parameters {
   readonly pairs: readonly Pair[]
-  readonly faults: Fault[] = []
+  readonly faults = new Faults()
   private readonly values = new Map<string, string>()
 
   /** @param once the names of the parameters that must not be repeated, in addition to `repeatable` */
@@ -50,11 +50,11 @@ class Parameters {
   private unknown(parameter: string, allowed: readonly string[]): void {
     const hint = allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${allowed.join(', ')}`
     const message = `unknown parameter ${JSON.stringify(parameter)}: ${hint}`
-    this.faults.push({ parameter, code: 'unknown_parameter', message })
+    this.faults.add(() => ({ parameter, code: 'unknown_parameter', message }))
   }
 
   fault(parameter: string, message: string, code: Fault['code'] = 'invalid_parameter'): void {
-    this.faults.push({ parameter, code, message: `${parameter}: ${message}` })
+    this.faults.add(() => ({ parameter, code, message: `${parameter}: ${message}` }))
   }
 
   /** Parses an integer from `min` to `max`. Above a configured maximum, which is any below MAX_ID, the code is `limit_exceeded`. */
@@ -133,7 +133,7 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
     sort: parameters.sort(resource),
     include: parameters.include(resource),
   }
-  throwFaults(parameters.faults)
+  parameters.faults.throw()
   return query
 }
 
@@ -145,7 +145,7 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
 export function parsePagingQuery(search: string, defaultSize: number, limits: QueryLimits): Paging {
   const parameters = new Parameters(search, [], pagingNames)
   const paging = parameters.paging(defaultSize, limits.recordsPerPage)
-  throwFaults(parameters.faults)
+  parameters.faults.throw()
   return paging
 }
 
@@ -154,13 +154,13 @@ export function parseRecordQuery(resource: Resource, search: string): Pick<ListQ
   if (search === '') return { include: [] }
   const parameters = new Parameters(search, [], ['include'])
   const include = parameters.include(resource)
-  throwFaults(parameters.faults)
+  parameters.faults.throw()
   return { include }
 }
 
 /** Rejects all parameters except `allowed`, whose values are ignored. @throws ApiError with all faults */
 export function rejectUnknownParameters(search: string, allowed: readonly string[]): void {
-  if (search !== '') throwFaults(new Parameters(search, allowed).faults)
+  if (search !== '') new Parameters(search, allowed).faults.throw()
 }
 
 /** Rejects all parameters. @throws ApiError with all faults */

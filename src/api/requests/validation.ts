@@ -1,16 +1,10 @@
 // Validates request bodies against a resource definition. All faults are reported at once.
-import { type ErrorCode, type Fault, shortened } from '../../core/api-error.ts'
+import { type ErrorCode, type Fault, type Faults, shortened } from '../../core/api-error.ts'
 import { limitedRelations, MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 import type { Values } from '../../model/row.ts'
 
 /** `replace` sets every field; `create` and `patch` only the fields of the body. */
 export type Mode = 'create' | 'replace' | 'patch'
-
-/** The valid fields of a body, and the faults of the others. */
-export interface Checked<Fields> {
-  readonly values: Fields
-  readonly faults: readonly Fault[]
-}
 
 /** The body of a membership: the id of the related record. It is missing only if it is faulty. */
 export type Reference = { readonly id?: number }
@@ -49,19 +43,25 @@ const faultOf = (field: string, code: ErrorCode, message: string): Fault => ({
 })
 
 /** A body may repeat the id of the path. */
-function idFaults(id: unknown, mode: Mode, pathId: number | undefined): Fault[] {
-  if (id === undefined || (id === null && mode !== 'patch')) return []
-  if (mode === 'create') return [faultOf('id', 'invalid_field', 'is set by the server')]
-  if (typeof id !== 'number') return [faultOf('id', 'invalid_field', 'must be a positive integer')]
-  if (id === pathId) return []
-  return [faultOf('id', 'id_mismatch', `is ${id} in the body, but ${pathId} in the path`)]
+function idFault(id: unknown, mode: Mode, pathId: number | undefined): Fault | undefined {
+  if (id === undefined || (id === null && mode !== 'patch')) return undefined
+  if (mode === 'create') return faultOf('id', 'invalid_field', 'is set by the server')
+  if (typeof id !== 'number') return faultOf('id', 'invalid_field', 'must be a positive integer')
+  if (id === pathId) return undefined
+  return faultOf('id', 'id_mismatch', `is ${id} in the body, but ${pathId} in the path`)
 }
 
-/** Returns the shortened names of the fields of a body that are neither `id` nor `meta` nor fields of the resource. */
-const unknownFields = (body: JsonObject, { fields }: Resource): string[] =>
-  Object.keys(body)
-    .filter(name => name !== 'id' && name !== 'meta' && !Object.hasOwn(fields, name))
-    .map(shortened)
+/** Adds a fault for each field of a body that is neither `id` nor `meta` nor a field of the resource. */
+function addUnknownFields(
+  faults: Faults,
+  body: JsonObject,
+  { fields }: Resource,
+  faultOfField: (shortName: string) => Fault,
+): void {
+  for (const name of Object.keys(body))
+    if (name !== 'id' && name !== 'meta' && !Object.hasOwn(fields, name))
+      faults.add(() => faultOfField(shortened(name)))
+}
 
 const unknownFault = (field: string, of: string, allowed: string): Fault => ({
   field,
@@ -69,52 +69,59 @@ const unknownFault = (field: string, of: string, allowed: string): Fault => ({
   message: `${JSON.stringify(field)} is not a field of a ${of}; allowed: ${allowed}`,
 })
 
-/** Validates the body of a record. @param pathId the id in the path, for `replace` and `patch` */
+/**
+ * Validates the body of a record.
+ * @param faults receives what is wrong with the body
+ * @param pathId the id in the path, for `replace` and `patch`
+ * @returns the valid fields
+ */
 export function checkBody(
   resource: Resource,
   body: JsonObject,
   mode: Mode,
+  faults: Faults,
   pathId?: number,
-): Checked<Values> {
+): Values {
   const { singular, plural, fields } = resource
   const values: Record<string, string | null> = {}
-  const faults = idFaults(body.id, mode, pathId)
+  const idWrong = idFault(body.id, mode, pathId)
+  if (idWrong !== undefined) faults.add(() => idWrong)
   for (const [field, definition] of Object.entries(fields)) {
     const value = Object.hasOwn(body, field) ? body[field] : undefined
     if (value === undefined && mode === 'patch') continue
     if (value === undefined || value === null) {
       if (definition.required === 'always' || (definition.required === 'create' && mode === 'create'))
-        faults.push(faultOf(field, 'missing_field', 'is required'))
+        faults.add(() => faultOf(field, 'missing_field', 'is required'))
       else if (mode !== 'create') values[field] = null
       continue
     }
     const wrong = textFault(value, definition)
-    if (wrong !== undefined) faults.push(faultOf(field, 'invalid_field', wrong))
+    if (wrong !== undefined) faults.add(() => faultOf(field, 'invalid_field', wrong))
     else if (typeof value === 'string') values[field] = value
   }
-  for (const field of unknownFields(body, resource)) {
+  addUnknownFields(faults, body, resource, field => {
     const path = `/v1/${plural}/<id>/${field}`
     const isRelation = limitedRelations(resource).some(({ name }) => name === field)
-    faults.push(
-      isRelation
-        ? faultOf(field, 'invalid_field', `cannot be set here; use POST and DELETE on ${path}`)
-        : unknownFault(field, singular, Object.keys(fields).join(', ')),
-    )
-  }
-  return { values, faults }
+    return isRelation
+      ? faultOf(field, 'invalid_field', `cannot be set here; use POST and DELETE on ${path}`)
+      : unknownFault(field, singular, Object.keys(fields).join(', '))
+  })
+  return values
 }
 
 /**
  * Validates the body of a membership, which has the `id` of the related record. Its other fields and `meta` are ignored,
  * so that a client can send the record back as it read it.
+ * @param faults receives what is wrong with the body
  */
-export function checkReference(to: Resource, body: JsonObject): Checked<Reference> {
+export function checkReference(to: Resource, body: JsonObject, faults: Faults): Reference {
   const { id } = body
-  const faults = unknownFields(body, to).map(field => unknownFault(field, 'membership', 'id'))
-  if (isId(id)) return { values: { id }, faults }
-  const isMissing = id === undefined || id === null
-  const fault = isMissing
-    ? faultOf('id', 'missing_field', 'is required')
-    : faultOf('id', 'invalid_field', 'must be a positive integer')
-  return { values: {}, faults: [fault, ...faults] }
+  if (!isId(id))
+    faults.add(() =>
+      id === undefined || id === null
+        ? faultOf('id', 'missing_field', 'is required')
+        : faultOf('id', 'invalid_field', 'must be a positive integer'),
+    )
+  addUnknownFields(faults, body, to, field => unknownFault(field, 'membership', 'id'))
+  return isId(id) ? { id } : {}
 }

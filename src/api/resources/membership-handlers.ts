@@ -1,5 +1,5 @@
 // The handlers that change the memberships of both sides of a relation, and that list the related records of one record.
-import { ApiError } from '../../core/api-error.ts'
+import { ApiError, type Faults } from '../../core/api-error.ts'
 import type { CompleteLoader } from '../../database/reading/record-loader.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import { type Add, createMemberships } from '../../database/writing/memberships.ts'
@@ -62,7 +62,7 @@ export function createMembershipHandlers(
         })
       }
       const body = await objectBody(ctx, readBody)
-      const check = (reference: JsonObject) => checkReference(to, reference)
+      const check = (reference: JsonObject, faults: Faults) => checkReference(to, reference, faults)
       const outcomeOf = (outcome: ApiError | Outcome) => outcome
       await withIdempotency(ctx, postWork(body, name, limits.batchEntries, { check, write, outcomeOf }))
     }

@@ -1,13 +1,21 @@
 // The write that the body of a POST asks for: one record, or a batch whose entries succeed or fail independently.
-import { ApiError, throwFaults } from '../../core/api-error.ts'
+import { ApiError, Faults } from '../../core/api-error.ts'
 import type { KeptAnswer } from '../../database/idempotency-keys.ts'
 import type { Transaction } from '../../database/transaction.ts'
-import { batchText, entriesOf, failed, faultyEntry, notAnObject, type Outcome } from '../requests/batch.ts'
-import { type Checked, isObject, type JsonObject } from '../requests/validation.ts'
+import {
+  batchText,
+  entriesOf,
+  failed,
+  MAX_FAULTS_OF_ENTRY,
+  notAnObject,
+  type Outcome,
+} from '../requests/batch.ts'
+import { isObject, type JsonObject } from '../requests/validation.ts'
 
 /** How the records of a body are written. */
 interface Writing<Fields, Result> {
-  check(body: JsonObject): Checked<Fields>
+  /** Returns the valid fields of a record. @param faults receives what is wrong with it */
+  check(body: JsonObject, faults: Faults): Fields
   /** Returns one result for each record, in order. */
   write(records: readonly Fields[], trx?: Transaction): Promise<readonly Result[]>
   outcomeOf(result: Result): ApiError | Outcome
@@ -39,8 +47,9 @@ export function postWork<Fields extends JsonObject, Result>(
   }
   const entries = entriesOf(body, name, maxEntries)
   if (entries === undefined) {
-    const { values, faults } = check(body)
-    throwFaults(faults)
+    const faults = new Faults()
+    const values = check(body, faults)
+    faults.throw()
     const run = async (trx?: Transaction) => {
       const result = nextOf((await write([values], trx)).values())
       const outcome = outcomeOf(result)
@@ -50,15 +59,20 @@ export function postWork<Fields extends JsonObject, Result>(
     return { run, canWrite: true }
   }
 
-  const checked = entries.map(entry => (isObject(entry) ? check(entry) : undefined))
-  const valid = checked.flatMap(entry => (entry?.faults.length === 0 ? [entry.values] : []))
+  const checked = entries.map(entry => {
+    if (!isObject(entry)) return { error: notAnObject('an entry') }
+    const faults = new Faults(MAX_FAULTS_OF_ENTRY)
+    const values = check(entry, faults)
+    return { values, error: faults.error() }
+  })
+  const valid = checked.flatMap(({ values, error }) =>
+    values !== undefined && error === undefined ? [values] : [],
+  )
   const run = async (trx?: Transaction) => {
     const results = (await write(valid, trx)).values()
-    const outcomes = checked.map((entry): Outcome => {
-      if (entry === undefined) return failed(notAnObject('an entry'))
-      const [fault, ...faults] = entry.faults
-      const outcome = fault === undefined ? outcomeOf(nextOf(results)) : faultyEntry([fault, ...faults])
-      return outcome instanceof ApiError ? failed(outcome, entry.values) : outcome
+    const outcomes = checked.map(({ values, error }): Outcome => {
+      const outcome = error ?? outcomeOf(nextOf(results))
+      return outcome instanceof ApiError ? failed(outcome, values) : outcome
     })
     return { status: 200, location: null, etag: null, body: batchText(name, outcomes) }
   }

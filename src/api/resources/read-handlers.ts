@@ -17,7 +17,7 @@ import { shareConcurrent } from './share-concurrent.ts'
 /** The error of a page that would be larger than `limits.responseBytes`. */
 const pageTooLarge = (maxBytes: number, include: boolean) => {
   const message = `records_per_page: the page would have more than ${maxBytes} bytes: lower it${include ? ', or leave out include' : ''}`
-  return ApiError.of([{ parameter: 'records_per_page', code: 'limit_exceeded', message }])
+  return ApiError.of({ parameter: 'records_per_page', code: 'limit_exceeded', message })
 }
 
 const hasIncludes = ({ include }: ListQuery): boolean => include.length > 0

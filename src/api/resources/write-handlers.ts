@@ -1,6 +1,6 @@
 // The handlers that create, change and delete records. They check for faults in this order: path, parameters, headers,
 // body, existence.
-import { throwFaults } from '../../core/api-error.ts'
+import { Faults } from '../../core/api-error.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import type { Precondition } from '../../database/version.ts'
@@ -35,7 +35,7 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
   const etags = createEtags(resource)
 
   const writing = {
-    check: (record: JsonObject) => checkBody(resource, record, 'create'),
+    check: (record: JsonObject, faults: Faults) => checkBody(resource, record, 'create', faults),
     async write(records: readonly Values[], trx?: Transaction) {
       const [first] = records
       if (first === undefined || records.length > 1) return inserts.insertMany(records, trx)
@@ -60,8 +60,9 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
       const id = pathId(resource, ctx.params)
       parseNoQuery(ctx.querystring)
       const precondition = preconditionOf(ctx.req.headers)
-      const { values, faults } = checkBody(resource, await objectBody(ctx, readBody), mode, id)
-      throwFaults(faults)
+      const faults = new Faults()
+      const values = checkBody(resource, await objectBody(ctx, readBody), mode, faults, id)
+      faults.throw()
       const row = await store(id, values, precondition)
       if (row === undefined) throw notFound(resource, id)
       if (row === 'changed') throw versionMismatch(resource, id)

@@ -5,13 +5,12 @@ import {
   batchText,
   entriesOf,
   failed,
-  faultyEntry,
   MAX_FAULTS_OF_ENTRY,
   notAnObject,
   type Outcome,
 } from '../../../src/api/requests/batch.ts'
 import { checkBody, type JsonObject } from '../../../src/api/requests/validation.ts'
-import { ApiError, type Fault } from '../../../src/core/api-error.ts'
+import { ApiError, type Fault, Faults } from '../../../src/core/api-error.ts'
 import { recordText } from '../../../src/model/representation.ts'
 import { MAX_ID } from '../../../src/model/resource.ts'
 import { users } from '../../../src/model/users.ts'
@@ -108,9 +107,18 @@ test('batch: a failed entry without known fields has only meta', t => {
   })
 })
 
-const faultsOf = (count: number): [Fault, ...Fault[]] => {
-  const fault = (at: number): Fault => ({ field: `f${at}`, code: 'unknown_field', message: `m${at}` })
-  return [fault(1), ...Array.from({ length: count - 1 }, (_, index) => fault(index + 2))]
+const faultsOf = (count: number): Fault[] =>
+  Array.from({ length: count }, (_, index) => ({
+    field: `f${index + 1}`,
+    code: 'unknown_field',
+    message: `m${index + 1}`,
+  }))
+
+/** Returns the error of an entry with these faults. */
+function faultyEntry(list: readonly Fault[]): ApiError {
+  const faults = new Faults(MAX_FAULTS_OF_ENTRY)
+  for (const fault of list) faults.add(() => fault)
+  return faults.error() ?? new ApiError('internal_error', 'no fault')
 }
 
 test('batch: a failed entry lists its faults', t => {
@@ -176,11 +184,12 @@ test('batch: the response is within the bound that limits.responseBytes allows',
   )
   const property = fc.property(fc.array(fields, { minLength: 1, maxLength: 5 }), entries => {
     const outcomes = entries.map(entry => {
-      const { values, faults } = checkBody(users, entry, 'create')
-      const [fault, ...others] = faults
-      return fault === undefined
+      const faults = new Faults(MAX_FAULTS_OF_ENTRY)
+      const values = checkBody(users, entry, 'create', faults)
+      const error = faults.error()
+      return error === undefined
         ? { text: recordText(users, { id: MAX_ID, ...values }), result: 'created' as const }
-        : failed(faultyEntry([fault, ...others]), values)
+        : failed(error, values)
     })
     const bodyBytes = Buffer.byteLength(JSON.stringify({ users: entries }))
     return Buffer.byteLength(batchText('users', outcomes)) <= 6 * bodyBytes + 4096 * entries.length

@@ -5,7 +5,7 @@ import { groups } from '../../../src/model/groups.ts'
 import { MAX_ID, type Resource, type TextField } from '../../../src/model/resource.ts'
 import { users } from '../../../src/model/users.ts'
 import { booksWith } from '../../support/books.ts'
-import { codesOf } from '../../support/faults.ts'
+import { checked, codesOf } from '../../support/faults.ts'
 
 /** A resource with one field of each kind and limits that are easy to reach. */
 const books = booksWith(3, 'create')
@@ -13,7 +13,7 @@ const pathId = 7
 const modes: Mode[] = ['create', 'replace', 'patch']
 
 const check = (mode: Mode, body: JsonObject, resource = books) =>
-  checkBody(resource, body, mode, mode === 'create' ? undefined : pathId)
+  checked(faults => checkBody(resource, body, mode, faults, mode === 'create' ? undefined : pathId))
 /** Returns the outcome of a title: its stored value, or its faults. */
 const titleOf = (mode: Mode, title: unknown) => {
   const { values, faults } = check(mode, { title, note: 'abc' })
@@ -43,9 +43,9 @@ const missing: [mode: Mode, value: null | undefined, values: object, faults: str
 for (const [mode, value, values, faults] of missing)
   test(`validation: ${mode} with ${value === null ? 'null' : 'missing'} fields`, t => {
     for (const body of value === null ? [{ title: null, note: null }] : [{}, { title: undefined }]) {
-      const checked = check(mode, body)
-      t.deepEqual(checked.values, values)
-      t.deepEqual(codesOf(checked.faults), faults)
+      const outcome = check(mode, body)
+      t.deepEqual(outcome.values, values)
+      t.deepEqual(codesOf(outcome.faults), faults)
     }
   })
 
@@ -136,7 +136,7 @@ test('validation: the limit of a fault message is that of the field', t => {
   const tooLong = { title: 'abcd', note: 'a' }
   t.regex(check('create', tooLong).faults[0]?.message ?? '', /^title: .*\b3\b/)
   const body = { first_name: 'é'.repeat(255), last_name: '😀'.repeat(256) }
-  const { values, faults } = checkBody(users, body, 'create')
+  const { values, faults } = check('create', body, users)
   t.deepEqual(values, { first_name: body.first_name })
   t.deepEqual(codesOf(faults), ['last_name invalid_field'])
   t.regex(faults[0]?.message ?? '', /^last_name: .*\b255\b/)
@@ -164,9 +164,9 @@ const ids: [mode: Mode, id: unknown, faults: string[]][] = [
 ]
 test('validation: id must equal the id of the path, and must not be set in create', t => {
   for (const [mode, id, faults] of ids) {
-    const checked = check(mode, { id, title: 'a', note: 'b' })
-    t.deepEqual(codesOf(checked.faults), faults, `${mode} ${JSON.stringify(id)}`)
-    t.deepEqual(checked.values, { title: 'a', note: 'b' })
+    const outcome = check(mode, { id, title: 'a', note: 'b' })
+    t.deepEqual(codesOf(outcome.faults), faults, `${mode} ${JSON.stringify(id)}`)
+    t.deepEqual(outcome.values, { title: 'a', note: 'b' })
   }
 })
 
