@@ -24,6 +24,16 @@ const waitTimeout = (ms: number) => (ms === 0 ? '' : `, wait_timeout = ${Math.ce
  */
 const noInConversion = '/*M! , in_predicate_conversion_threshold = 0 */'
 
+/**
+ * The character set and the collation that the driver asks for, which a server can ignore
+ * (https://mariadb.com/kb/en/server-system-variables/#character_set_client_handshake).
+ */
+const characters =
+  'character_set_client = utf8mb4, character_set_results = utf8mb4, collation_connection = utf8mb4_general_ci'
+
+/** Each statement outside of a transaction is committed, COMMIT begins no other transaction, and no result is cut. */
+const behaviour = 'autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615'
+
 export interface SessionSettings {
   /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
   readonly silenceTimeoutMs: number
@@ -47,8 +57,8 @@ function clusterReads(variables: ReadonlyMap<string, string>, asksCluster: boole
 
 /**
  * Sets the session variables that results depend on, independent of the server's defaults: strict mode, one
- * escaping rule, short lock waits, READ COMMITTED, which has fewer gap locks and deadlocks, and reads of the latest write
- * in a cluster. Then it begins a transaction that can write.
+ * escaping rule, the character set, complete results, autocommit, short lock waits, READ COMMITTED, which has fewer gap locks
+ * and deadlocks, and reads of the latest write in a cluster. Then it begins a transaction that can write.
  * @throws the error of a server that accepts no writes, or that is not part of its cluster
  */
 export async function prepareSession(raw: Connection, settings: SessionSettings): Promise<void> {
@@ -62,7 +72,7 @@ export async function prepareSession(raw: Connection, settings: SessionSettings)
     Array.isArray(rows) ? rows.map(row => [String(row.Variable_name), String(row.Value)] as const) : [],
   )
   await query(
-    `SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = ${LOCK_WAIT_S}
+    `SET SESSION sql_mode = 'STRICT_ALL_TABLES', ${behaviour}, ${characters}, innodb_lock_wait_timeout = ${LOCK_WAIT_S}
       ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion}
       ${clusterReads(variables, asksCluster)}`,
   )

@@ -1,9 +1,11 @@
 // The session settings of database connections.
 import test from 'ava'
+import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
+import { prepareSession } from '../../src/database/session.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -25,6 +27,29 @@ test.serial('pool: the server ends a statement after queryTimeoutMs', async t =>
     database.query('SELECT id FROM information_schema.processlist WHERE info LIKE ?', ['SELECT BENCHMARK%'])
   await until(async () => (await running()).length === 0)
   t.pass()
+})
+
+test.serial('session: results do not depend on defaults that a server can have', async t => {
+  const raw = mysql.createConnection(url)
+  const [odd, other] = [raw.promise(), mysql.createConnection(url).promise()]
+  t.teardown(() => [odd, other].map(connection => connection.destroy()))
+  const select = async (connection: typeof odd, sql: string) =>
+    (await connection.query<RowDataPacket[]>(sql))[0].map(row => ({ ...row }))
+  await odd.query(`SET SESSION sql_select_limit = 2, autocommit = 0, character_set_client = latin1,
+    character_set_results = latin1, collation_connection = latin1_bin, completion_type = 'CHAIN'`)
+  await prepareSession(raw, { silenceTimeoutMs: 0 })
+  t.is((await select(odd, 'SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 3')).length, 3)
+  await odd.query("INSERT INTO users (first_name, last_name, version) VALUES ('é😀', 'session', 1)")
+  const stored = "SELECT HEX(first_name) AS hex FROM users WHERE last_name = 'session'"
+  t.deepEqual(await select(other, stored), [{ hex: Buffer.from('é😀').toString('hex').toUpperCase() }])
+  t.deepEqual(await select(odd, "SELECT first_name FROM users WHERE last_name = 'session'"), [
+    { first_name: 'é😀' },
+  ])
+  await odd.query('BEGIN')
+  await odd.query('COMMIT')
+  await odd.query("UPDATE users SET version = 2 WHERE last_name = 'session'")
+  await odd.query('ROLLBACK')
+  t.deepEqual(await select(other, "SELECT version FROM users WHERE last_name = 'session'"), [{ version: 2 }])
 })
 
 /** Opens a database of one connection through a proxy. */
