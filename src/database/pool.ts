@@ -12,9 +12,9 @@ const MAX_CONNECT_MS = 5000
 
 /**
  * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can
- * have the wrong isolation level.
+ * have the wrong isolation level. ROLLBACK TO SAVEPOINT fails after a deadlock, which has ended the transaction.
  */
-const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK)/
+const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK(?! TO\b))/
 
 /** The number increases when a server is found that accepts no writes any more. */
 export interface Epoch {

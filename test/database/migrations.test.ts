@@ -1,6 +1,7 @@
 // Migrations of a database that contains records, also after a crash, and the output of `npm run migrate`.
 import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
+import mysql from 'mysql2/promise'
 import { migrateWhenUp } from '../../src/cli/preflight.ts'
 import { createLog } from '../../src/core/log.ts'
 import { underMigrationLock } from '../../src/database/migration-lock.ts'
@@ -12,6 +13,7 @@ import { executeOn } from '../support/execute.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const log = createLog('warn', 'test')
 
@@ -49,6 +51,29 @@ test('migration 002: existing records are counted once, also after a crash', asy
     (await knex('counts').sum('amount as all')).map(row => Number(row.all)),
     [10],
   )
+})
+
+test('migration 002: is repeated after a deadlock, which ends its transaction and the savepoint', async t => {
+  const direct = await createDatabase()
+  const { url, arm, struck, proxy } = await openMysqlProxy(direct)
+  t.teardown(() => proxy.close())
+  await executeOn(direct, "DELETE FROM knex_migrations WHERE name = '002-counts'")
+  const database = `\`${new URL(direct).pathname.slice(1)}\``
+  // The migration requires that no other session uses the database, but this one has chosen none.
+  const server = new URL(direct)
+  server.pathname = '/'
+  const other = await mysql.createConnection(server.href)
+  t.teardown(() => other.destroy())
+  await other.query(`INSERT INTO ${database}.counts (kind, slot, amount) VALUES ('users', 7, 7)`)
+  await other.query('BEGIN')
+  await other.query(`SELECT * FROM ${database}.counts FOR UPDATE`)
+  // What the server answers after a deadlock.
+  arm(/^.*ROLLBACK TO/s, { errno: 1305, sqlState: '42000', message: 'SAVEPOINT trx2 does not exist' })
+  const migrated = migrate(url, log)
+  await Promise.race([migrated, until(() => struck() === 1)])
+  await other.query('ROLLBACK')
+  t.deepEqual(await migrated, ['002-counts'])
+  t.deepEqual(await executeOn(direct, 'SELECT * FROM counts'), [])
 })
 
 test('migration 002: is refused while another session uses the database', async t => {

@@ -1,5 +1,5 @@
 // Whether the members of records are counted by blocks. Versions before migration 007 count members, but not by blocks, so
-// the blocks are exact only if these versions refuse to serve.
+// the blocks are exact only if none of these versions runs.
 import type { Knex } from 'knex'
 
 const FIRST_VERSION = 7
@@ -8,7 +8,10 @@ const FIRST_VERSION = 7
 export const hasExactBlocksSql = (on: Knex): Knex.Raw =>
   on.raw('(SELECT min_code_version >= ? FROM schema_info WHERE id = 1)', [FIRST_VERSION])
 
-/** Returns a statement that makes earlier versions refuse to serve. Execute it only if all blocks are exact. */
+/**
+ * Returns a statement that makes earlier versions refuse to start. Execute it only if all blocks are exact and none of these
+ * versions runs: one that was started before does not read it.
+ */
 export const keepBlocksExact = (knex: Knex): Knex.QueryBuilder =>
   knex('schema_info')
     .where({ id: 1 })

@@ -76,7 +76,7 @@ export function createRecount(database: Database, counts: Counts, resources: rea
 
     /**
      * Corrects the counts.
-     * @param keepExact makes versions that do not count by blocks refuse to serve from then on
+     * @param keepExact makes versions that do not count by blocks refuse to start from then on; none of them may still run
      * @returns the differences that it found
      */
     correct: (keepExact = false) =>

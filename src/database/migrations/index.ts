@@ -35,8 +35,8 @@ export const migrations: readonly Migration[] = [
     name: '007-member-blocks',
     up: memberBlocks.up,
     demand:
-      'pages at a high start_index of a large group stay slow until `npm run recount -- --upgraded` has run: run it when ' +
-      'all nodes run this version, because earlier versions refuse to serve from then on',
+      'pages at a high start_index of a large group stay slow until `npm run recount -- --upgraded` has run: stop all ' +
+      'processes of earlier versions first, because one that still runs would make these pages wrong',
   },
 ]
 
