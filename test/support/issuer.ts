@@ -79,11 +79,15 @@ export async function startIssuer(...initial: Key[]) {
   let reads = 0
   let isAway = false
   let held = Promise.resolve()
+  let heldBodies = Promise.resolve()
   const server = http.createServer(async (_, response) => {
     reads++
     await held
-    if (isAway) response.writeHead(503).end()
-    else response.end(await keySet(...keys))
+    if (isAway) return response.writeHead(503).end()
+    const body = await keySet(...keys)
+    response.flushHeaders()
+    await heldBodies
+    return response.end(body)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -103,6 +107,14 @@ export async function startIssuer(...initial: Key[]) {
     hold(): () => void {
       let release = (): void => {}
       held = new Promise(resolve => {
+        release = resolve
+      })
+      return () => release()
+    },
+    /** Holds back the bodies of all responses, but not their headers. @returns a function that sends them */
+    holdBodies(): () => void {
+      let release = (): void => {}
+      heldBodies = new Promise(resolve => {
         release = resolve
       })
       return () => release()

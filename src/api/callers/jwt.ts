@@ -1,19 +1,10 @@
 // Verifies JWTs (RFC 7519) with the public keys of their issuer, and remembers the verified ones until they expire.
-import { readFile } from 'node:fs/promises'
-import {
-  createRemoteJWKSet,
-  customFetch,
-  errors,
-  type FetchImplementation,
-  type JWTPayload,
-  jwtVerify,
-} from 'jose'
+import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { JwtSettings } from '../../config/auth.ts'
-import { ConfigError } from '../../config/config.ts'
-import { shortened, unavailable } from '../../core/api-error.ts'
-import { reasonOf } from '../../core/error-reason.ts'
+import { ApiError, shortened, unavailable } from '../../core/api-error.ts'
 import type { Log } from '../../core/log.ts'
 import { type Caller, invalidToken, type Scope } from './caller.ts'
+import { createIssuerKeys, type KeySet } from './issuer-keys.ts'
 
 /** Only signatures with a private key. With a shared secret, a public key could be used as the secret. */
 const algorithms = [
@@ -22,13 +13,6 @@ const algorithms = [
 ]
 /** How much the clocks of the issuer and of this machine may differ. */
 const CLOCK_TOLERANCE_SECONDS = 30
-/** A key that the issuer has withdrawn is rejected after this time at the latest. */
-const REFRESH_MS = 600_000
-/** Minimum time between a read of the keys and the next one because of an unknown key id. */
-const UNKNOWN_KEY_PAUSE_MS = 5000
-/** Minimum time between two attempts to read the keys. */
-const RETRY_PAUSE_MS = 1000
-const READ_TIMEOUT_MS = 5000
 /** Only valid tokens are remembered, each of at most `limits.headerBytes`. */
 const MAX_VERIFIED = 1000
 
@@ -67,6 +51,14 @@ function scopeIn({ scope }: JWTPayload): Scope | undefined {
   return scopes.includes('users:read') ? 'read' : undefined
 }
 
+/** A token that has been verified, and the keys that it was verified with: it is not valid with others. */
+interface Verified {
+  readonly caller: Caller
+  readonly keySet: KeySet
+  /** As `Date.now()`. */
+  readonly untilMs: number
+}
+
 /**
  * Returns a function that verifies a JWT. It throws an ApiError, `unauthorized` or `unavailable`.
  * @throws ConfigError if the keys are in a file that cannot be read. An issuer at a URL can be away.
@@ -75,42 +67,9 @@ export async function createVerifyJwt(
   { jwks, issuer, audience }: JwtSettings,
   log: Log,
 ): Promise<(token: string) => Caller | Promise<Caller>> {
-  /** By token, the oldest one first. `untilMs` is as `Date.now()`. */
-  const verified = new Map<string, { readonly caller: Caller; readonly untilMs: number }>()
-  let nextReadMs = 0
-
-  const readKeys: FetchImplementation = async (url, options) => {
-    // An issuer that is away is not asked again for each request.
-    if (performance.now() < nextReadMs) throw new Error('the last attempt to read the keys has just failed')
-    nextReadMs = performance.now() + RETRY_PAUSE_MS
-    const response = url.startsWith('file:')
-      ? new Response(await readFile(new URL(url)))
-      : await fetch(url, options)
-    // The keys may have changed: every token is verified again.
-    verified.clear()
-    return response
-  }
-  const keys = createRemoteJWKSet(new URL(jwks), {
-    [customFetch]: readKeys,
-    timeoutDuration: READ_TIMEOUT_MS,
-    cooldownDuration: UNKNOWN_KEY_PAUSE_MS,
-    // While the issuer is away, the keys that were read last stay valid.
-    cacheMaxAge: Infinity,
-  })
-  const refresh = () =>
-    keys.reload().catch((error: unknown) => {
-      log.warn({ reason: reasonOf(error), jwks }, 'the keys of the JWT issuer cannot be read')
-    })
-
-  if (jwks.startsWith('file:'))
-    await keys.reload().catch((error: unknown) => {
-      throw new ConfigError([
-        `auth.jwt.jwks: ${jwks} cannot be read as a JSON Web Key Set: ${reasonOf(error)}`,
-      ])
-    })
-  else void refresh()
-  setInterval(refresh, REFRESH_MS).unref()
-
+  const issuerKeys = await createIssuerKeys(jwks, log)
+  /** By token, the oldest one first. */
+  const verified = new Map<string, Verified>()
   const requirements = {
     algorithms,
     issuer,
@@ -120,7 +79,19 @@ export async function createVerifyJwt(
   }
 
   async function verify(token: string): Promise<Caller> {
-    const { payload } = await jwtVerify(token, keys, requirements).catch((error: unknown) => {
+    let keySet = issuerKeys.current()
+    const findKey: JWTVerifyGetKey = async (header, parts) => {
+      keySet ??= await issuerKeys.read()
+      try {
+        return await keySet.find(header, parts)
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
+        keySet = await issuerKeys.newerThan(keySet)
+        return keySet.find(header, parts)
+      }
+    }
+    const { payload } = await jwtVerify(token, findKey, requirements).catch((error: unknown) => {
+      if (error instanceof ApiError) throw error
       const fault = tokenFault(error)
       throw fault === undefined
         ? unavailable(error, 'the keys of the token issuer cannot be read, please try again')
@@ -131,13 +102,15 @@ export async function createVerifyJwt(
     const caller = { name: shortened(sub), identity: `jwt ${sub}`, scope: scopeIn(payload) }
     const [oldest] = verified.keys()
     if (verified.size >= MAX_VERIFIED && oldest !== undefined) verified.delete(oldest)
-    verified.set(token, { caller, untilMs: (exp + CLOCK_TOLERANCE_SECONDS) * 1000 })
+    if (keySet !== undefined)
+      verified.set(token, { caller, keySet, untilMs: (exp + CLOCK_TOLERANCE_SECONDS) * 1000 })
     return caller
   }
 
   return token => {
     const known = verified.get(token)
-    if (known !== undefined && Date.now() < known.untilMs) return known.caller
+    if (known !== undefined && known.keySet === issuerKeys.current() && Date.now() < known.untilMs)
+      return known.caller
     return verify(token)
   }
 }

@@ -123,6 +123,22 @@ test('jwt: keys are read once, and again for a token with an unknown key id', as
   t.is(await outcome(verify, old), unknown, 'a withdrawn key ends its tokens')
 })
 
+test('jwt: a key that is withdrawn while its token is verified ends this token', async t => {
+  const { server, verify } = await start(t, first)
+  const [old, rotated] = [await sign(first, claims()), await sign(second, claims())]
+  t.is(await outcome(verify, old), 'jwt alice: write')
+  server.use(second)
+  const send = server.holdBodies()
+  // After the pause since the last reading, an unknown key id makes the service read the keys again.
+  const answers: Promise<string>[] = []
+  await until(() => answers.push(outcome(verify, rotated)) > 0 && server.reads() > 1, { everyMs: 50 })
+  // Verified with the old keys, while the body with the new ones is on its way.
+  t.is(await outcome(verify, old), 'jwt alice: write')
+  send()
+  t.is(await answers.at(-1), 'jwt alice: write')
+  t.is(await outcome(verify, old), 'unauthorized: the key of the token is not a key of the issuer')
+})
+
 test('jwt: an issuer that is away is no reason to stop; without its keys the response is 503', async t => {
   const server = await startIssuer(first)
   t.teardown(server.close)

@@ -1,0 +1,103 @@
+// The public keys of the JWT issuer (JSON Web Key Set, RFC 7517): reads them from a file or a URL at the start, at intervals,
+// and for a token that names an unknown key.
+import { readFile } from 'node:fs/promises'
+import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose'
+import { ConfigError } from '../../config/config.ts'
+import { unavailable } from '../../core/api-error.ts'
+import { reasonOf } from '../../core/error-reason.ts'
+import type { Log } from '../../core/log.ts'
+
+/** A key that the issuer has withdrawn is rejected after this time at the latest. */
+const REFRESH_MS = 600_000
+/** Minimum time between a reading of the keys and the next one because of an unknown key id. */
+const UNKNOWN_KEY_PAUSE_MS = 5000
+/** Minimum time between two attempts to read the keys. */
+const RETRY_PAUSE_MS = 1000
+const READ_TIMEOUT_MS = 5000
+
+/** The keys of one reading. A reading that finds the same text returns the same object. */
+export interface KeySet {
+  readonly text: string
+  /** @throws JOSEError if no key fits, or several do */
+  readonly find: JWTVerifyGetKey
+}
+
+/** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it does not answer with status 200 */
+async function readText(source: string): Promise<string> {
+  if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
+  const response = await fetch(source, {
+    headers: { Accept: 'application/json, application/jwk-set+json' },
+    redirect: 'manual',
+    signal: AbortSignal.timeout(READ_TIMEOUT_MS),
+  })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`the response has status ${response.status}; it must be 200`)
+  return text
+}
+
+/**
+ * Starts to read the keys.
+ * @param source as `auth.jwt.jwks`
+ * @throws ConfigError if the keys are in a file that cannot be read. An issuer at a URL can be away.
+ */
+export async function createIssuerKeys(source: string, log: Log) {
+  /** While the issuer is away, the keys that were read last stay valid. */
+  let current: KeySet | undefined
+  let reading: Promise<KeySet> | undefined
+  /** When the last successful reading began, and when the next one may begin. Times are values of `performance.now()`. */
+  let readAtMs = 0
+  let nextReadMs = 0
+
+  async function readNow(): Promise<KeySet> {
+    const beganMs = performance.now()
+    // An issuer that is away is not asked again for each request.
+    if (beganMs < nextReadMs) throw new Error('the last attempt to read the keys has just failed')
+    nextReadMs = beganMs + RETRY_PAUSE_MS
+    const text = await readText(source)
+    if (text !== current?.text) current = { text, find: createLocalJWKSet(JSON.parse(text)) }
+    readAtMs = beganMs
+    return current
+  }
+
+  /** Concurrent calls share one reading. @throws Error if the keys cannot be read */
+  function read(): Promise<KeySet> {
+    reading ??= readNow().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+
+  const readForRequest = (): Promise<KeySet> =>
+    read().catch((error: unknown) => {
+      throw unavailable(error, 'the keys of the token issuer cannot be read, please try again')
+    })
+
+  const refresh = () =>
+    read().catch((error: unknown) => {
+      log.warn({ reason: reasonOf(error), jwks: source }, 'the keys of the JWT issuer cannot be read')
+    })
+
+  if (source.startsWith('file:'))
+    await read().catch((error: unknown) => {
+      throw new ConfigError([
+        `auth.jwt.jwks: ${source} cannot be read as a JSON Web Key Set: ${reasonOf(error)}`,
+      ])
+    })
+  else void refresh()
+  setInterval(refresh, REFRESH_MS).unref()
+
+  return {
+    /** Undefined until the keys have been read. */
+    current: (): KeySet | undefined => current,
+    /** Reads the keys. @throws ApiError `unavailable` */
+    read: readForRequest,
+    /**
+     * Returns newer keys than `known`, in which a token has not found its key. If `known` was read a moment ago, it is returned.
+     * @throws ApiError `unavailable`
+     */
+    async newerThan(known: KeySet): Promise<KeySet> {
+      if (current !== undefined && current !== known) return current
+      return performance.now() - readAtMs < UNKNOWN_KEY_PAUSE_MS ? known : readForRequest()
+    },
+  }
+}
