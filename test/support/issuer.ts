@@ -1,5 +1,5 @@
 // An issuer of JWTs: signs them, and serves its public keys over HTTP as a JSON Web Key Set.
-import { createHash, createHmac } from 'node:crypto'
+import { createHash, createHmac, sign as cryptoSign, generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import http from 'node:http'
 import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
@@ -51,6 +51,17 @@ export async function keySet(...keys: Key[]): Promise<string> {
 export function tampered(token: string): string {
   const [head, , signature] = token.split('.')
   return `${head}.${base64url({ ...claims(), sub: 'mallory' })}.${signature}`
+}
+
+/** A JWT that is signed with a new key, and the JSON Web Key Set with this key. @param bits the length of the RSA key */
+export function signedWithRsa(bits: number, payload: JWTPayload): { token: string; keys: string } {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: bits })
+  const text = `${base64url({ alg: 'RS256' })}.${base64url(payload)}`
+  const signature = cryptoSign('sha256', Buffer.from(text), privateKey).toString('base64url')
+  return {
+    token: `${text}.${signature}`,
+    keys: JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] }),
+  }
 }
 
 /** A JWT without a signature. */

@@ -1,7 +1,7 @@
 // Verifies JWTs (RFC 7519) with the public keys of their issuer, and remembers the verified ones until they expire.
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { JwtSettings } from '../../config/auth.ts'
-import { ApiError, shortened, unavailable } from '../../core/api-error.ts'
+import { ApiError, shortened } from '../../core/api-error.ts'
 import type { Log } from '../../core/log.ts'
 import { type Caller, invalidToken, type Scope } from './caller.ts'
 import { createIssuerKeys, type KeySet } from './issuer-keys.ts'
@@ -34,14 +34,15 @@ const claimFaults: Readonly<Record<string, string>> = {
   nbf: 'the token is not valid yet',
 }
 
-/** Returns what is wrong with the token; undefined if the keys of the issuer cannot be read. */
-function tokenFault(error: unknown): string | undefined {
+/** Returns what is wrong with a token. Any other error is about its key: jose reports a weak one with a TypeError. */
+function faultOf(error: unknown): string {
   if (error instanceof errors.JWTClaimValidationFailed) {
     const { claim, reason } = error
     if (reason === 'missing') return `the token has no claim ${claim}`
     return (reason === 'check_failed' ? claimFaults[claim] : undefined) ?? `the claim ${claim} is invalid`
   }
-  return error instanceof errors.JOSEError ? faults[error.code] : undefined
+  const fault = error instanceof errors.JOSEError ? faults[error.code] : undefined
+  return fault ?? 'the key of the token is too weak or invalid; RSA keys need at least 2048 bits'
 }
 
 /** The claim `scope` is a list separated by spaces (RFC 8693, 4.2). */
@@ -91,11 +92,7 @@ export async function createVerifyJwt(
       }
     }
     const { payload } = await jwtVerify(token, findKey, requirements).catch((error: unknown) => {
-      if (error instanceof ApiError) throw error
-      const fault = tokenFault(error)
-      throw fault === undefined
-        ? unavailable(error, 'the keys of the token issuer cannot be read, please try again')
-        : invalidToken(fault)
+      throw error instanceof ApiError ? error : invalidToken(faultOf(error))
     })
     const { sub, exp = 0 } = payload
     if (typeof sub !== 'string') throw invalidToken('the claim sub is invalid')

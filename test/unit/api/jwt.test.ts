@@ -17,6 +17,7 @@ import {
   type Key,
   keySet,
   sign,
+  signedWithRsa,
   startIssuer,
 } from '../../support/issuer.ts'
 import { until } from '../../support/until.ts'
@@ -152,6 +153,23 @@ test('jwt: an issuer that is away is no reason to stop; without its keys the res
   t.is(await outcome(verify, 'a.b.c'), 'unauthorized: the token is not a valid JWT')
   server.setAway(false)
   await untilOutcome(verify, token, 'jwt alice: write')
+})
+
+test('jwt: a weak or invalid key of the issuer makes its tokens invalid', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'users-api-jwks-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'jwks.json')
+  const outcomeWith = async (keys: string, token: string) => {
+    writeFileSync(file, keys)
+    return outcome(await createVerifyJwt({ jwks: pathToFileURL(file).href, issuer, audience }, log), token)
+  }
+  const [strong, weak] = [signedWithRsa(2048, claims()), signedWithRsa(1024, claims())]
+  t.is(await outcomeWith(strong.keys, strong.token), 'jwt alice: write')
+  const refusal =
+    'unauthorized: the key of the token is too weak or invalid; RSA keys need at least 2048 bits'
+  t.is(await outcomeWith(weak.keys, weak.token), refusal)
+  const offCurve = (await keySet(first)).replace(/"x":"[^"]*"/, '"x":"AA"')
+  t.is(await outcomeWith(offCurve, await sign(first, claims())), refusal)
 })
 
 test('jwt: keys from a file, which is read again for an unknown key id', async t => {
