@@ -28,6 +28,7 @@ const tokens = {
   writer: 'writer-token',
   rotated: 'rotated-token',
   alice: 'alice-token',
+  dotted: 'three.parts.token',
 }
 const { service, api, close } = await openApi({
   config: {
@@ -37,6 +38,7 @@ const { service, api, close } = await openApi({
         apiKey('writer', 'write', tokens.writer),
         apiKey('writer', 'write', tokens.rotated),
         apiKey('alice', 'write', tokens.alice),
+        apiKey('dotted', 'write', tokens.dotted),
       ],
       jwt: issuer.settings,
     },
@@ -158,6 +160,7 @@ const refused: Record<string, [headers: Record<string, string>, Refusal]> = {
 const allowed: Record<string, [headers: Record<string, string>, scopes: readonly ('read' | 'write')[]]> = {
   'an API key for reading': [bearer(tokens.reader), ['read']],
   'an API key for writing': [writer, ['read', 'write']],
+  'an API key with dots like a JWT': [bearer(tokens.dotted), ['read', 'write']],
   'a scheme in lower case and two spaces': [{ authorization: `bearer  ${tokens.writer}` }, ['read', 'write']],
   'a JWT for reading': [bearer(await sign(key, claims('openid users:read'))), ['read']],
   'a JWT for writing': [bearer(await sign(key, claims('users:write'))), ['read', 'write']],

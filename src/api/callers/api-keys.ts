@@ -1,7 +1,7 @@
 // API keys: random tokens, of which the configuration has only the hashes.
 import { hash, randomBytes } from 'node:crypto'
 
-/** Returns a new token: 256 random bits in base64url. It contains no dot, unlike every JWT. */
+/** Returns a new token: 256 random bits in base64url. */
 export const createToken = (): string => randomBytes(32).toString('base64url')
 
 /**
