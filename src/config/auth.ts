@@ -35,6 +35,11 @@ const fileOrUrl = z
   .transform(text => (/^\w+:\/\//.test(text) ? text : pathToFileURL(resolve(root, text)).href))
   .refine(url => URL.canParse(url) && /^(?:https?|file):$/.test(new URL(url).protocol), {
     error: 'must be the path of a file, or a URL that starts with https:// or http://',
+    abort: true,
+  })
+  // Node's fetch refuses such a URL, with an error that repeats them.
+  .refine(url => new URL(url).username === '' && new URL(url).password === '', {
+    error: 'must not contain a user name or a password: the keys of an issuer are public',
   })
 
 const jwt = z.strictObject({ jwks: fileOrUrl, issuer: z.string().min(1), audience: z.string().min(1) })

@@ -22,6 +22,12 @@ export interface KeySet {
   readonly find: JWTVerifyGetKey
 }
 
+/** Returns a URL without its query, which can contain a secret. */
+function shown(url: string): string {
+  const { protocol, origin, pathname } = new URL(url)
+  return (protocol === 'file:' ? 'file://' : origin) + pathname
+}
+
 /** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it does not answer with status 200 */
 async function readText(source: string): Promise<string> {
   if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
@@ -74,7 +80,7 @@ export async function createIssuerKeys(source: string, log: Log) {
 
   const refresh = () =>
     read().catch((error: unknown) => {
-      log.warn({ reason: reasonOf(error), jwks: source }, 'the keys of the JWT issuer cannot be read')
+      log.warn({ reason: reasonOf(error), jwks: shown(source) }, 'the keys of the JWT issuer cannot be read')
     })
 
   if (source.startsWith('file:'))

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
+import { pino } from 'pino'
 import { createVerifyJwt } from '../../../src/api/callers/jwt.ts'
 import { ConfigError } from '../../../src/config/config.ts'
 import { ApiError } from '../../../src/core/api-error.ts'
@@ -153,6 +154,19 @@ test('jwt: an issuer that is away is no reason to stop; without its keys the res
   t.is(await outcome(verify, 'a.b.c'), 'unauthorized: the token is not a valid JWT')
   server.setAway(false)
   await untilOutcome(verify, token, 'jwt alice: write')
+})
+
+test('jwt: the log shows the address of the keys without its query', async t => {
+  const server = await startIssuer(first)
+  t.teardown(server.close)
+  server.setAway(true)
+  const { jwks } = server.settings
+  const line = await new Promise<string>((resolve, reject) => {
+    const lines = pino({}, { write: resolve })
+    createVerifyJwt({ ...server.settings, jwks: `${jwks}?key=secret#part` }, lines).catch(reject)
+  })
+  t.like(JSON.parse(line), { jwks, reason: 'the response has status 503; it must be 200' })
+  t.notRegex(line, /secret/)
 })
 
 test('jwt: a weak or invalid key of the issuer makes its tokens invalid', async t => {

@@ -91,6 +91,10 @@ test('configuration: all errors are reported together', async t => {
     'auth.jwt.issuer: must not be empty',
     'auth.jwt.audience: is missing',
   ])
+  for (const jwks of ['https://alice:secret@a/b', 'http://alice@a/b', 'https://:secret@a/b'])
+    t.deepEqual(faultsOf({ auth: { keys: [], jwt: { jwks, issuer: 'a', audience: 'a' } } }), [
+      'auth.jwt.jwks: must not contain a user name or a password: the keys of an issuer are public',
+    ])
   t.deepEqual(faultsOf({ auth: { keys: keys.slice(0, 3), jwt: null } }), [
     'auth.keys.2.sha256: is already the hash of another key in the list; each key must have its own token',
   ])
