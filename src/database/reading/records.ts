@@ -3,13 +3,13 @@ import type { Knex } from 'knex'
 import { unavailable } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
-import { totalSql } from '../counting/totals.ts'
 import type { Database } from '../database.ts'
 import type { Statements } from '../transaction.ts'
 import { generationColumns } from '../version.ts'
 import type { PageQuery } from './page-query.ts'
 import { type PageSeek, seekFor } from './page-seek.ts'
 import { applySort, idOfMatching, matching } from './predicates.ts'
+import { totalSql } from './totals.ts'
 
 interface Page {
   readonly rows: readonly Row[]

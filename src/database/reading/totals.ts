@@ -1,9 +1,9 @@
 // The total of a collection: calculated from the counts if possible, otherwise counted record by record.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import type { Filter } from '../reading/page-query.ts'
-import { complementOf, matching, relatedIdSql } from '../reading/predicates.ts'
-import { countBeyondSql, countSql, membersKind } from './counts.ts'
+import { countBeyondSql, countSql, membersKind } from '../counting/counts.ts'
+import type { Filter } from './page-query.ts'
+import { complementOf, matching, relatedIdSql } from './predicates.ts'
 
 /**
  * Returns the total of complements, of id ranges and of the members of one related record; undefined for
