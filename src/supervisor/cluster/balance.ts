@@ -2,8 +2,7 @@
 // and accepts none, so that the clients come to the others. The kernel alone does not spread connections: while a machine
 // is idle, it wakes the same worker for each one that a proxy opens.
 import { isDeepStrictEqual } from 'node:util'
-import { isServing } from '../control/health.ts'
-import type { WorkerView } from './worker-handle.ts'
+import { isServing, type WorkerView } from './worker-handle.ts'
 
 /** A worker has too many connections if it has this part more than the mean, but at least one more. */
 const TOLERANCE = 0.1

@@ -1,7 +1,10 @@
-// The supervisor's record of one worker process: the process, its last heartbeat and the cause of its exit.
+// The supervisor's record of one worker process: the process, its last heartbeat, whether it serves, and the cause of its exit.
 import type { Worker } from 'node:cluster'
 import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages.ts'
 import type { ExitCause, FleetWorker } from './fleet.ts'
+
+/** A worker that has sent no message for this many heartbeat intervals hangs. */
+const MAX_MISSED_HEARTBEATS = 3
 
 /** A worker as the status reports it. */
 export interface WorkerView extends FleetWorker {
@@ -26,6 +29,17 @@ export interface Handle {
 export function viewOf(fleetWorker: FleetWorker, handle: Handle, missedHeartbeats: number): WorkerView {
   const { worker, startedMs, heartbeat } = handle
   return { ...fleetWorker, pid: worker.process.pid, startedMs, missedHeartbeats, heartbeat }
+}
+
+/**
+ * Whether a worker serves requests. While the service stops, retiring workers still serve their open connections.
+ * A worker that hangs serves none, although it is killed only later.
+ */
+export function isServing(
+  { state, missedHeartbeats }: Pick<WorkerView, 'state' | 'missedHeartbeats'>,
+  isStopping: boolean,
+): boolean {
+  return (state === 'ready' || isStopping) && missedHeartbeats <= MAX_MISSED_HEARTBEATS
 }
 
 /** Returns the cause of a worker's exit. @param code and `signal` are the arguments of the cluster's `exit` event */

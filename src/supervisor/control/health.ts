@@ -1,9 +1,5 @@
 // Computes the response to a health check of a port. Pure: it uses state in memory, so a check causes no I/O.
-import type { WorkerView } from '../cluster/worker-handle.ts'
 import type { PortState } from '../port-states.ts'
-
-/** A worker that has sent no message for this many heartbeat intervals hangs. */
-const MAX_MISSED_HEARTBEATS = 3
 
 export interface Health {
   readonly status: number
@@ -15,17 +11,6 @@ export interface HealthFacts {
   readonly state: PortState
   /** One value of each worker that serves the port: since when the database is unreachable, as `Date.now()`. */
   readonly databaseDownSinceMs: readonly (number | undefined)[]
-}
-
-/**
- * Whether a worker serves requests. While the service stops, retiring workers still serve their open connections.
- * A worker that hangs serves none, although it is killed only later.
- */
-export function isServing(
-  { state, missedHeartbeats }: Pick<WorkerView, 'state' | 'missedHeartbeats'>,
-  isStopping: boolean,
-): boolean {
-  return (state === 'ready' || isStopping) && missedHeartbeats <= MAX_MISSED_HEARTBEATS
 }
 
 /** Returns the first result that applies, in the order: no worker, no database, maintenance, serving. */

@@ -6,11 +6,11 @@ import { drainModes } from '../../config/schema.ts'
 import { type CacheState, cacheStates } from '../../core/messages.ts'
 import type { Certificates } from '../certificates.ts'
 import type { Cluster } from '../cluster/processes.ts'
-import type { WorkerView } from '../cluster/worker-handle.ts'
+import { isServing, type WorkerView } from '../cluster/worker-handle.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { portStates, stateOf } from '../port-states.ts'
 import type { Checkers } from './checkers.ts'
-import { type Health, healthOf, isServing } from './health.ts'
+import { type Health, healthOf } from './health.ts'
 
 export interface StatusOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'health' | 'node'>
