@@ -1,6 +1,6 @@
 // Writes JSON responses, with content negotiation and conditional reads.
 import type { Context } from 'koa'
-import { ApiError } from '../core/api-error.ts'
+import { notAcceptable } from './errors.ts'
 import { isUnmodified } from './requests/preconditions.ts'
 
 /** The `Content-Type` of a text of this media type. */
@@ -54,8 +54,7 @@ export function respondRead(ctx: Context, etag: string, text: string): void {
 export function assertAccepts(ctx: Context, type: string): void {
   const accept = ctx.req.headers.accept
   if (accept === undefined || accept === '*/*' || accept === type) return
-  if (ctx.accepts(inUtf8(type)) === false)
-    throw new ApiError('not_acceptable', `the response is ${type}, which the Accept header excludes`)
+  if (ctx.accepts(inUtf8(type)) === false) throw notAcceptable(type)
 }
 
 /** @throws ApiError `not_acceptable` if the Accept header excludes JSON */

@@ -7,6 +7,8 @@ import { ApiError, rawError } from '../core/api-error.ts'
 // Time for the client to read the response. Closing a socket with unread input would reset the connection.
 const LINGER_MS = 1000
 
+type Limits = Pick<Config['limits'], 'urlBytes' | 'headerBytes'>
+
 export interface ParserError extends Error {
   readonly code?: string
   /** The bytes that were being parsed; undefined for a timeout. */
@@ -27,14 +29,20 @@ function isUriTooLong(packet: Buffer | undefined, limitBytes: number): boolean {
 /** Whether a request did not arrive in time. */
 export const isTimeout = ({ code }: ParserError) => code === 'ERR_HTTP_REQUEST_TIMEOUT'
 
+export const requestTimeout = () => new ApiError('request_timeout', 'the request did not arrive in time')
+
+export const targetTooLong = ({ urlBytes }: Pick<Limits, 'urlBytes'>) =>
+  new ApiError('uri_too_long', `the request target exceeds the limit of ${urlBytes} bytes`)
+
+export const headersTooLarge = ({ headerBytes }: Pick<Limits, 'headerBytes'>) =>
+  new ApiError('headers_too_large', `the headers exceed the limit of ${headerBytes} bytes`)
+
 /** Returns the error response to a `clientError` event of `http.Server`. */
-export function parserError(error: ParserError, limits: Pick<Config['limits'], 'urlBytes'>): ApiError {
-  if (isTimeout(error)) return new ApiError('request_timeout', 'the request did not arrive in time')
+export function parserError(error: ParserError, limits: Limits): ApiError {
+  if (isTimeout(error)) return requestTimeout()
   if (error.code !== 'HPE_HEADER_OVERFLOW')
     return new ApiError('malformed_request', `the request is not valid HTTP: ${error.message}`)
-  return isUriTooLong(error.rawPacket, limits.urlBytes)
-    ? new ApiError('uri_too_long', `the URL is longer than ${limits.urlBytes} bytes`)
-    : new ApiError('headers_too_large', 'the headers are too large')
+  return isUriTooLong(error.rawPacket, limits.urlBytes) ? targetTooLong(limits) : headersTooLarge(limits)
 }
 
 /** The response to CONNECT. A 405 must list the allowed methods (RFC 9110, 15.5.6). */

@@ -89,6 +89,15 @@ test('routes: one file creates routers, from the table that the OpenAPI document
   t.deepEqual(routers, ['api/router.ts'])
 })
 
+test('errors: the OpenAPI document shows errors of the functions that the handlers call, and creates none itself', t => {
+  const describing = files.filter(file => file.startsWith('api/openapi/'))
+  t.true(describing.length > 3)
+  t.deepEqual(
+    describing.filter(file => textOf(file).includes('new ApiError(')),
+    [],
+  )
+})
+
 test('environment: only config/ reads it; only entries end the process or handle signals', t => {
   const users = (pattern: RegExp) => files.filter(file => pattern.test(textOf(file)))
   t.deepEqual([...new Set(users(/process\.env\b/).map(roomOf))], ['config'])

@@ -4,15 +4,12 @@ import { ApiError, errorBody } from '../../core/api-error.ts'
 import { reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
 import { traceOf } from '../../listener/request-identity.ts'
+import { internalError } from '../errors.ts'
 import { respondFailure } from '../respond.ts'
 
 function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
-  return new ApiError(
-    'internal_error',
-    'an unexpected error occurred; see the service log for this request id',
-    { cause: thrown },
-  )
+  return internalError(thrown)
 }
 
 function logServerError(ctx: Context, error: ApiError, requestId: string, log: Log): void {

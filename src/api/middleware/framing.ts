@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
+import { expectationFailed } from '../errors.ts'
 
 /** A name or an address, with or without a port (RFC 3986, 3.2.2 and 3.2.3). */
 const validHost = /^(?:\[[\w:.~!$&'()*+,;=-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/
@@ -45,7 +46,7 @@ function assertTransferEncoding({ headers, httpVersion }: IncomingMessage): void
 /** RFC 9110, 10.1.1. */
 function assertExpectation({ headers: { expect }, httpVersion }: IncomingMessage): void {
   if (expect !== undefined && httpVersion === '1.1' && expect.toLowerCase() !== '100-continue')
-    throw new ApiError('expectation_failed', 'Expect: the only supported expectation is 100-continue')
+    throw expectationFailed()
 }
 
 /** Throws `malformed_request` or `expectation_failed`. */

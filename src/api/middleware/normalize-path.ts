@@ -1,7 +1,7 @@
 // Normalizes the path before routing, so that all spellings match the same route: `%75sers` becomes `users`. An escaped
 // slash stays escaped.
 import type { Middleware } from 'koa'
-import { ApiError } from '../../core/api-error.ts'
+import { malformedPath } from '../errors.ts'
 import { escapeBytes } from '../requests/query-string.ts'
 
 function normalize(path: string): string {
@@ -16,7 +16,7 @@ export const normalizePath: Middleware = (ctx, next) => {
     try {
       ctx.path = normalize(path)
     } catch {
-      throw new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')
+      throw malformedPath()
     }
   }
   return next()

@@ -2,6 +2,7 @@
 import type { Router } from '@koa/router'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
+import { methodNotAllowed } from '../errors.ts'
 import { rejectUnknownParameters } from '../requests/query.ts'
 import type { Route } from '../router.ts'
 
@@ -41,10 +42,7 @@ export function notFound(routers: readonly Router[], routes: readonly Route[]): 
     for (const { checkPath } of matching) checkPath?.(params)
     const methods = new Set(layers.flatMap(({ methods }) => methods))
     const allow = [...methods, 'OPTIONS'].sort().join(', ')
-    if (ctx.method !== 'OPTIONS')
-      throw new ApiError('method_not_allowed', `${ctx.method} is not supported here; allowed: ${allow}`, {
-        headers: { Allow: allow },
-      })
+    if (ctx.method !== 'OPTIONS') throw methodNotAllowed(ctx.method, allow)
     // A CORS preflight repeats the query of the request that follows it.
     rejectUnknownParameters(ctx.querystring, queryParametersOf(matching))
     ctx.set('Allow', allow)

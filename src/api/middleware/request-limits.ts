@@ -3,6 +3,7 @@
 import type { Middleware } from 'koa'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
+import { headersTooLarge, targetTooLong } from '../../listener/parser-errors.ts'
 
 type Limits = Pick<Config['limits'], 'urlBytes' | 'headerBytes' | 'headers'>
 
@@ -16,10 +17,8 @@ function headerBytes(rawHeaders: readonly string[]): number {
 /** Throws `uri_too_long` or `headers_too_large`. */
 export function requestLimits(limits: Limits): Middleware {
   return ({ req: { url = '', rawHeaders } }, next) => {
-    if (url.length > limits.urlBytes)
-      throw new ApiError('uri_too_long', `the request target exceeds the limit of ${limits.urlBytes} bytes`)
-    if (headerBytes(rawHeaders) > limits.headerBytes)
-      throw new ApiError('headers_too_large', `the headers exceed the limit of ${limits.headerBytes} bytes`)
+    if (url.length > limits.urlBytes) throw targetTooLong(limits)
+    if (headerBytes(rawHeaders) > limits.headerBytes) throw headersTooLarge(limits)
     if (rawHeaders.length > 2 * limits.headers)
       throw new ApiError('headers_too_large', `the request has more than ${limits.headers} headers`)
     return next()

@@ -5,10 +5,18 @@ import { ApiError, Faults } from '../../core/api-error.ts'
 import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts'
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
-import { batchText, entriesOf, failed, notAnObject } from '../requests/batch.ts'
+import {
+  bodyTooLarge,
+  malformedPath,
+  notAnObject,
+  notFound,
+  notJson,
+  unsupportedType,
+  versionMismatch,
+} from '../errors.ts'
+import { batchText, entriesOf, failed } from '../requests/batch.ts'
 import { parseListQuery } from '../requests/query.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
-import { notFound, versionMismatch } from '../resources/handler.ts'
 import { listMeta } from '../resources/page-meta.ts'
 
 const EXAMPLE_ID = 1
@@ -68,7 +76,7 @@ const distinct = (errors: readonly ApiError[]): ApiError[] =>
  */
 export function queryFailures(parse: (search: string) => unknown, ...invalid: readonly string[]): ApiError[] {
   return [
-    new ApiError('malformed_request', 'the path is not percent-encoded UTF-8'),
+    malformedPath(),
     ...['colour=red', ...invalid, 'colour=%ff'].map(search => thrownBy(() => parse(search))),
   ]
 }
@@ -99,13 +107,10 @@ function bodyFailures(
     return faults.error() ?? []
   })
   return [
-    new ApiError('malformed_json', 'the body is not JSON: it is empty'),
+    notJson('it is empty'),
     notAnObject('the body'),
-    new ApiError('content_too_large', `the body exceeds the limit of ${bodyBytes} bytes`),
-    new ApiError(
-      'unsupported_media_type',
-      'the content type "text/plain" is not supported; allowed: application/json in UTF-8',
-    ),
+    bodyTooLarge(bodyBytes),
+    unsupportedType('text/plain'),
     ...distinct(errors),
   ]
 }

@@ -1,9 +1,9 @@
 // Describes the operations on both sides of a relation: list, add and remove memberships.
 import type { Config } from '../../config/config.ts'
-import { ApiError } from '../../core/api-error.ts'
 import type { LimitedRelation, Relation, Resource } from '../../model/resource.ts'
+import { notFound, notMember } from '../errors.ts'
 import { parsePagingQuery, unpagedRecords } from '../requests/query.ts'
-import { idName, notFound } from '../resources/handler.ts'
+import { idName } from '../resources/handler.ts'
 import { collectionParameters } from './collection-parameters.ts'
 import {
   batchExample,
@@ -92,7 +92,7 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
         `The ${singular} was removed from the ${other}.`,
         json(ref('Removed'), { Removed: removedExample(`${singular} 1 removed from ${other} 1`) }),
       ],
-      failures: [new ApiError('membership_not_found', `${singular} 1 is not in ${other} 7`)],
+      failures: [notMember(resource, 1, to, 7)],
     }),
 
     listMembers: describe('get', membersPath, {

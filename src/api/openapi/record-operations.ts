@@ -1,8 +1,9 @@
 // Describes the operations that read and write the records of a resource.
 import type { Config } from '../../config/config.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
+import { exists } from '../errors.ts'
 import { parseRecordQuery, unpagedRecords } from '../requests/query.ts'
-import { exists, idName } from '../resources/handler.ts'
+import { idName } from '../resources/handler.ts'
 import { collectionParameters } from './collection-parameters.ts'
 import {
   batchExample,

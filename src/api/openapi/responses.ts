@@ -1,8 +1,15 @@
 // Builds the responses of the document: successes from a schema and examples, failures from ApiErrors.
 import { STATUS_CODES } from 'node:http'
 import type { Config } from '../../config/config.ts'
-import { ApiError, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
-import { preconditionFailed } from '../requests/preconditions.ts'
+import { type ApiError, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
+import { headersTooLarge, requestTimeout, targetTooLong } from '../../listener/parser-errors.ts'
+import {
+  expectationFailed,
+  internalError,
+  methodNotAllowed,
+  notAcceptable,
+  preconditionFailed,
+} from '../errors.ts'
 import { integer, object, ref, type Schema, text } from './json-schema.ts'
 
 type Response = Readonly<Record<string, unknown>>
@@ -90,16 +97,14 @@ export function failureResponses(errors: readonly ApiError[]): Responses {
 /** The response component `Failure`: the errors that do not depend on the operation. */
 export function anyFailure(limits: Config['limits']): Response {
   const errors = [
-    new ApiError('method_not_allowed', 'TRACE is not supported here; allowed: GET, HEAD, OPTIONS', {
-      headers: { Allow: 'GET, HEAD, OPTIONS' },
-    }),
-    new ApiError('not_acceptable', 'the response is application/json, which the Accept header excludes'),
-    new ApiError('request_timeout', 'the request did not arrive in time'),
+    methodNotAllowed('TRACE', 'GET, HEAD, OPTIONS'),
+    notAcceptable('application/json'),
+    requestTimeout(),
     preconditionFailed('the resource'),
-    new ApiError('uri_too_long', `the request target exceeds the limit of ${limits.urlBytes} bytes`),
-    new ApiError('expectation_failed', 'Expect: the only supported expectation is 100-continue'),
-    new ApiError('headers_too_large', `the headers exceed the limit of ${limits.headerBytes} bytes`),
-    new ApiError('internal_error', 'an unexpected error occurred; see the service log for this request id'),
+    targetTooLong(limits),
+    expectationFailed(),
+    headersTooLarge(limits),
+    internalError(),
     unavailable(undefined),
   ]
   const listed = errors.map(({ status, code }) => `${status} \`${code}\``).join(', ')

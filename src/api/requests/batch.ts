@@ -1,5 +1,5 @@
 // Batches: several entries in one body. The response has one outcome for each entry, in the same order.
-import { ApiError, errorMeta, type Fault, Faults, shortened } from '../../core/api-error.ts'
+import { type ApiError, errorMeta, type Fault, Faults, shortened } from '../../core/api-error.ts'
 import type { JsonObject } from './validation.ts'
 
 /** The outcome of one entry: its JSON text in the response, and how it is counted. */
@@ -39,8 +39,6 @@ export function failed(error: ApiError, fields: JsonObject = {}): Outcome {
 
 /** The maximum number of faults listed for one entry. It is low, because a batch has many entries. */
 export const MAX_FAULTS_OF_ENTRY = 10
-
-export const notAnObject = (what: string) => new ApiError('invalid_body', `${what} must be an object`)
 
 /** Returns the response body of a batch, as JSON text. */
 export function batchText(name: string, outcomes: readonly Outcome[]): string {

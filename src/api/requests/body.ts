@@ -4,6 +4,7 @@ import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
+import { bodyTooLarge, notJson, unsupportedType } from '../errors.ts'
 
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 
@@ -27,10 +28,7 @@ function assertMediaType(ctx: Context): void {
     !mediaTypes.includes(type.trim().toLowerCase()) ||
     !['', 'utf-8', 'utf8'].includes(charset.toLowerCase())
   )
-    throw new ApiError(
-      'unsupported_media_type',
-      `the content type ${JSON.stringify(headers['content-type'] ?? '')} is not supported; allowed: application/json in UTF-8`,
-    )
+    throw unsupportedType(headers['content-type'] ?? '')
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -41,7 +39,7 @@ function parseJson(bytes: Buffer): unknown {
   } catch (error) {
     const reason =
       bytes.length === 0 ? 'it is empty' : error instanceof SyntaxError ? error.message : 'it is not UTF-8'
-    throw new ApiError('malformed_json', `the body is not JSON: ${reason}`)
+    throw notJson(reason)
   }
 }
 
@@ -102,8 +100,7 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
     encoding: '',
   }
   const read = bodyParser(options)
-  const tooLarge = () =>
-    new ApiError('content_too_large', `the body exceeds the limit of ${limitBytes} bytes`)
+  const tooLarge = () => bodyTooLarge(limitBytes)
   return async ctx => {
     assertMediaType(ctx)
     if (Number(ctx.req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge()

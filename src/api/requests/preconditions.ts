@@ -1,6 +1,7 @@
 // Conditional requests (RFC 9110, section 13): compares the ETags in a request with the resource's current ETag.
 import type { IncomingHttpHeaders } from 'node:http'
 import { ApiError } from '../../core/api-error.ts'
+import { preconditionFailed } from '../errors.ts'
 
 /** The ETags in a header, without their quotes. */
 type Tags = '*' | readonly string[]
@@ -27,13 +28,6 @@ const ifNoneMatch = (headers: IncomingHttpHeaders) =>
   readTags('If-None-Match', headers['if-none-match'], false)
 
 const matches = (tags: Tags, isCurrent: IsCurrent) => tags === '*' || tags.some(opaque => isCurrent(opaque))
-
-export function preconditionFailed(what: string): ApiError {
-  return new ApiError(
-    'precondition_failed',
-    `the If-Match or If-None-Match condition failed for ${what}; read it again`,
-  )
-}
 
 /**
  * Returns the precondition of a request that changes a resource (13.2.2), or undefined if it has none.

@@ -2,13 +2,11 @@
 import type { Context } from 'koa'
 import type { Cache } from '../../cache/cache.ts'
 import type { Config } from '../../config/config.ts'
-import { ApiError } from '../../core/api-error.ts'
 import type { Counts } from '../../database/counting/counts.ts'
 import type { Database } from '../../database/database.ts'
 import { parseId, type Resource } from '../../model/resource.ts'
-import { notAnObject } from '../requests/batch.ts'
+import { notAnObject, notFound } from '../errors.ts'
 import type { ReadBody } from '../requests/body.ts'
-import { preconditionFailed } from '../requests/preconditions.ts'
 import { isObject, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson } from '../respond.ts'
 import type { WithIdempotency } from './with-idempotency.ts'
@@ -31,16 +29,6 @@ export type Handler = (ctx: Context & { params: PathParams }) => Promise<void>
 
 /** Checks the parameters of a path, for any method. @throws ApiError with status 404 if they cannot identify a record */
 export type CheckPath = (params: PathParams) => void
-
-export const notFound = ({ singular }: Resource, id: string | number) =>
-  new ApiError(`${singular}_not_found`, `there is no ${singular} with id ${id}`)
-
-export const exists = ({ singular }: Resource) =>
-  new ApiError(`${singular}_exists`, `${singular} already exists`)
-
-/** The error of a write to a record whose version does not meet the precondition. */
-export const versionMismatch = ({ singular }: Resource, id: number) =>
-  preconditionFailed(`the ${singular} with id ${id}`)
 
 /** Returns the name of the path parameter with the id of a record: `user_id`. */
 export const idName = ({ singular }: Resource): string => `${singular}_id`

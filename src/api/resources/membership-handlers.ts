@@ -1,10 +1,11 @@
 // The handlers that change the memberships of both sides of a relation, and that list the related records of one record.
-import { ApiError, type Faults } from '../../core/api-error.ts'
+import type { ApiError, Faults } from '../../core/api-error.ts'
 import type { CompleteLoader } from '../../database/reading/record-loader.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import { type Add, createMemberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import { type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
+import { notFound, notMember, tooManyMemberships, versionMismatch } from '../errors.ts'
 import type { Outcome } from '../requests/batch.ts'
 import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { checkReference, type JsonObject, type Reference } from '../requests/validation.ts'
@@ -14,12 +15,10 @@ import {
   type CheckPath,
   type Handler,
   idName,
-  notFound,
   objectBody,
   type PathParams,
   pathId,
   type Shared,
-  versionMismatch,
 } from './handler.ts'
 import { listMeta } from './page-meta.ts'
 import { postWork } from './post-work.ts'
@@ -35,8 +34,6 @@ export function createMembershipHandlers(
   const etags = createEtags(resource)
   const maxMemberships = relation.maxPerRecord(limits)
   const memberships = createMemberships(database, counts, resource, relation, maxMemberships)
-  const full = () =>
-    new ApiError('limit_exceeded', `a ${resource.singular} can have at most ${maxMemberships} ${name}`)
 
   /**
    * Returns the handler that adds one record or a batch of records to the record of the path.
@@ -57,7 +54,7 @@ export function createMembershipHandlers(
         return ids.map((addedId, at): ApiError | Outcome => {
           const outcome = outcomes[at]
           if (outcome === undefined || outcome === 'unknown') return notFound(to, addedId)
-          if (outcome === 'full') return full()
+          if (outcome === 'full') return tooManyMemberships(resource, maxMemberships, relation)
           return { text: recordText(to, outcome.row), result: outcome.created ? 'created' : 'unchanged' }
         })
       }
@@ -80,15 +77,12 @@ export function createMembershipHandlers(
     respondRead(ctx, etags.complete(complete.row), text)
   }
 
-  const noMember = (id: number, other: string | number) =>
-    new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
-
   /** Returns the ids in the path of a membership. @throws ApiError with status 404 if one is not a valid id */
   function pathIds(params: PathParams) {
     const id = pathId(resource, params)
     const text = params[idName(to)] ?? ''
     const other = parseId(text)
-    if (other === undefined) throw noMember(id, text)
+    if (other === undefined) throw notMember(resource, id, to, text)
     return { id, other }
   }
   const checkMember: CheckPath = params => void pathIds(params)
@@ -101,7 +95,7 @@ export function createMembershipHandlers(
     const outcome = await memberships.remove(id, other, precondition)
     if (outcome === 'unknown') throw notFound(resource, id)
     if (outcome === 'changed') throw versionMismatch(resource, id)
-    if (outcome === 'no member') throw noMember(id, other)
+    if (outcome === 'no member') throw notMember(resource, id, to, other)
     const message = `${resource.singular} ${id} removed from ${to.singular} ${other}`
     respond(ctx, JSON.stringify({ meta: { status: 200, message } }))
   }

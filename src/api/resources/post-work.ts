@@ -2,14 +2,8 @@
 import { ApiError, Faults } from '../../core/api-error.ts'
 import type { KeptAnswer } from '../../database/idempotency-keys.ts'
 import type { Transaction } from '../../database/transaction.ts'
-import {
-  batchText,
-  entriesOf,
-  failed,
-  MAX_FAULTS_OF_ENTRY,
-  notAnObject,
-  type Outcome,
-} from '../requests/batch.ts'
+import { notAnObject } from '../errors.ts'
+import { batchText, entriesOf, failed, MAX_FAULTS_OF_ENTRY, type Outcome } from '../requests/batch.ts'
 import { isObject, type JsonObject } from '../requests/validation.ts'
 
 /** How the records of a body are written. */

@@ -1,24 +1,18 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 import type { Context } from 'koa'
-import { ApiError } from '../../core/api-error.ts'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
 import type { Filter } from '../../database/reading/page-query.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
+import { notFound, pageTooLarge } from '../errors.ts'
 import { type ListQuery, parseListQuery, parseRecordQuery } from '../requests/query.ts'
 import { assertAcceptsJson, respondRead } from '../respond.ts'
 import { createEtags } from './etags.ts'
-import { type Handler, notFound, pathId, type Shared } from './handler.ts'
+import { type Handler, pathId, type Shared } from './handler.ts'
 import { listMeta } from './page-meta.ts'
 import { shareConcurrent } from './share-concurrent.ts'
-
-/** The error of a page that would be larger than `limits.responseBytes`. */
-const pageTooLarge = (maxBytes: number, include: boolean) => {
-  const message = `records_per_page: the page would have more than ${maxBytes} bytes: lower it${include ? ', or leave out include' : ''}`
-  return ApiError.of({ parameter: 'records_per_page', code: 'limit_exceeded', message })
-}
 
 const hasIncludes = ({ include }: ListQuery): boolean => include.length > 0
 

@@ -10,20 +10,13 @@ import { createUpdate } from '../../database/writing/update.ts'
 import { recordText } from '../../model/representation.ts'
 import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
-import { preconditionFailed, writeCondition } from '../requests/preconditions.ts'
+import { exists, notFound, preconditionFailed, versionMismatch } from '../errors.ts'
+import { writeCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { checkBody, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import {
-  exists,
-  type Handler,
-  notFound,
-  objectBody,
-  pathId,
-  type Shared,
-  versionMismatch,
-} from './handler.ts'
+import { type Handler, objectBody, pathId, type Shared } from './handler.ts'
 import { postWork } from './post-work.ts'
 
 export function createWriteHandlers(resource: Resource, loader: RecordLoader, shared: Shared) {

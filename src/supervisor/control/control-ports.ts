@@ -165,7 +165,8 @@ export function createControl(options: ControlOptions) {
       // A plain TCP connect is a valid check, so a client that closes or resets without a request is not an error.
       if (socket.writableEnded) return
       if (!socket.writable || !(socket instanceof Socket) || socket.bytesRead === 0) socket.destroy()
-      else answerRaw(socket, parserError(error, { urlBytes: MAX_HEADER_BYTES }))
+      else
+        answerRaw(socket, parserError(error, { urlBytes: MAX_HEADER_BYTES, headerBytes: MAX_HEADER_BYTES }))
     })
     return createControlListener({
       label,

@@ -1,12 +1,12 @@
 // Batches: which bodies are batches, how they are rejected, and the text of the response.
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
+import { notAnObject } from '../../../src/api/errors.ts'
 import {
   batchText,
   entriesOf,
   failed,
   MAX_FAULTS_OF_ENTRY,
-  notAnObject,
   type Outcome,
 } from '../../../src/api/requests/batch.ts'
 import { checkBody, type JsonObject } from '../../../src/api/requests/validation.ts'

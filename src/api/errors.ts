@@ -1,0 +1,74 @@
+// The errors of the API. The code that throws an error and the OpenAPI document that shows it call the same function. Faults
+// of parameters and fields are created by their parsers (requests/). Errors of other rooms have their functions there:
+// listener/parser-errors.ts, callers/caller.ts and database/idempotency-keys.ts.
+import { ApiError } from '../core/api-error.ts'
+import type { Relation, Resource } from '../model/resource.ts'
+
+type Name = Pick<Resource, 'singular'>
+
+export const notFound = ({ singular }: Name, id: string | number) =>
+  new ApiError(`${singular}_not_found`, `there is no ${singular} with id ${id}`)
+
+export const exists = ({ singular }: Name) => new ApiError(`${singular}_exists`, `${singular} already exists`)
+
+/** The error of a membership that does not exist. @param other the id of the related record */
+export const notMember = (resource: Name, id: number, to: Name, other: string | number) =>
+  new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
+
+/** The error of a record that has all the memberships it can have. */
+export const tooManyMemberships = ({ singular }: Name, max: number, { name }: Pick<Relation, 'name'>) =>
+  new ApiError('limit_exceeded', `a ${singular} can have at most ${max} ${name}`)
+
+/** The error of a page that would be larger than `limits.responseBytes`. @param include whether it has includes */
+export function pageTooLarge(maxBytes: number, include: boolean): ApiError {
+  const message = `records_per_page: the page would have more than ${maxBytes} bytes: lower it${include ? ', or leave out include' : ''}`
+  return ApiError.of({ parameter: 'records_per_page', code: 'limit_exceeded', message })
+}
+
+/** The error of a request whose If-Match or If-None-Match does not hold (RFC 9110, 13.1). @param what names the resource */
+export const preconditionFailed = (what: string) =>
+  new ApiError(
+    'precondition_failed',
+    `the If-Match or If-None-Match condition failed for ${what}; read it again`,
+  )
+
+/** The error of a write to a record whose version does not meet the precondition. */
+export const versionMismatch = ({ singular }: Name, id: number) =>
+  preconditionFailed(`the ${singular} with id ${id}`)
+
+/** @param what names the body or its part */
+export const notAnObject = (what: string) => new ApiError('invalid_body', `${what} must be an object`)
+
+/** @param reason the message of the parser, or what stands in the way of parsing */
+export const notJson = (reason: string) => new ApiError('malformed_json', `the body is not JSON: ${reason}`)
+
+export const bodyTooLarge = (maxBytes: number) =>
+  new ApiError('content_too_large', `the body exceeds the limit of ${maxBytes} bytes`)
+
+/** @param type the value of Content-Type */
+export const unsupportedType = (type: string) =>
+  new ApiError(
+    'unsupported_media_type',
+    `the content type ${JSON.stringify(type)} is not supported; allowed: application/json in UTF-8`,
+  )
+
+export const malformedPath = () => new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')
+
+/** @param allow the value of the header Allow, which a 405 must have (RFC 9110, 15.5.6) */
+export const methodNotAllowed = (method: string, allow: string) =>
+  new ApiError('method_not_allowed', `${method} is not supported here; allowed: ${allow}`, {
+    headers: { Allow: allow },
+  })
+
+/** @param type the media type of the response */
+export const notAcceptable = (type: string) =>
+  new ApiError('not_acceptable', `the response is ${type}, which the Accept header excludes`)
+
+export const expectationFailed = () =>
+  new ApiError('expectation_failed', 'Expect: the only supported expectation is 100-continue')
+
+/** The error of an exception that is not an ApiError. @param cause for the log; the client does not see it */
+export const internalError = (cause?: unknown) =>
+  new ApiError('internal_error', 'an unexpected error occurred; see the service log for this request id', {
+    cause,
+  })
