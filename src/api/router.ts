@@ -1,8 +1,15 @@
 // A route of the service, and the router for a table of routes.
 import { Router } from '@koa/router'
-import type { Middleware } from 'koa'
+import type { Context, Middleware } from 'koa'
 import type { DescribedRoute } from './openapi/operation.ts'
-import type { CheckPath, Handler } from './resources/handler.ts'
+
+/** The parameters of the path, by name. */
+export type PathParams = Readonly<Record<string, string>>
+
+export type Handler = (ctx: Context & { params: PathParams }) => Promise<void>
+
+/** Checks the parameters of a path, for any method. @throws ApiError with status 404 if they cannot identify a record */
+export type CheckPath = (params: PathParams) => void
 
 export interface Route extends DescribedRoute {
   readonly handler: Handler

@@ -8,11 +8,24 @@ import test from 'ava'
 /** Each folder of `src` imports only from itself and from the folders before it. The entries import from all of them. */
 const rooms = ['config', 'core', 'model', 'cache', 'database', 'listener', 'api', 'supervisor', 'cli']
 
+/**
+ * The sub-folders of a room in their order. Each imports only from itself, from the sub-folders before it, and from the
+ * files of the room outside its sub-folders, which may import from any of them.
+ */
+const subfolders: Readonly<Record<string, readonly string[]>> = {
+  database: ['counting', 'reading', 'writing', 'migrations'],
+  api: ['callers', 'requests', 'openapi', 'middleware', 'resources', 'docs'],
+  supervisor: ['cluster', 'control'],
+  cli: ['private-servers', 'pm2', 'operator', 'import', 'cluster'],
+}
+
 const src = fileURLToPath(new URL('../../src', import.meta.url))
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts'))
 const textOf = (file: string) => readFileSync(join(src, file), 'utf8')
 const isEntry = (file: string) => !file.includes('/')
 const roomOf = (file: string) => file.split('/')[0] ?? ''
+/** The sub-folder of a room in which a file is; undefined if it is in the room itself. */
+const subfolderOf = (file: string) => (file.split('/').length > 2 ? file.split('/')[1] : undefined)
 
 /** The modules of the project that `file` imports, as paths under src. */
 function importsOf(file: string, pattern: RegExp): string[] {
@@ -47,6 +60,26 @@ test('rooms: no import points to a later room or to an entry', t => {
   const wrong = imports.filter(([file, imported]) => {
     if (isEntry(imported)) return true
     return !isEntry(file) && rooms.indexOf(roomOf(imported)) > rooms.indexOf(roomOf(file))
+  })
+  t.deepEqual(wrong, [])
+})
+
+test('sub-folders: every sub-folder of a room is in its ordered list', t => {
+  for (const room of rooms) {
+    const folders = files.filter(file => roomOf(file) === room).flatMap(file => subfolderOf(file) ?? [])
+    t.deepEqual([...new Set(folders)].sort(), [...(subfolders[room] ?? [])].sort(), room)
+  }
+})
+
+test('sub-folders: no import points to a later one', t => {
+  const wrong = files.flatMap(file => {
+    const [order = [], own] = [subfolders[roomOf(file)], subfolderOf(file)]
+    if (own === undefined) return []
+    const isLater = (imported: string) =>
+      roomOf(imported) === roomOf(file) && order.indexOf(subfolderOf(imported) ?? '') > order.indexOf(own)
+    return allImportsOf(file)
+      .filter(isLater)
+      .map(imported => `${file} → ${imported}`)
   })
   t.deepEqual(wrong, [])
 })

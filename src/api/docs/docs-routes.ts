@@ -10,14 +10,12 @@ import { ApiError } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
 import { openApi } from '../openapi/document.ts'
 import { object, text } from '../openapi/json-schema.ts'
-import { type DescribedRoute, describe } from '../openapi/operation.ts'
+import { type DescribedRoute, describe, json } from '../openapi/operation.ts'
 import { inPath } from '../openapi/parameters.ts'
-import { json } from '../openapi/responses.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { textEtag } from '../resources/etags.ts'
-import type { PathParams } from '../resources/handler.ts'
 import { assertAccepts, assertAcceptsJson, inUtf8, respondNotModified, respondRead } from '../respond.ts'
-import type { Route } from '../router.ts'
+import type { PathParams, Route } from '../router.ts'
 
 const pageFolder = fileURLToPath(new URL('page', import.meta.url))
 const swaggerUiFolder = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')))

@@ -1,7 +1,6 @@
 // Describes in the document how callers identify themselves, if the API is not open.
 import { insufficientScope, missingToken, scopeOf } from '../callers/caller.ts'
-import type { DescribedRoute } from './operation.ts'
-import { failureResponses, header } from './responses.ts'
+import { type DescribedRoute, failureResponses, header } from './operation.ts'
 
 const scheme = 'token'
 

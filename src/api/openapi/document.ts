@@ -4,9 +4,8 @@ import type { Resource } from '../../model/resource.ts'
 import { callerComponents } from './callers.ts'
 import { introduction } from './introduction.ts'
 import { capitalize } from './json-schema.ts'
-import type { DescribedRoute } from './operation.ts'
+import { anyFailure, type DescribedRoute, headerComponents } from './operation.ts'
 import { requestIdParameter } from './parameters.ts'
-import { anyFailure, headerComponents } from './responses.ts'
 import { schemasOf } from './schemas.ts'
 
 /** Returns the path items of OpenAPI: one for each path, with an operation for each of its methods. */

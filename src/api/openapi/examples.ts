@@ -14,10 +14,10 @@ import {
   unsupportedType,
   versionMismatch,
 } from '../errors.ts'
+import { listMeta } from '../page-meta.ts'
 import { batchText, entriesOf, failed } from '../requests/batch.ts'
 import { parseListQuery } from '../requests/query.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
-import { listMeta } from '../resources/page-meta.ts'
 
 const EXAMPLE_ID = 1
 

@@ -5,8 +5,8 @@ import { MAX_FAULTS } from '../../core/api-error.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
 import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
 import { unpagedRecords } from '../requests/query.ts'
-import { operatorTable } from './collection-parameters.ts'
 import { fieldsExample, pageExample, recordExample, referenceExample } from './examples.ts'
+import { operatorTable } from './parameters.ts'
 
 /** The address in the examples. The documentation page replaces it with the address of the server. */
 const ADDRESS = 'http://localhost:8000'

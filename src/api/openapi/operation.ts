@@ -1,11 +1,120 @@
 // Describes an operation by what is its own. The method implies the conditional headers, and the path parameter of a
-// record implies the failures without this record.
-import type { ApiError } from '../../core/api-error.ts'
+// record implies the failures without this record. The failures become responses with examples.
+import { STATUS_CODES } from 'node:http'
+import type { Config } from '../../config/config.ts'
+import { type ApiError, errorBody, MAX_FAULTS, unavailable } from '../../core/api-error.ts'
+import { headersTooLarge, requestTimeout, targetTooLong } from '../../listener/parser-errors.ts'
 import type { Resource } from '../../model/resource.ts'
+import {
+  expectationFailed,
+  internalError,
+  methodNotAllowed,
+  notAcceptable,
+  preconditionFailed,
+} from '../errors.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { keyFailures, missing, queryFailures, stale } from './examples.ts'
+import { integer, object, ref, type Schema, text } from './json-schema.ts'
 import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, type Parameter } from './parameters.ts'
-import { type Content, failureResponses, headersOf, type Responses } from './responses.ts'
+
+type Response = Readonly<Record<string, unknown>>
+
+/** The responses of an operation by status. */
+export type Responses = Readonly<Record<string, Response>>
+
+/** Describes a response header. */
+export const header = (description: string, schema = text) => ({ description, schema })
+
+/** The response headers by name. */
+export const headerComponents = {
+  'Request-Id': {
+    description: 'Identifies the request in the log: the `Request-Id` of the request, or a generated id.',
+    required: true,
+    schema: text,
+  },
+  Location: header('The path of the created record.', { type: 'string', format: 'uri-reference' }),
+  ETag: header('The version of the resource, for `If-None-Match` and `If-Match`.'),
+  'Cache-Control': header(
+    '`no-cache`: caches must revalidate the response before each use. `no-store`: caches must not store the response.',
+  ),
+  'Idempotent-Replayed': header(
+    '`true` if this is the stored response to an earlier request with the same `Idempotency-Key`.',
+    { type: 'string', const: 'true' },
+  ),
+  'Content-Security-Policy': header('Limits the page to resources of this server.'),
+  Allow: header('The methods that the path supports. Sent with status 405.'),
+  'Retry-After': header(
+    'The number of seconds to wait before a retry. Sent with status 503 and with `request_in_progress`.',
+    integer(0),
+  ),
+}
+
+/** The headers of a response that has `Request-Id` and these headers. */
+export const headersOf = (...names: readonly string[]) =>
+  Object.fromEntries(['Request-Id', ...names].map(name => [name, { $ref: `#/components/headers/${name}` }]))
+
+/** @param examples by their display names */
+export function json(
+  schema: Schema,
+  examples: Readonly<Record<string, unknown>> = {},
+  types: readonly string[] = ['application/json'],
+) {
+  const named = Object.entries(examples).map(([summary, value]) => [
+    summary.replaceAll(/\W+/g, '_'),
+    { summary, value },
+  ])
+  return Object.fromEntries(types.map(type => [type, { schema, examples: Object.fromEntries(named) }]))
+}
+
+export type Content = ReturnType<typeof json>
+
+const REQUEST_ID = '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11'
+
+const unique = <T>(values: readonly T[]): T[] => [...new Set(values)]
+
+function failure(description: string, errors: readonly ApiError[]): Response {
+  const meta = object({
+    status: { type: 'integer', enum: unique(errors.map(({ status }) => status)) },
+    message: text,
+    code: { type: 'string', enum: unique(errors.map(({ code }) => code)) },
+    request_id: text,
+    'errors?': { type: 'array', minItems: 1, maxItems: MAX_FAULTS, items: ref('Fault') },
+  })
+  const examples = errors.map(error => [error.code, JSON.parse(errorBody(error, REQUEST_ID))])
+  return {
+    description,
+    headers: headersOf('Cache-Control', ...unique(errors.flatMap(({ headers }) => Object.keys(headers)))),
+    content: json(object({ meta }), Object.fromEntries(examples)),
+  }
+}
+
+/** The error responses of an operation: one for each status, with the errors as its examples. */
+export function failureResponses(errors: readonly ApiError[]): Responses {
+  const statuses = unique(errors.map(({ status }) => status))
+  const responses = statuses.map(status => {
+    const ofStatus = errors.filter(error => error.status === status)
+    const codes = unique(ofStatus.map(({ code }) => `\`${code}\``)).join(', ')
+    return [status, failure(`${STATUS_CODES[status]}: ${codes}.`, ofStatus)]
+  })
+  return { ...Object.fromEntries(responses), default: { $ref: '#/components/responses/Failure' } }
+}
+
+/** The response component `Failure`: the errors that do not depend on the operation. */
+export function anyFailure(limits: Config['limits']): Response {
+  const errors = [
+    methodNotAllowed('TRACE', 'GET, HEAD, OPTIONS'),
+    notAcceptable('application/json'),
+    requestTimeout(),
+    preconditionFailed('the resource'),
+    targetTooLong(limits),
+    expectationFailed(),
+    headersTooLarge(limits),
+    internalError(),
+    unavailable(undefined),
+  ]
+  const listed = errors.map(({ status, code }) => `${status} \`${code}\``).join(', ')
+  return failure(`Errors that any request can return: ${listed}.`, errors)
+}
 
 /** The part of an OpenAPI operation object that is written as it is. */
 interface Texts {

@@ -4,11 +4,12 @@ import type { Cache } from '../../cache/cache.ts'
 import type { Config } from '../../config/config.ts'
 import type { Counts } from '../../database/counting/counts.ts'
 import type { Database } from '../../database/database.ts'
-import { parseId, type Resource } from '../../model/resource.ts'
+import { idName, parseId, type Resource } from '../../model/resource.ts'
 import { notAnObject, notFound } from '../errors.ts'
 import type { ReadBody } from '../requests/body.ts'
 import { isObject, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson } from '../respond.ts'
+import type { CheckPath, PathParams } from '../router.ts'
 import type { WithIdempotency } from './with-idempotency.ts'
 
 /** What the handlers of all resources share. */
@@ -21,17 +22,6 @@ export interface Shared {
   readonly readBody: ReadBody
   readonly withIdempotency: WithIdempotency
 }
-
-/** The parameters of the path, by name. */
-export type PathParams = Readonly<Record<string, string>>
-
-export type Handler = (ctx: Context & { params: PathParams }) => Promise<void>
-
-/** Checks the parameters of a path, for any method. @throws ApiError with status 404 if they cannot identify a record */
-export type CheckPath = (params: PathParams) => void
-
-/** Returns the name of the path parameter with the id of a record: `user_id`. */
-export const idName = ({ singular }: Resource): string => `${singular}_id`
 
 /** Returns the id of a record in the path. @throws ApiError with status 404 if it is not a valid id */
 export function pathId(resource: Resource, params: PathParams): number {

@@ -4,23 +4,16 @@ import type { CompleteLoader } from '../../database/reading/record-loader.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import { type Add, createMemberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
-import { type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
+import { idName, type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
 import { notFound, notMember, tooManyMemberships, versionMismatch } from '../errors.ts'
+import { listMeta } from '../page-meta.ts'
 import type { Outcome } from '../requests/batch.ts'
 import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { checkReference, type JsonObject, type Reference } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
+import type { CheckPath, Handler, PathParams } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import {
-  type CheckPath,
-  type Handler,
-  idName,
-  objectBody,
-  type PathParams,
-  pathId,
-  type Shared,
-} from './handler.ts'
-import { listMeta } from './page-meta.ts'
+import { objectBody, pathId, type Shared } from './handler.ts'
 import { postWork } from './post-work.ts'
 
 /** @param loader its complete records have the related records alone, as the JSON text of an array */

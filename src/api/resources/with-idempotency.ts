@@ -1,16 +1,13 @@
 // Makes POST requests safe to repeat: a repeated request with the same Idempotency-Key gets the first response again
 // (draft-ietf-httpapi-idempotency-key-header).
 import { hash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-keys.ts'
 import { callerOf } from '../middleware/authentication.ts'
+import { idempotencyKeyOf } from '../requests/idempotency-key.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
 import type { PostWork } from './post-work.ts'
-
-/** The syntax of a key. */
-export const idempotencyKeyPattern = /^[!-~]{1,255}$/
 
 /**
  * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
@@ -18,13 +15,6 @@ export const idempotencyKeyPattern = /^[!-~]{1,255}$/
  * ApiError. A batch whose entries are all invalid is not saved, like every invalid request.
  */
 export type WithIdempotency = (ctx: Context, work: PostWork) => Promise<void>
-
-/** @throws ApiError `malformed_request` */
-function keyOf({ headers }: IncomingMessage): string | undefined {
-  const key = headers['idempotency-key']
-  if (key === undefined || (typeof key === 'string' && idempotencyKeyPattern.test(key))) return key
-  throw new ApiError('malformed_request', 'Idempotency-Key: must be 1 to 255 visible ASCII characters')
-}
 
 /**
  * Returns the key under which a response is saved: keys of different callers never meet. The space in it keeps it
@@ -59,7 +49,7 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
 
 export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
   return async (ctx, { run, canWrite }) => {
-    const key = keyOf(ctx.req)
+    const key = idempotencyKeyOf(ctx.req.headers)
     if (key === undefined || !canWrite) return send(ctx, await run())
     const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), trx =>
       outcomeOf(ctx, run(trx)),

@@ -15,8 +15,9 @@ import { writeCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { checkBody, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
+import type { Handler } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { type Handler, objectBody, pathId, type Shared } from './handler.ts'
+import { objectBody, pathId, type Shared } from './handler.ts'
 import { postWork } from './post-work.ts'
 
 export function createWriteHandlers(resource: Resource, loader: RecordLoader, shared: Shared) {

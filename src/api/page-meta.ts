@@ -1,5 +1,5 @@
 // The `meta` of a page: the total, the position of the page, and the links to its neighbours.
-import type { Paging } from '../requests/query.ts'
+import type { Paging } from './requests/query.ts'
 
 /** Returns the `meta` of a page. @param shown the number of records on this page */
 export function listMeta(path: string, paging: Paging, shown: number, total: number) {

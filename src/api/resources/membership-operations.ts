@@ -1,10 +1,7 @@
 // Describes the operations on both sides of a relation: list, add and remove memberships.
 import type { Config } from '../../config/config.ts'
-import type { LimitedRelation, Relation, Resource } from '../../model/resource.ts'
+import { idName, type LimitedRelation, type Relation, type Resource } from '../../model/resource.ts'
 import { notFound, notMember } from '../errors.ts'
-import { parsePagingQuery, unpagedRecords } from '../requests/query.ts'
-import { idName } from '../resources/handler.ts'
-import { collectionParameters } from './collection-parameters.ts'
 import {
   batchExample,
   batchFailures,
@@ -16,11 +13,11 @@ import {
   referenceExample,
   referenceFailures,
   removedExample,
-} from './examples.ts'
-import { capitalize, oneOf, ref } from './json-schema.ts'
-import { describe } from './operation.ts'
-import { idParameter, pagingParameters } from './parameters.ts'
-import { json } from './responses.ts'
+} from '../openapi/examples.ts'
+import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
+import { describe, json } from '../openapi/operation.ts'
+import { collectionParameters, idParameter, pagingParameters } from '../openapi/parameters.ts'
+import { parsePagingQuery, unpagedRecords } from '../requests/query.ts'
 
 /** What the operations that add records of `to` to a record of `resource` have in common. @param name the name of a batch */
 function addition(resource: Resource, { to, name }: Pick<Relation, 'to' | 'name'>, limits: Config['limits']) {

@@ -1,10 +1,7 @@
 // Describes the operations that read and write the records of a resource.
 import type { Config } from '../../config/config.ts'
-import { limitedRelations, type Resource } from '../../model/resource.ts'
+import { idName, limitedRelations, type Resource } from '../../model/resource.ts'
 import { exists } from '../errors.ts'
-import { parseRecordQuery, unpagedRecords } from '../requests/query.ts'
-import { idName } from '../resources/handler.ts'
-import { collectionParameters } from './collection-parameters.ts'
 import {
   batchExample,
   batchFailures,
@@ -15,11 +12,11 @@ import {
   recordExample,
   recordFailures,
   removedExample,
-} from './examples.ts'
-import { capitalize, oneOf, ref } from './json-schema.ts'
-import { describe } from './operation.ts'
-import { includeParameters } from './parameters.ts'
-import { json } from './responses.ts'
+} from '../openapi/examples.ts'
+import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
+import { describe, json } from '../openapi/operation.ts'
+import { collectionParameters, includeParameters } from '../openapi/parameters.ts'
+import { parseRecordQuery, unpagedRecords } from '../requests/query.ts'
 
 export function describeRecords(resource: Resource, limits: Config['limits']) {
   const { singular, plural } = resource
