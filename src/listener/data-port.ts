@@ -1,25 +1,30 @@
 // One data port of one worker: an HTTP or HTTPS listener that drains and closes without losing a request.
-import { randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import https from 'node:https'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/config.ts'
-import type { ApiError } from '../core/api-error.ts'
+import { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
 import type { ListenerState, PortReport } from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
 import { createIsTrusted } from './client-address.ts'
 import { type Connections, createConnections } from './connections.ts'
-import { answerRaw, connectNotAllowed, isTimeout, type ParserError, parserError } from './parser-errors.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
-import { requestIdOf } from './request-identity.ts'
 import type { RequestLog } from './request-log.ts'
+import { serveRequests } from './serve-requests.ts'
 import { createServer, type ServerOptions, secureContext, type TlsSettings } from './server.ts'
 import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
 const UNREAD_CHECK_MS = 1000
+
+/** A 405 must list the allowed methods (RFC 9110, 15.5.6). */
+const connectNotAllowed = new ApiError(
+  'method_not_allowed',
+  'CONNECT is not supported: this server is not a proxy',
+  { headers: { Allow: 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT' } },
+)
 
 export interface DataPortOptions extends ServerOptions {
   readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain' | 'proxies'>
@@ -103,25 +108,15 @@ export function createDataPort(options: DataPortOptions) {
     if (!socket.destroyed) connections.add(socket)
   })
   if (server instanceof https.Server) trackHandshakes(server, connections)
-  const serve: RequestListener = (request, response) =>
-    connections.requestStarted(request.socket, response, () => listener(request, response))
-  server.on('request', serve)
-  // The application sends `100 Continue` when it starts to read the body, and rejects all other expectations.
-  server.on('checkContinue', serve)
-  server.on('checkExpectation', serve)
-  const rejectInput = (socket: Socket, error: ApiError, requestId: string): void =>
-    connections.rejectInput(socket, () => {
+  serveRequests(server, connections, {
+    listener,
+    limits: config.limits,
+    connectNotAllowed,
+    onRejected(socket, error, requestId) {
       traffic.recordRejection(error.status)
       options.requestLog?.logRejection(port.label, connections.get(socket)?.peer(), error, requestId)
-      answerRaw(socket, error, requestId)
-    })
-  server.on('clientError', (error: ParserError, socket) => {
-    if (!(socket instanceof Socket)) socket.destroy()
-    // A request that waits for its turn is not late. Inactive sockets still have a timeout.
-    else if (!isTimeout(error) || !connections.get(socket)?.isPaused())
-      rejectInput(socket, parserError(error, config.limits), randomUUID())
+    },
   })
-  server.on('connect', request => rejectInput(request.socket, connectNotAllowed, requestIdOf(request)))
 
   return {
     label: port.label,

@@ -45,13 +45,6 @@ export function parserError(error: ParserError, limits: Limits): ApiError {
   return isUriTooLong(error.rawPacket, limits.urlBytes) ? targetTooLong(limits) : headersTooLarge(limits)
 }
 
-/** The response to CONNECT. A 405 must list the allowed methods (RFC 9110, 15.5.6). */
-export const connectNotAllowed = new ApiError(
-  'method_not_allowed',
-  'CONNECT is not supported: this server is not a proxy',
-  { headers: { Allow: 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT' } },
-)
-
 /** Sends an error on a socket that has no response object, and ends the connection. */
 export function answerRaw(socket: Duplex, error: ApiError, requestId: string = randomUUID()): void {
   socket.on('error', () => {})

@@ -1,0 +1,46 @@
+// Puts all that arrives at an HTTP server through the connections of its port: requests, input that is not valid HTTP,
+// and CONNECT.
+import { randomUUID } from 'node:crypto'
+import type { RequestListener, Server } from 'node:http'
+import { Socket } from 'node:net'
+import type { Config } from '../config/config.ts'
+import type { ApiError } from '../core/api-error.ts'
+import type { Connections } from './connections.ts'
+import { answerRaw, isTimeout, type ParserError, parserError } from './parser-errors.ts'
+import { requestIdOf } from './request-identity.ts'
+
+export interface Requests {
+  /** Serves a request when all earlier ones on its connection are complete. */
+  readonly listener: RequestListener
+  readonly limits: Pick<Config['limits'], 'urlBytes'>
+  /** The response to CONNECT, which no port serves. */
+  readonly connectNotAllowed: ApiError
+  /** Is called for each error that is sent without `listener`. */
+  onRejected?(socket: Socket, error: ApiError, requestId: string): void
+}
+
+/** @param connections tracks the sockets of `server` already */
+export function serveRequests(
+  server: Server,
+  connections: Connections,
+  { listener, limits, connectNotAllowed, onRejected }: Requests,
+): void {
+  const serve: RequestListener = (request, response) =>
+    connections.requestStarted(request.socket, response, () => listener(request, response))
+  server.on('request', serve)
+  // `listener` sends `100 Continue` when it starts to read the body, and rejects all other expectations.
+  server.on('checkContinue', serve)
+  server.on('checkExpectation', serve)
+  const reject = (socket: Socket, error: ApiError, requestId: string): void =>
+    connections.rejectInput(socket, () => {
+      onRejected?.(socket, error, requestId)
+      answerRaw(socket, error, requestId)
+    })
+  server.on('clientError', (error: ParserError, socket) => {
+    if (!(socket instanceof Socket)) socket.destroy()
+    // A request that waits for its turn is not late. Inactive sockets still have a timeout.
+    else if (!isTimeout(error) || !connections.get(socket)?.isPaused())
+      reject(socket, parserError(error, limits), randomUUID())
+  })
+  server.on('connect', request => reject(request.socket, connectNotAllowed, requestIdOf(request)))
+}
