@@ -110,6 +110,18 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     },
 
     /**
+     * Discards what else is received. Call it when Node.js has handed the socket over, as it does after CONNECT, and has
+     * removed its listeners: the responses that are due still need them.
+     */
+    takeOver(): void {
+      socket
+        .on('error', () => {})
+        .on('timeout', () => socket.destroy())
+        .on('drain', () => requests[0]?.response.emit('drain'))
+        .resume()
+    },
+
+    /**
      * Stops accepting requests, because the input cannot be served.
      * @param respond sends the error response after all earlier responses; it is not called if one of those ends
      *   the connection

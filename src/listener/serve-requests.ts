@@ -42,5 +42,8 @@ export function serveRequests(
     else if (!isTimeout(error) || !connections.get(socket)?.isPaused())
       reject(socket, parserError(error, limits), randomUUID())
   })
-  server.on('connect', request => reject(request.socket, connectNotAllowed, requestIdOf(request)))
+  server.on('connect', request => {
+    connections.get(request.socket)?.takeOver()
+    reject(request.socket, connectNotAllowed, requestIdOf(request))
+  })
 }
