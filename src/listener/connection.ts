@@ -1,6 +1,6 @@
 // State of one connection of a data port: its requests in flight, which are served one after the other, and whether it
 // is idle.
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** From this number of waiting requests on, nothing more is read from the connection. */
@@ -16,6 +16,13 @@ interface QueuedRequest {
   readonly keepAlive: boolean
   readonly serve: () => void
 }
+
+/**
+ * Whether the request asks for another protocol, which no port speaks. It is served as any other, but Node.js drops the
+ * bytes that were received together with it and follow it. So no other request may follow.
+ */
+const asksForUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessage) =>
+  upgrade !== undefined && /upgrade/i.test(connection)
 
 /**
  * Queues the requests of `socket`. Times are values of `performance.now()`.
@@ -89,7 +96,8 @@ export function createConnection(socket: Socket, peer: string | undefined) {
       isReused = latest !== undefined
       latest = response
       response.peer = peer
-      requests.push({ response, keepAlive: response.shouldKeepAlive, serve })
+      const keepAlive = response.shouldKeepAlive && !asksForUpgrade(response.req)
+      requests.push({ response, keepAlive, serve })
       if (isFull()) socket.pause()
       if (hasWaiting()) updateKeepAlive()
       else serveFirst()

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import tls from 'node:tls'
 import test from 'ava'
-import { get, startDataPort as start } from '../../support/data-port.ts'
+import { answer, get, startDataPort as start } from '../../support/data-port.ts'
 import { until } from '../../support/until.ts'
 
 const connect = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -64,5 +64,41 @@ for (const protocol of ['http', 'https'] as const) {
     await client.closed
     t.is(client.text(), '')
     await until(() => port.report().connections === 0)
+  })
+
+  test(`${protocol}: Upgrade: no other request is served on the connection, in whatever pieces it arrives`, async t => {
+    const served: string[] = []
+    const { open } = await start(t, {
+      protocol,
+      listener(request, response) {
+        served.push(`${request.method} ${request.url}`)
+        request.resume().on('end', () => setImmediate(answer, response))
+      },
+    })
+    const upgrade = 'GET /1 HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n\r\n'
+    const body = 'DELETE /2 HTTP/1.1\r\nHost: a\r\n\r\n'
+    const head = `POST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`
+    for (const pieces of [[upgrade + head + body], [upgrade + head, body], [upgrade, head + body]]) {
+      const client = await open()
+      for (const piece of pieces) {
+        client.write(piece)
+        await new Promise(setImmediate)
+      }
+      t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\n.*Connection: close\r\n/s)
+      await client.closed
+      t.is(client.text(), '')
+      t.deepEqual(served.splice(0), ['GET /1'])
+    }
+  })
+
+  test(`${protocol}: Upgrade: the body of the request is read as usual`, async t => {
+    const { open } = await start(t, { protocol })
+    const client = await open()
+    client.write(
+      'POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: 4\r\n\r\n',
+    )
+    await new Promise(setImmediate)
+    client.write('body')
+    t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\n/)
   })
 }
