@@ -12,8 +12,8 @@ import { type CommandName, isCommandName } from './supervisor/command-names.ts'
 const usage = `usage: npm run ops -- <command> [argument] [--json]
 
   drain <label>[:404|:refuse]   put a port into maintenance: its health check fails, but it still serves requests
-  wait <label>                  wait until the draining port has no connections and every checker has seen the
-                                maintenance, or until the drain deadline
+  wait <label>                  wait until the draining port has had no connection for drain.quietMs and every checker
+                                has seen the maintenance, or until the drain deadline
   resume <label>                put a port back into service
   status                        show ports, connections, checkers, workers and Redis
   reload                        load new code and configuration, one worker at a time

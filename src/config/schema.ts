@@ -136,6 +136,7 @@ export const schema = z.strictObject({
     mode: z.enum(drainModes),
     delayMs: milliseconds,
     idleMs: milliseconds,
+    quietMs: milliseconds,
     deadlineMs: milliseconds,
   }),
   fleet: z

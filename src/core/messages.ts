@@ -39,6 +39,10 @@ const portReport = z.object({
   /** Connections in use: kept alive, and with another request in the last seconds. */
   active: count.optional(),
   inFlight: count,
+  /** For how long the port has had no connection, in milliseconds. */
+  quietMs: count.optional(),
+  /** Set unless the port serves: the requests that still arrive a second, and the addresses that send most of them. */
+  arriving: z.object({ perSecond: count, addresses: z.array(z.string()) }).optional(),
 })
 export type PortReport = z.output<typeof portReport>
 

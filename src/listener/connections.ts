@@ -24,6 +24,8 @@ export function createConnections(
 ) {
   const open = new Map<Socket, Connection>()
   let closeAfterResponse = false
+  /** When the last connection ended, or the port was created. */
+  let lastEndMs = performance.now()
 
   function destroy(socket: Socket): void {
     open.delete(socket)
@@ -51,7 +53,10 @@ export function createConnections(
     const connection = createConnection(socket, peer)
     connection.closeAfterResponse(closeAfterResponse)
     open.set(socket, connection)
-    socket.once('close', () => open.delete(socket))
+    socket.once('close', () => {
+      open.delete(socket)
+      lastEndMs = performance.now()
+    })
   }
 
   const active = () => [...open.values()].filter(connection => connection.isActive())
@@ -131,6 +136,8 @@ export function createConnections(
     },
 
     count: () => open.size,
+    /** Returns for how long there has been no connection, in ms. */
+    quietMs: () => (open.size > 0 ? 0 : performance.now() - lastEndMs),
     activeCount: () => active().length,
     inFlight: () => [...open.values()].reduce((sum, connection) => sum + connection.inFlight(), 0),
   }

@@ -8,6 +8,7 @@ import { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
 import type { ListenerState, PortReport } from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
+import { createArrivals } from './arrivals.ts'
 import { createIsTrusted } from './client-address.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
@@ -70,6 +71,8 @@ export function createDataPort(options: DataPortOptions) {
   let state: ListenerState = 'serving'
   let isStarted = false
   let sinceMs = performance.now()
+  /** Undefined while the port serves. */
+  let arrivals: ReturnType<typeof createArrivals> | undefined
   let { tls } = options
   let sweeper: NodeJS.Timeout | undefined
   let resolveClosed = (): void => {}
@@ -92,6 +95,7 @@ export function createDataPort(options: DataPortOptions) {
     state = newState
     sinceMs = performance.now()
     connections.closeAfterResponse(state !== 'serving')
+    arrivals = state === 'serving' ? undefined : createArrivals(sinceMs)
     clearInterval(sweeper)
     if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
   }
@@ -109,7 +113,10 @@ export function createDataPort(options: DataPortOptions) {
   })
   if (server instanceof https.Server) trackHandshakes(server, connections)
   serveRequests(server, connections, {
-    listener,
+    listener(request, response) {
+      arrivals?.add({ address: request.socket.remoteAddress, atMs: performance.now() })
+      listener(request, response)
+    },
     limits: config.limits,
     connectNotAllowed,
     onRejected(socket, error, requestId) {
@@ -147,6 +154,8 @@ export function createDataPort(options: DataPortOptions) {
       connections: connections.count(),
       active: connections.activeCount(),
       inFlight: connections.inFlight(),
+      quietMs: connections.quietMs(),
+      arriving: arrivals?.report(performance.now()),
     }),
     /** The responses since the port was created. */
     traffic,

@@ -85,10 +85,10 @@ export function createCommands(options: CommandOptions) {
   }
 
   /** Returns the checkers that have not seen the maintenance yet. */
-  function pendingCheckers(label: string, { mode, since, checkers }: PortStatus): string[] {
+  function pendingCheckers(label: string, { mode, checkers }: PortStatus): string[] {
     // Checks that only open a TCP connection are not recorded. They have the drain delay to see that the port is closed.
     if (mode === 'refuse') return maintenance.remainingDelayMs(label) > 0 ? ['TCP checks'] : []
-    return checkers.filter(checker => !hasSeen(checker, since)).map(({ address }) => address)
+    return checkers.filter(checker => !hasSeen(checker)).map(({ address }) => address)
   }
 
   async function wait(label: string): Promise<object> {
@@ -98,8 +98,11 @@ export function createCommands(options: CommandOptions) {
       if (port.mode === null) throw new CommandError(`${label} is serving; run drain ${label} first`)
       const waitingFor = pendingCheckers(label, port)
       if (port.state === 'drained' && waitingFor.length === 0) return { ended: 'drained', ...port }
-      if (Date.now() >= Date.parse(port.since) + config.drain.deadlineMs)
-        return { ended: 'deadline', waiting_for: waitingFor, ...port }
+      if (Date.now() >= Date.parse(port.since) + config.drain.deadlineMs) {
+        const { perSecond, addresses } = options.status.arriving(label)
+        const arriving = { requests_per_second: Math.round(10 * perSecond) / 10, addresses }
+        return { ended: 'deadline', waiting_for: waitingFor, ...arriving, ...port }
+      }
       await delay(POLL_MS)
     }
   }

@@ -60,6 +60,11 @@ export function createMaintenance(
   return {
     labels,
     get,
+    /** Returns the start of the port's maintenance, ISO 8601; null while it serves. */
+    startOf(label: string): string | null {
+      const { mode, since } = get(label)
+      return mode === null ? null : since
+    },
     /** Returns the rest of the drain delay of this port in ms: its checkers have this long to see the mode. */
     remainingDelayMs: (label: string) => remainingDelayMs([get(label)], config.drain.delayMs, new Date()),
     /** @throws Error if the state file cannot be written; then nothing has changed */

@@ -66,19 +66,35 @@ export function fromPersisted(persisted: PersistedMaintenances, now: Date): Port
 }
 
 /**
- * Returns the state of a port. It is drained when every worker has applied the maintenance and has no connection left.
+ * Returns the state of a port. It is drained when every worker has applied the maintenance and has had no connection for
+ * `quietMs`: a proxy that has not noticed can be between two connections.
  * @param reports one of each worker that has the port
  */
-export function stateOf({ mode }: PortMaintenance, reports: readonly PortReport[]): PortState {
+export function stateOf(
+  { mode }: PortMaintenance,
+  reports: readonly PortReport[],
+  quietMs: number,
+): PortState {
   if (mode === null) return 'serving'
-  const isDrained = reports.every(({ state, connections }) => state !== 'serving' && connections === 0)
+  const isDrained = reports.every(
+    // Workers of an earlier version do not report for how long they have been quiet.
+    report =>
+      report.state !== 'serving' && report.connections === 0 && (report.quietMs ?? quietMs) >= quietMs,
+  )
   return isDrained ? 'drained' : 'draining'
 }
 
-/** Whether a checker has seen the maintenance that began at `since`. */
-export function hasSeen({ status, seen }: { status: number; seen: string }, since: string): boolean {
-  return status !== 200 && seen >= since
+/** Returns the requests that still arrive a second at a port, and the addresses that send most of them. */
+export function arrivingAt(reports: readonly PortReport[]): { perSecond: number; addresses: string[] } {
+  const arriving = reports.flatMap(report => report.arriving ?? [])
+  return {
+    perSecond: arriving.reduce((sum, { perSecond }) => sum + perSecond, 0),
+    addresses: [...new Set(arriving.flatMap(({ addresses }) => addresses))],
+  }
 }
+
+/** Whether a checker has seen the maintenance: at the second check, as a proxy can ignore a single failure. */
+export const hasSeen = ({ noticed }: { readonly noticed: number }): boolean => noticed >= 2
 
 /** Returns the rest of the drain delay in ms. The port whose mode changed last decides. */
 export function remainingDelayMs(ports: readonly PortMaintenance[], delayMs: number, now: Date): number {

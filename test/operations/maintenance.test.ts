@@ -270,29 +270,59 @@ test.serial('drain: a request of 8 s outlives a drain whose deadline is 0.5 s', 
   })
 })
 
-test.serial('wait: ends when no connection is left and every checker has seen the maintenance', async t => {
-  const { operator, open } = await start(t)
-  await operator.becomeChecker('http', 'https')
-  const slow = await open()
-  slow.write(post)
-  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+test.serial(
+  'wait: ends when no connection is left and every checker has seen the maintenance twice',
+  async t => {
+    const { operator, open } = await start(t)
+    await operator.becomeChecker('http', 'https')
+    const slow = await open()
+    slow.write(post)
+    await operator.until(({ ports }) => ports.http?.in_flight === 1)
+    await operator.run('drain', 'http')
+    let ended = false
+    const wait = operator.run('wait', 'http').finally(() => {
+      ended = true
+    })
+    slow.write(body())
+    await slow.closed
+    await operator.until(({ ports }) => ports.http?.state === 'drained')
+    t.false(ended, 'the checker has not seen the maintenance yet')
+    t.is(await operator.health('http'), 404)
+    // A `wait` that has nothing to wait for replies before a later command.
+    const again = operator.run('wait', 'http')
+    t.is((await operator.run('status')).ports?.http?.checkers[0]?.noticed, 1)
+    t.false(ended, 'a proxy can ignore one failed check')
+    t.is(await operator.health('http'), 404)
+    await again
+    t.like(await wait, {
+      command: 'wait',
+      argument: 'http',
+      ended: 'drained',
+      state: 'drained',
+      connections: 0,
+    })
+  },
+)
+
+test.serial('wait: lasts while clients come back, and tells at the deadline what still arrives', async t => {
+  const { operator, open } = await start(t, { config: { drain: { quietMs: 60_000, deadlineMs: 2000 } } })
+  let isOver = false
+  // As behind a proxy that does not check: each response closes its connection, and the next request opens another.
+  const comeBack = async () => {
+    while (!isOver) {
+      const client = await open()
+      client.write(get)
+      await client.closed
+      await operator.until(({ ports }) => ports.http?.connections === 0)
+    }
+  }
+  const clients = comeBack()
   await operator.run('drain', 'http')
-  let ended = false
-  const wait = operator.run('wait', 'http').finally(() => {
-    ended = true
-  })
-  slow.write(body())
-  await slow.closed
-  await operator.until(({ ports }) => ports.http?.state === 'drained')
-  t.false(ended, 'the checker has not seen the maintenance yet')
-  t.is(await operator.health('http'), 404)
-  t.like(await wait, {
-    command: 'wait',
-    argument: 'http',
-    ended: 'drained',
-    state: 'drained',
-    connections: 0,
-  })
+  const { ended, state, requests_per_second = 0, addresses } = await operator.run('wait', 'http')
+  t.deepEqual({ ended, state, addresses }, { ended: 'deadline', state: 'draining', addresses: ['127.0.0.1'] })
+  t.true(requests_per_second > 0)
+  isOver = true
+  await clients
 })
 
 test.serial(

@@ -62,6 +62,7 @@ test.serial('drain and resume: the page follows every state', async t => {
 
   await card('http', '0 of 1 checker noticed', '127.0.0.1', 'not yet')
   await operator.health('http')
+  await operator.health('http')
   await card('http', '1 of 1 checker noticed', '✓ noticed')
   const headers = { 'X-Haproxy-Server-State': 'DOWN 1/2' }
   await check(operator.controlPort('http'), '/healthcheck/http', { headers })

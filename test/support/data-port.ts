@@ -3,8 +3,8 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import type { ExecutionContext } from 'ava'
 import { generate } from 'selfsigned'
 import { bind } from '../../src/core/listen.ts'
-import type { KeyPair } from '../../src/core/messages.ts'
-import { createDataPort, type DataPortOptions } from '../../src/listener/data-port.ts'
+import type { KeyPair, PortReport } from '../../src/core/messages.ts'
+import { createDataPort, type DataPort, type DataPortOptions } from '../../src/listener/data-port.ts'
 import type { RequestLog } from '../../src/listener/request-log.ts'
 import { claimPorts } from './ports.ts'
 import { connect, type Raw, type RawOptions } from './raw.ts'
@@ -34,7 +34,7 @@ const defaults: Settings = {
     unreadBytes: 1_000_000,
   },
   timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000 },
-  drain: { mode: '404', delayMs: 0, idleMs: 300, deadlineMs: 1500 },
+  drain: { mode: '404', delayMs: 0, idleMs: 300, quietMs: 0, deadlineMs: 1500 },
   proxies: { trusted: [] },
 }
 
@@ -85,6 +85,12 @@ export function createTestPort(
     tls: { keyPair, ticketKeys },
     requestLog,
   })
+}
+
+/** Returns the counts of a port's report, without what depends on the time. */
+export function countsOf(port: DataPort): PortReport {
+  const { state, connections, active, inFlight } = port.report()
+  return { state, connections, active, inFlight }
 }
 
 interface Options extends Overrides {

@@ -13,6 +13,8 @@ export interface Reply extends Partial<PortStatus>, Partial<Status> {
   error?: string
   ended?: 'drained' | 'deadline'
   waiting_for?: string[]
+  requests_per_second?: number
+  addresses?: string[]
 }
 
 interface ReplyMessage {

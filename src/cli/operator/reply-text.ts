@@ -8,7 +8,14 @@ import { formatAge, portTables, stateCell, workerTable } from './status-tables.t
 import { type Column, cellText, formatTable, type Screen } from './table.ts'
 
 const changeReply = portSchema.extend({ changed: z.boolean() })
-const waitReply = portSchema.extend({ ended: z.enum(['drained', 'deadline']) })
+const waitReply = z.discriminatedUnion('ended', [
+  portSchema.extend({ ended: z.literal('drained') }),
+  portSchema.extend({
+    ended: z.literal('deadline'),
+    requests_per_second: z.number(),
+    addresses: z.array(z.string()),
+  }),
+])
 const reloadReply = statusSchema.pick({ workers: true })
 /** By label. */
 const certificatesReply = z.record(
@@ -21,14 +28,15 @@ const plural = (count: number, noun: string): string => `${count} ${noun}${count
 
 /** Returns what keeps `wait` from ending, such as `2 connections (1 request in flight)`. */
 export function describePending(port: PortStatus): string {
-  const { connections, in_flight, state, mode, since, checkers } = port
-  const pending = checkers.filter(checker => !hasSeen(checker, since)).map(({ address }) => address)
+  const { connections, in_flight, state, mode, checkers } = port
+  const pending = checkers.filter(checker => !hasSeen(checker)).map(({ address }) => address)
   const reasons: string[] = []
   if (connections > 0)
     reasons.push(`${plural(connections, 'connection')} (${plural(in_flight, 'request')} in flight)`)
   if (mode !== 'refuse' && pending.length > 0)
     reasons.push(`checkers that have not noticed: ${pending.join(', ')}`)
   if (reasons.length > 0) return reasons.join('; ')
+  if (state === 'draining') return 'drain.quietMs to pass without a connection'
   return mode === 'refuse' && state === 'drained'
     ? 'the end of the drain delay for TCP checks'
     : 'the workers'
@@ -50,9 +58,15 @@ const portText = (label: string, port: PortStatus, sentence: string, screen: Scr
   ...portTables({ [label]: port }, screen),
 ]
 
-function waitSentence({ ended, ...port }: z.output<typeof waitReply>): string {
-  if (ended === 'deadline')
-    return `has reached the drain deadline and still waits for ${describePending(port)}`
+function waitSentence(port: z.output<typeof waitReply>): string {
+  if (port.ended === 'deadline') {
+    const { requests_per_second, addresses } = port
+    const arriving =
+      requests_per_second === 0
+        ? ''
+        : `; ${requests_per_second} requests a second still arrive, from ${addresses.join(', ')}`
+    return `has reached the drain deadline and still waits for ${describePending(port)}${arriving}`
+  }
   const checks =
     port.mode === 'refuse' ? 'the drain delay for TCP checks is over' : 'every checker has noticed'
   return `is drained: it has no connection left, and ${checks}`

@@ -22,9 +22,9 @@ export const stateCell = (state: string): Cell => ({ text: state, color: colors[
 export const formatAge = (time: string): string => formatSpan(Date.now() - Date.parse(time))
 
 /** Returns whether a checker has noticed the maintenance. A control port that refuses connections cannot know. */
-function noticed({ mode, since }: PortStatus, checker: PortStatus['checkers'][number]): string {
+function noticed({ mode }: PortStatus, checker: PortStatus['checkers'][number]): string {
   if (mode !== '404') return ''
-  return hasSeen(checker, since) ? 'yes' : 'not yet'
+  return hasSeen(checker) ? 'yes' : 'not yet'
 }
 
 /** The number of checkers, and how many of them have noticed the maintenance. */

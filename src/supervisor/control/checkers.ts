@@ -21,11 +21,19 @@ interface Checker {
   readonly server_state: string | null
   /** Time of the last check, ISO 8601. */
   readonly seen: string
+  /** The number of checks since the maintenance of the port began; 0 while it serves. */
+  readonly noticed: number
 }
-type Check = Omit<Checker, 'seen'>
+
+interface Check extends Omit<Checker, 'seen' | 'noticed'> {
+  /** The start of the port's maintenance, which identifies it; null while it serves. */
+  readonly maintenance: string | null
+}
 
 interface Client {
   readonly checker: Checker
+  /** The one that `checker.noticed` is about. */
+  readonly maintenance: string | null
   /** The times of the last checks in ms, the latest one last. */
   readonly times: readonly number[]
   /** Stays true when the interval changes, as HAProxy's does with `fastinter`, unless the client was forgotten. */
@@ -59,10 +67,14 @@ function isChecker({ times, isSteady }: Client, nowMs: number): boolean {
 }
 
 /** Identifies a client. Several HAProxy processes at one address are told apart by what they report. */
-function keyOf({ address, server_state }: Check): string {
+function keyOf({ address, server_state }: Pick<Check, 'address' | 'server_state'>): string {
   const [haproxy = ''] = /name=[^;]*; node=[^;]*/.exec(server_state ?? '') ?? []
   return `${address} ${haproxy}`
 }
+
+/** Returns how many checks of the client a maintenance has failed. */
+const noticedBy = (client: Client | undefined, maintenance: string | null): number =>
+  client?.maintenance === maintenance ? client.checker.noticed : 0
 
 export type Checkers = ReturnType<typeof createCheckers>
 
@@ -70,7 +82,7 @@ export function createCheckers() {
   const byLabel = new Map<string, Map<string, Client>>()
 
   return {
-    record(label: string, check: Check, now: Date): void {
+    record(label: string, { maintenance, ...check }: Check, now: Date): void {
       const known = byLabel.get(label) ?? new Map<string, Client>()
       byLabel.set(label, known)
       const [key, nowMs] = [keyOf(check), now.getTime()]
@@ -82,7 +94,12 @@ export function createCheckers() {
       // A Map keeps insertion order, so the least recently seen client is the first.
       known.delete(key)
       known.set(key, {
-        checker: { ...check, seen: now.toISOString() },
+        checker: {
+          ...check,
+          seen: now.toISOString(),
+          noticed: maintenance === null ? 0 : noticedBy(before, maintenance) + 1,
+        },
+        maintenance,
         times,
         isSteady: wasChecker || isSteady(times),
       })
@@ -90,10 +107,11 @@ export function createCheckers() {
       if (known.size > MAX_CLIENTS && oldest !== undefined) known.delete(oldest)
     },
 
-    list(label: string, now: Date): Checker[] {
+    /** @param maintenance the start of the port's maintenance; null while it serves */
+    list(label: string, maintenance: string | null, now: Date): Checker[] {
       const known = [...(byLabel.get(label)?.values() ?? [])]
       const checkers = known.filter(client => isChecker(client, now.getTime()))
-      return checkers.map(({ checker }) => checker)
+      return checkers.map(client => ({ ...client.checker, noticed: noticedBy(client, maintenance) }))
     },
   }
 }

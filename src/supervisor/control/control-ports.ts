@@ -114,6 +114,7 @@ export function createControl(options: ControlOptions) {
       address: addressOf(request),
       status: health.status,
       server_state: typeof state === 'string' ? state.slice(0, 256) : null,
+      maintenance: options.maintenance.startOf(label),
     }
     checkers.record(label, check, new Date())
     return healthResponse(health)

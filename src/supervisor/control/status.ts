@@ -8,12 +8,12 @@ import type { Certificates } from '../certificates.ts'
 import type { Cluster } from '../cluster/processes.ts'
 import { isServing, type WorkerView } from '../cluster/worker-handle.ts'
 import type { Maintenance } from '../maintenance.ts'
-import { portStates, stateOf } from '../port-states.ts'
+import { arrivingAt, portStates, stateOf } from '../port-states.ts'
 import type { Checkers } from './checkers.ts'
 import { type Health, healthOf } from './health.ts'
 
 export interface StatusOptions {
-  readonly config: Pick<Config, 'ports' | 'control' | 'health' | 'node'>
+  readonly config: Pick<Config, 'ports' | 'control' | 'health' | 'drain' | 'node'>
   readonly maintenance: Maintenance
   readonly cluster: Cluster
   readonly checkers: Checkers
@@ -39,6 +39,8 @@ export const portSchema = z.object({
       seen: z.string(),
       status: z.int(),
       server_state: z.string().nullable(),
+      /** The number of checks since the maintenance began; 0 while the port serves. */
+      noticed: z.int(),
     }),
   ),
 })
@@ -87,21 +89,24 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
 export function createStatus({ config, maintenance, cluster, checkers, certificates }: StatusOptions) {
   const started = new Date().toISOString()
 
+  const reportsOf = (label: string) =>
+    cluster.workers().flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
+
   function portStatus({ label, port }: DataPortConfig): PortStatus {
     const portMaintenance = maintenance.get(label)
     const { mode, since, by } = portMaintenance
-    const reports = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
+    const reports = reportsOf(label)
     return {
       port,
       control_port: port + config.control.offset,
-      state: stateOf(portMaintenance, reports),
+      state: stateOf(portMaintenance, reports, config.drain.quietMs),
       mode,
       since,
       by,
       connections: sum(reports.map(report => report.connections)),
       in_flight: sum(reports.map(report => report.inFlight)),
       valid_to: certificates.validTo(label),
-      checkers: checkers.list(label, new Date()),
+      checkers: checkers.list(label, maintenance.startOf(label), new Date()),
     }
   }
 
@@ -120,6 +125,9 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
       redis: redis(),
     }),
 
+    /** Returns the requests that still arrive at a port, and the addresses that send them. */
+    arriving: (label: string) => arrivingAt(reportsOf(label)),
+
     /** Returns the response to a health check of the label. */
     health(label: string): Health {
       const serving = cluster.workers().filter(worker => isServing(worker, cluster.isStopping()))
@@ -127,7 +135,7 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
       return healthOf(
         label,
         {
-          state: stateOf(maintenance.get(label), reports),
+          state: stateOf(maintenance.get(label), reports, config.drain.quietMs),
           databaseDownSinceMs: serving.map(({ heartbeat }) => heartbeat?.databaseDownSinceMs),
         },
         config.health.databaseGraceMs,

@@ -6,6 +6,7 @@ import test, { type ExecutionContext } from 'ava'
 import type { PortReport } from '../../../src/core/messages.ts'
 import {
   answer,
+  countsOf,
   createTestPort,
   echo,
   get,
@@ -48,10 +49,10 @@ for (const protocol of ['http', 'https'] as const) {
     }
     client.write(post)
     await until(() => port.report().inFlight === 1)
-    t.deepEqual(port.report(), report('serving', 1, 1, 1))
+    t.deepEqual(countsOf(port), report('serving', 1, 1, 1))
     client.write('body')
     await client.answer()
-    t.deepEqual(port.report(), report('serving', 1, 0, 1))
+    t.deepEqual(countsOf(port), report('serving', 1, 0, 1))
     client.socket.destroy()
     await until(() => port.report().connections === 0)
   })
@@ -69,7 +70,7 @@ for (const protocol of ['http', 'https'] as const) {
     during.write(get)
     t.regex(await during.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
     await until(() => port.report().connections === 0)
-    t.deepEqual(port.report(), report('draining', 0, 0))
+    t.deepEqual(countsOf(port), report('draining', 0, 0))
 
     port.setState('serving')
     const afterwards = await open()
@@ -101,10 +102,24 @@ for (const protocol of ['http', 'https'] as const) {
     // Opened one after the other, each is closed after idleMs.
     for (let waitedMs = 0; waitedMs < deadlineMs + idleMs; waitedMs += idleMs) await (await open()).closed
     await until(() => port.report().connections <= 2)
-    t.deepEqual(port.report(), report('draining', 2, 1))
+    t.deepEqual(countsOf(port), report('draining', 2, 1))
     port.setState('closing')
     const cutMs = await Promise.all([timed(halfBody.closed), timed(halfHead.closed)])
     for (const ms of cutMs) atLeast(t, ms, deadlineMs)
+  })
+
+  test(`${protocol}: drain: a connection whose response preceded the body of its request closes after idleMs`, async t => {
+    const { port, open } = await start(t, {
+      protocol,
+      listener: (_, response) => answer(response),
+      drain: { deadlineMs: never },
+    })
+    const client = await open()
+    client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n')
+    await client.answer()
+    client.write('x'.repeat(200_000))
+    port.setState('draining')
+    await t.notThrowsAsync(client.closed)
   })
 
   test(`${protocol}: drain: a partially received request head is not idle and gets its response`, async t => {
@@ -132,13 +147,13 @@ for (const protocol of ['http', 'https'] as const) {
     idle.write(get)
     t.regex(await idle.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
     await until(() => port.report().connections === 1)
-    t.deepEqual(port.report(), report('closing', 1, 1))
+    t.deepEqual(countsOf(port), report('closing', 1, 1))
     port.setState('serving')
     t.is(port.report().state, 'closing', 'closing is final')
     busy.write('body')
     t.regex(await busy.answer(), /Connection: close/)
     await port.closed
-    t.deepEqual(port.report(), report('closing', 0, 0))
+    t.deepEqual(countsOf(port), report('closing', 0, 0))
   })
 
   test(`${protocol}: closing: without connections it completes immediately`, async t => {
@@ -259,7 +274,7 @@ test('maxActive: active connections beyond it end with their next response, and 
   if (first === undefined || second === undefined || third === undefined || fresh === undefined)
     throw new Error('no clients')
   for (const client of [first, second, third, first, second, third, fresh]) await ask(client)
-  t.deepEqual(port.report(), report('serving', 4, 0, 3), 'active are those with a second request')
+  t.deepEqual(countsOf(port), report('serving', 4, 0, 3), 'active are those with a second request')
   for (let again = 0; again < 2; again++) port.setState('serving', 1)
   await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
   for (const client of [second, third]) t.regex(await ask(client), /Connection: close/)

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { pino } from 'pino'
 import { createLoggedClient } from '../../../src/listener/client-address.ts'
 import { createRequestLog } from '../../../src/listener/request-log.ts'
-import { get, never, type Overrides, startDataPort } from '../../support/data-port.ts'
+import { countsOf, get, never, type Overrides, startDataPort } from '../../support/data-port.ts'
 import { version1, version2, version2Raw } from '../../support/proxy-header.ts'
 import { connect } from '../../support/raw.ts'
 import { until } from '../../support/until.ts'
@@ -181,7 +181,7 @@ for (const protocol of ['http', 'https'] as const) {
       t.regex(await partial.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
     }
     await until(() => port.report().connections === 0)
-    t.deepEqual(port.report(), { state: 'draining', connections: 0, active: 0, inFlight: 0 })
+    t.deepEqual(countsOf(port), { state: 'draining', connections: 0, active: 0, inFlight: 0 })
   })
 
   test(`${protocol}: untrusted peer: refused at once, and no other connection makes room for it`, async t => {

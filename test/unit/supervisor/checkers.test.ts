@@ -5,11 +5,13 @@ import { createCheckers, isSteady } from '../../../src/supervisor/control/checke
 
 const start = Date.parse('2026-01-01T00:00:00Z')
 const at = (ms: number) => new Date(start + ms)
-const check = (address: string, status = 200, server_state: string | null = null) => ({
+const answer = (address: string, status = 200, server_state: string | null = null) => ({
   address,
   status,
   server_state,
 })
+/** A check while the port serves. */
+const check = (...values: Parameters<typeof answer>) => ({ ...answer(...values), maintenance: null })
 
 /** Records a check of `http` at each of these times, in ms. */
 function recordAll(checkers: ReturnType<typeof createCheckers>, address: string, times: readonly number[]) {
@@ -32,11 +34,11 @@ test('checkers: the last response to each, by label', t => {
     checkers.record('http', check('10.0.0.2'), at(1000 * index + 1))
     checkers.record('https', check('10.0.0.3'), at(1000 * index + 2))
   }
-  t.deepEqual(checkers.list('http', at(2002)), [
-    { ...check('10.0.0.1', 404), seen: at(2000).toISOString() },
-    { ...check('10.0.0.2'), seen: at(2001).toISOString() },
+  t.deepEqual(checkers.list('http', null, at(2002)), [
+    { ...answer('10.0.0.1', 404), seen: at(2000).toISOString(), noticed: 0 },
+    { ...answer('10.0.0.2'), seen: at(2001).toISOString(), noticed: 0 },
   ])
-  t.deepEqual(checkers.list('other', at(2002)), [])
+  t.deepEqual(checkers.list('other', null, at(2002)), [])
 })
 
 test('checkers: a client that checks once or twice is none', t => {
@@ -44,7 +46,7 @@ test('checkers: a client that checks once or twice is none', t => {
   const property = fc.property(times, fc.nat(100_000), (checks, laterMs) => {
     const checkers = createCheckers()
     recordAll(checkers, '10.0.0.1', checks)
-    t.deepEqual(checkers.list('http', at((checks.at(-1) ?? 0) + laterMs)), [])
+    t.deepEqual(checkers.list('http', null, at((checks.at(-1) ?? 0) + laterMs)), [])
   })
   fc.assert(property)
 })
@@ -58,7 +60,7 @@ test('checkers: a person who checks now and then is none', t => {
     t.false(isSteady(timesOf(seconds)), String(seconds))
   const checkers = createCheckers()
   recordAll(checkers, '10.0.0.1', timesOf([61_000, 61_000, 61_000]))
-  t.deepEqual(checkers.list('http', at(183_000)), [])
+  t.deepEqual(checkers.list('http', null, at(183_000)), [])
 })
 
 test('checkers: from the third check on, also if the interval varies at random by a third', t => {
@@ -72,7 +74,7 @@ test('checkers: from the third check on, also if the interval varies at random b
     const checkers = createCheckers()
     recordAll(checkers, '10.0.0.1', timesOf(all.slice(0, 2)))
     for (const ms of timesOf(all).slice(3)) {
-      t.is(checkers.list('http', at(ms)).length, 1)
+      t.is(checkers.list('http', null, at(ms)).length, 1)
       checkers.record('http', check('10.0.0.1'), at(ms))
     }
   })
@@ -89,7 +91,7 @@ test('checkers: several processes at one address, whatever the offsets of their 
     const checkers = createCheckers()
     for (const [index, time] of sorted.entries()) {
       // Each has checked twice, and once more.
-      if (index > 2 * shares.length) t.is(checkers.list('http', at(time)).length, 1)
+      if (index > 2 * shares.length) t.is(checkers.list('http', null, at(time)).length, 1)
       recordAll(checkers, '10.0.0.1', [time])
     }
   })
@@ -106,7 +108,7 @@ test('checkers: HAProxy processes at one address are told apart by their names',
         at(1000 * second),
       )
   t.deepEqual(
-    checkers.list('http', at(2000)).map(({ server_state }) => server_state),
+    checkers.list('http', null, at(2000)).map(({ server_state }) => server_state),
     ['UP; name=b/s; node=lb1; scur=2', 'UP; name=b/s; node=lb2; scur=2'],
   )
 })
@@ -117,10 +119,10 @@ test('checkers: forgotten after three intervals without a check', t => {
     const times = timesOf(Array(count - 1).fill(ms))
     recordAll(checkers, '10.0.0.1', times)
     const last = times.at(-1) ?? 0
-    t.is(checkers.list('http', at(last + 3 * ms - 1)).length, 1)
-    t.is(checkers.list('http', at(last + 3 * ms)).length, 0)
+    t.is(checkers.list('http', null, at(last + 3 * ms - 1)).length, 1)
+    t.is(checkers.list('http', null, at(last + 3 * ms)).length, 0)
     recordAll(checkers, '10.0.0.1', [last + 70_000])
-    t.is(checkers.list('http', at(last + 70_000)).length, 0, 'it starts anew')
+    t.is(checkers.list('http', null, at(last + 70_000)).length, 0, 'it starts anew')
   })
   fc.assert(property)
 })
@@ -130,7 +132,7 @@ test('checkers: a shorter interval after a change of state, and back: never forg
   const times = timesOf([2000, 2000, 2000, 500, 500, 500, 2000, 2000])
   recordAll(checkers, '10.0.0.1', times.slice(0, 3))
   for (const ms of times.slice(3)) {
-    t.is(checkers.list('http', at(ms)).length, 1, String(ms))
+    t.is(checkers.list('http', null, at(ms)).length, 1, String(ms))
     recordAll(checkers, '10.0.0.1', [ms])
   }
 })
@@ -139,7 +141,23 @@ test('checkers: only the 64 most recent clients are kept', t => {
   const checkers = createCheckers()
   for (const second of [0, 1, 2])
     for (let host = 0; host < 64; host++) recordAll(checkers, `10.0.0.${host}`, [1000 * second + host])
-  t.is(checkers.list('http', at(2064)).length, 64)
+  t.is(checkers.list('http', null, at(2064)).length, 64)
   recordAll(checkers, '10.0.1.0', [2064])
-  t.is(checkers.list('http', at(2064))[0]?.address, '10.0.0.1')
+  t.is(checkers.list('http', null, at(2064))[0]?.address, '10.0.0.1')
+})
+
+test('checkers: the number of checks that each maintenance has failed', t => {
+  const checkers = createCheckers()
+  const noticed = (maintenance: string | null) =>
+    checkers.list('http', maintenance, at(4900)).map(checker => checker.noticed)
+  recordAll(checkers, '10.0.0.1', [0, 1000, 2000])
+  t.deepEqual(noticed('first'), [0])
+  for (const [count, ms] of [3000, 4000].entries()) {
+    checkers.record('http', { ...answer('10.0.0.1', 404), maintenance: 'first' }, at(ms))
+    t.deepEqual(noticed('first'), [count + 1])
+  }
+  t.deepEqual(noticed(null), [0], 'the port serves again')
+  t.deepEqual(noticed('second'), [0], 'a maintenance that began between two checks')
+  checkers.record('http', { ...answer('10.0.0.1', 404), maintenance: 'second' }, at(5000))
+  t.deepEqual(noticed('second'), [1])
 })

@@ -22,10 +22,11 @@ import {
 const labels = ['http', 'https']
 const start = new Date('2026-01-01T00:00:00Z')
 const later = (ms: number) => new Date(start.getTime() + ms)
-const report = (state: PortReport['state'], connections: number): PortReport => ({
+const report = (state: PortReport['state'], connections: number, quietMs?: number): PortReport => ({
   state,
   connections,
   inFlight: 0,
+  quietMs,
 })
 
 function folder(t: { teardown(fn: () => void): void }): string {
@@ -43,7 +44,7 @@ function open(file: string) {
     {
       ports: labels.map((label, index) => ({ label, port: 1000 + 10 * index, protocol: 'http' as const })),
       stateFile: file,
-      drain: { mode: '404', delayMs: 5000, idleMs: 1000, deadlineMs: 30_000 },
+      drain: { mode: '404', delayMs: 5000, idleMs: 1000, quietMs: 2000, deadlineMs: 30_000 },
     },
     log,
     desired,
@@ -52,7 +53,7 @@ function open(file: string) {
   return { maintenance, lines, desiredStates }
 }
 
-test('state: a port is drained when every worker has applied the maintenance and no connection is left', t => {
+test('state: a port is drained when every worker has applied the maintenance and has been quiet for quietMs', t => {
   const serving: PortMaintenance = {
     mode: null,
     since: start.toISOString(),
@@ -60,10 +61,16 @@ test('state: a port is drained when every worker has applied the maintenance and
     by: 'start',
   }
   const inMaintenance: PortMaintenance = { ...serving, mode: '404' }
-  t.is(stateOf(serving, [report('draining', 0)]), 'serving')
-  t.is(stateOf(inMaintenance, [report('draining', 0), report('serving', 0)]), 'draining')
-  t.is(stateOf(inMaintenance, [report('draining', 0), report('closing', 1)]), 'draining')
-  t.is(stateOf(inMaintenance, [report('draining', 0), report('closing', 0)]), 'drained')
+  const quietMs = 2000
+  t.is(stateOf(serving, [report('draining', 0)], quietMs), 'serving')
+  t.is(stateOf(inMaintenance, [report('draining', 0), report('serving', 0)], quietMs), 'draining')
+  t.is(stateOf(inMaintenance, [report('draining', 0), report('closing', 1)], quietMs), 'draining')
+  t.is(stateOf(inMaintenance, [report('draining', 0), report('closing', 0)], quietMs), 'drained')
+  t.is(
+    stateOf(inMaintenance, [report('draining', 0, 1999), report('draining', 0, 5000)], quietMs),
+    'draining',
+  )
+  t.is(stateOf(inMaintenance, [report('draining', 0, 2000), report('draining', 0, 5000)], quietMs), 'drained')
 })
 
 test('drain: a repeated drain changes only the mode and keeps the start time', t => {
@@ -189,7 +196,7 @@ test('any sequence of commands: a port in maintenance is never healthy, also aft
         if (one.do === 'restart' || one.do === 'stop') ({ maintenance } = open(state))
         for (const label of labels) {
           const facts = {
-            state: stateOf(maintenance.get(label), one.reports),
+            state: stateOf(maintenance.get(label), one.reports, 0),
             databaseDownSinceMs: [undefined],
           }
           const { status } = healthOf(label, facts, 10_000, start.getTime())

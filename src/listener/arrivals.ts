@@ -1,0 +1,41 @@
+// Remembers the last requests that arrived at a draining port, so that operators see which proxies still send some.
+import type { PortReport } from '../core/messages.ts'
+
+const WINDOW_MS = 5000
+/** The rate of more requests is computed from the time between the first and the last of them. */
+const MAX_REQUESTS = 1000
+const MAX_ADDRESSES = 10
+
+interface Arrival {
+  /** Of the client or the proxy at the other end; undefined if the connection has ended. */
+  readonly address: string | undefined
+  readonly atMs: number
+}
+
+/** Times are values of `performance.now()`. @param startMs the start of the drain */
+export function createArrivals(startMs: number) {
+  const last: Arrival[] = []
+
+  return {
+    add(arrival: Arrival): void {
+      last.push(arrival)
+      if (last.length > MAX_REQUESTS) last.shift()
+    },
+
+    /** Returns the requests a second of the last seconds, and the addresses that sent most of them. */
+    report(nowMs: number): NonNullable<PortReport['arriving']> {
+      const recent = last.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
+      const [first] = recent
+      if (first === undefined) return { perSecond: 0, addresses: [] }
+      const sinceMs = recent.length < MAX_REQUESTS ? Math.max(startMs, nowMs - WINDOW_MS) : first.atMs
+      const counts = new Map<string, number>()
+      for (const { address } of recent)
+        if (address !== undefined) counts.set(address, (counts.get(address) ?? 0) + 1)
+      const busiest = [...counts].sort(([, one], [, other]) => other - one).map(([address]) => address)
+      return {
+        perSecond: (recent.length * 1000) / Math.max(1, nowMs - sinceMs),
+        addresses: busiest.slice(0, MAX_ADDRESSES),
+      }
+    },
+  }
+}
