@@ -61,6 +61,12 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     if (!isFull()) socket.resume()
   }
 
+  /** Notes that everything read so far belongs to requests that have finished. */
+  function becomeIdle(): void {
+    idleSinceMs = performance.now()
+    idleBytesRead = socket.bytesRead
+  }
+
   // Node.js resumes the socket too, for example to read the body of a request.
   socket.on('resume', () => {
     if (isFull()) socket.pause()
@@ -105,9 +111,10 @@ export function createConnection(socket: Socket, peer: string | undefined) {
 
     /** Ends the request in progress and serves the next one. */
     requestFinished(): void {
-      requests.shift()
-      idleSinceMs = performance.now()
-      idleBytesRead = socket.bytesRead
+      const request = requests.shift()?.response.req
+      becomeIdle()
+      // A response can precede the rest of its request, which Node.js then reads and drops.
+      if (request?.complete === false) request.once('end', becomeIdle)
       serveFirst()
     },
 
