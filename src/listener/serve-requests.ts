@@ -12,7 +12,7 @@ import { requestIdOf } from './request-identity.ts'
 export interface Requests {
   /** Serves a request when all earlier ones on its connection are complete. */
   readonly listener: RequestListener
-  readonly limits: Pick<Config['limits'], 'urlBytes'>
+  readonly limits: Pick<Config['limits'], 'urlBytes' | 'headerBytes'>
   /** The response to CONNECT, which no port serves. */
   readonly connectNotAllowed: ApiError
   /** Is called for each error that is sent without `listener`. */
