@@ -18,7 +18,7 @@ interface QueuedRequest {
 }
 
 /**
- * Whether the request asks for another protocol, which no port speaks. It is served as any other, but Node.js drops the
+ * Whether the request asks for another protocol, which no port speaks. It is served like all others, but Node.js drops the
  * bytes that were received together with it and follow it. So no other request may follow.
  */
 const asksForUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessage) =>
