@@ -2,7 +2,7 @@
 import cluster from 'node:cluster'
 import type { RequestListener } from 'node:http'
 import { createApp } from './api/app.ts'
-import { createFindCaller } from './api/callers/find-caller.ts'
+import { createCallers } from './api/callers/callers.ts'
 import { createCache } from './cache/cache.ts'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
@@ -88,7 +88,11 @@ function requestSocket(label: string): Promise<SocketHandle> {
 async function serve(): Promise<void> {
   const config = await loadServingConfig()
   const { log, buffered } = createLogAndOutput(config.log.level, 'worker', config.node)
-  const findCaller = await createFindCaller(config.auth, log)
+  const callers = await createCallers(
+    config.auth,
+    log,
+    (source, keys) => void send({ type: 'issuer-keys', source, keys }),
+  )
   const database = createDatabase(config.database, log)
   const ports: DataPort[] = []
   const startedMs = Date.now()
@@ -108,6 +112,7 @@ async function serve(): Promise<void> {
   const apply = (state: DesiredState): void => {
     desired = state
     log.level = state.logLevel
+    callers?.useIssuerKeys(state.issuerKeys)
     for (const port of ports) {
       const tls = tlsOf(state, port.label)
       if (tls !== undefined) port.useTls(tls)
@@ -148,7 +153,7 @@ async function serve(): Promise<void> {
       log.debug({ reason: String(error) }, 'expired idempotency keys not removed, retrying later')
     }),
   )
-  const app = createApp({ limits: config.limits, database, cache, keys, log, findCaller })
+  const app = createApp({ limits: config.limits, database, cache, keys, log, findCaller: callers?.find })
   const requestLog = config.log.requests
     ? createRequestLog(log, buffered, createLoggedClient(config))
     : undefined

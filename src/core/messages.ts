@@ -74,6 +74,15 @@ const heartbeat = z.object({
 })
 export type Heartbeat = z.output<typeof heartbeat>
 
+/** The public keys of a JWT issuer, as a worker has read them. */
+const issuerKeys = z.object({
+  /** A JSON Web Key Set. */
+  text: z.string(),
+  /** When the reading began, in milliseconds of the clock of `process.hrtime`, which is the same in all processes. */
+  beganMs: count,
+})
+export type IssuerKeys = z.output<typeof issuerKeys>
+
 const workerMessage = z.discriminatedUnion('type', [
   /** The worker can receive messages. Messages sent before this one are lost. */
   z.object({ type: z.literal('hello') }),
@@ -82,6 +91,8 @@ const workerMessage = z.discriminatedUnion('type', [
   /** Every data port accepts connections. */
   z.object({ type: z.literal('listening') }),
   heartbeat,
+  /** The worker has read the keys of the JWT issuer at `source`, the URL in its settings. */
+  z.object({ type: z.literal('issuer-keys'), source: z.string(), keys: issuerKeys }),
   /** The worker exits because of an error that the operator can fix. */
   z.object({ type: z.literal('fatal'), exitCode: z.int(), reason: z.string() }),
 ])
@@ -109,6 +120,8 @@ const desiredState = z.object({
   keyPairs: z.record(z.string(), keyPair),
   /** TLS session ticket keys in base64. All workers share them, so any worker can resume a session. */
   ticketKeys: z.string(),
+  /** The keys of JWT issuers that workers have read last, by their URL. A new worker needs no issuer to begin with. */
+  issuerKeys: z.record(z.string(), issuerKeys).optional(),
   logLevel: z.enum(logLevels),
 })
 /** The state that a worker applies and acknowledges with a heartbeat. Applying it is idempotent. */

@@ -6,6 +6,7 @@ import { ConfigError } from '../../config/config.ts'
 import { unavailable } from '../../core/api-error.ts'
 import { reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
+import type { IssuerKeys } from '../../core/messages.ts'
 
 /** A key that the issuer has withdrawn is rejected after this time at the latest. */
 const REFRESH_MS = 600_000
@@ -15,12 +16,14 @@ const UNKNOWN_KEY_PAUSE_MS = 5000
 const RETRY_PAUSE_MS = 1000
 const READ_TIMEOUT_MS = 5000
 
-/** The keys of one reading. A reading that finds the same text returns the same object. */
+/** The keys of a reading. Readings that find the same text share one object. */
 export interface KeySet {
   readonly text: string
   /** @throws JOSEError if no key fits, or several do */
   readonly find: JWTVerifyGetKey
 }
+
+const steadyMs = (): number => Number(process.hrtime.bigint()) / 1e6
 
 /** Returns a URL without its query, which can contain a secret. */
 function shown(url: string): string {
@@ -44,25 +47,35 @@ async function readText(source: string): Promise<string> {
 /**
  * Starts to read the keys.
  * @param source as `auth.jwt.jwks`
+ * @param report is called with the result of each reading
  * @throws ConfigError if the keys are in a file that cannot be read. An issuer at a URL can be away.
  */
-export async function createIssuerKeys(source: string, log: Log) {
+export async function createIssuerKeys(source: string, log: Log, report: (keys: IssuerKeys) => void) {
   /** While the issuer is away, the keys that were read last stay valid. */
   let current: KeySet | undefined
   let reading: Promise<KeySet> | undefined
-  /** When the last successful reading began, and when the next one may begin. Times are values of `performance.now()`. */
-  let readAtMs = 0
+  /** When the reading of these keys began. Times are values of `steadyMs`. */
+  let beganMs = 0
   let nextReadMs = 0
 
-  async function readNow(): Promise<KeySet> {
-    const beganMs = performance.now()
-    // An issuer that is away is not asked again for each request.
-    if (beganMs < nextReadMs) throw new Error('the last attempt to read the keys has just failed')
-    nextReadMs = beganMs + RETRY_PAUSE_MS
-    const text = await readText(source)
-    if (text !== current?.text) current = { text, find: createLocalJWKSet(JSON.parse(text)) }
-    readAtMs = beganMs
+  /** Uses the keys of a reading, unless a later reading is known. @throws Error if they are no JSON Web Key Set */
+  function use(keys: IssuerKeys): KeySet {
+    if (current !== undefined && keys.beganMs <= beganMs) return current
+    if (keys.text !== current?.text)
+      current = { text: keys.text, find: createLocalJWKSet(JSON.parse(keys.text)) }
+    beganMs = keys.beganMs
     return current
+  }
+
+  async function readNow(): Promise<KeySet> {
+    const nowMs = steadyMs()
+    // An issuer that is away is not asked again for each request.
+    if (nowMs < nextReadMs) throw new Error('the last attempt to read the keys has just failed')
+    nextReadMs = nowMs + RETRY_PAUSE_MS
+    const keys = { text: await readText(source), beganMs: nowMs }
+    const used = use(keys)
+    report(keys)
+    return used
   }
 
   /** Concurrent calls share one reading. @throws Error if the keys cannot be read */
@@ -93,8 +106,9 @@ export async function createIssuerKeys(source: string, log: Log) {
   setInterval(refresh, REFRESH_MS).unref()
 
   return {
-    /** Undefined until the keys have been read. */
+    /** Undefined until keys are known. */
     current: (): KeySet | undefined => current,
+    use,
     /** Reads the keys. @throws ApiError `unavailable` */
     read: readForRequest,
     /**
@@ -103,7 +117,7 @@ export async function createIssuerKeys(source: string, log: Log) {
      */
     async newerThan(known: KeySet): Promise<KeySet> {
       if (current !== undefined && current !== known) return current
-      return performance.now() - readAtMs < UNKNOWN_KEY_PAUSE_MS ? known : readForRequest()
+      return steadyMs() - beganMs < UNKNOWN_KEY_PAUSE_MS ? known : readForRequest()
     },
   }
 }

@@ -3,6 +3,7 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { JwtSettings } from '../../config/auth.ts'
 import { ApiError, shortened } from '../../core/api-error.ts'
 import type { Log } from '../../core/log.ts'
+import type { IssuerKeys } from '../../core/messages.ts'
 import { type Caller, invalidToken, type Scope } from './caller.ts'
 import { createIssuerKeys, type KeySet } from './issuer-keys.ts'
 
@@ -61,14 +62,15 @@ interface Verified {
 }
 
 /**
- * Returns a function that verifies a JWT. It throws an ApiError, `unauthorized` or `unavailable`.
+ * @param report is called with the keys of the issuer whenever they have been read
  * @throws ConfigError if the keys are in a file that cannot be read. An issuer at a URL can be away.
  */
-export async function createVerifyJwt(
+export async function createJwts(
   { jwks, issuer, audience }: JwtSettings,
   log: Log,
-): Promise<(token: string) => Caller | Promise<Caller>> {
-  const issuerKeys = await createIssuerKeys(jwks, log)
+  report: (keys: IssuerKeys) => void,
+) {
+  const issuerKeys = await createIssuerKeys(jwks, log, report)
   /** By token, the oldest one first. */
   const verified = new Map<string, Verified>()
   const requirements = {
@@ -104,10 +106,14 @@ export async function createVerifyJwt(
     return caller
   }
 
-  return token => {
-    const known = verified.get(token)
-    if (known !== undefined && known.keySet === issuerKeys.current() && Date.now() < known.untilMs)
-      return known.caller
-    return verify(token)
+  return {
+    /** Returns the caller of a JWT, if possible at once. @throws ApiError `unauthorized` or `unavailable` */
+    verify(token: string): Caller | Promise<Caller> {
+      const known = verified.get(token)
+      if (known !== undefined && known.keySet === issuerKeys.current() && Date.now() < known.untilMs)
+        return known.caller
+      return verify(token)
+    },
+    useKeys: issuerKeys.use,
   }
 }

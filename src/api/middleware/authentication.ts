@@ -1,7 +1,7 @@
 // Admits only requests with the token of a caller whose scope includes the method (RFC 6750). The body is not read yet.
 import type { Context, Middleware } from 'koa'
 import { type Caller, hasScope, insufficientScope, missingToken, scopeOf } from '../callers/caller.ts'
-import type { FindCaller } from '../callers/find-caller.ts'
+import type { FindCaller } from '../callers/callers.ts'
 
 /** In any case (RFC 9110, 11.1). Another scheme counts as no token. */
 const scheme = /^Bearer /i

@@ -141,18 +141,16 @@ export function createCluster(options: ClusterOptions) {
     } else if (message.type === 'heartbeat') {
       options.heartbeat(message, handle.heartbeat)
       handle.heartbeat = message
-    } else handle.fatal = message
+    } else if (message.type === 'fatal') handle.fatal = message
+    else if (desired.keepIssuerKeys(message)) void publish()
   }
 
   function exited(id: number, code: number, signal: string | null): void {
     const handle = handles.get(id)
     if (handle === undefined) return
     const cause = exitCauseOf(handle, code, signal)
-    const isExpected = fleet.stop !== undefined || stateOf(id) === 'retiring'
-    log[isExpected ? 'info' : 'warn'](
-      { worker: handle.worker.process.pid, reason: cause.reason },
-      'worker exited',
-    )
+    const level = fleet.stop !== undefined || stateOf(id) === 'retiring' ? 'info' : 'warn'
+    log[level]({ worker: handle.worker.process.pid, reason: cause.reason }, 'worker exited')
     handles.delete(id)
     record({ type: 'exited', id, cause })
     balancer.update()
@@ -164,6 +162,22 @@ export function createCluster(options: ClusterOptions) {
   function send(id: number): void {
     const state = desiredOf(desired.current(), stateOf(id) === 'retiring', balancer.limitsOf(id))
     handles.get(id)?.worker.send(state, () => {})
+  }
+
+  /**
+   * Sends every worker the desired state in a new revision. Resolves when every worker that has booted acknowledged it
+   * with a heartbeat. A worker that does not reply in time keeps its last heartbeat.
+   */
+  async function publish(): Promise<void> {
+    const revision = desired.nextRevision()
+    const signal = AbortSignal.timeout(PUBLISH_TIMEOUT_MS)
+    const replies = [...handles].map(async ([id, handle]) => {
+      send(id)
+      if (stateOf(id) === 'booting') return
+      while ((handle.heartbeat?.appliedRevision ?? 0) < revision)
+        await once(handle.worker, 'message', { signal })
+    })
+    await Promise.allSettled(replies)
   }
 
   const workers = (): WorkerView[] =>
@@ -187,21 +201,7 @@ export function createCluster(options: ClusterOptions) {
       cluster.setupPrimary({ exec: options.exec, args: [] })
       run()
     },
-    /**
-     * Sends every worker the desired state in a new revision. Resolves when every worker that has booted acknowledged it
-     * with a heartbeat. A worker that does not reply in time keeps its last heartbeat.
-     */
-    async publish(): Promise<void> {
-      const revision = desired.nextRevision()
-      const signal = AbortSignal.timeout(PUBLISH_TIMEOUT_MS)
-      const replies = [...handles].map(async ([id, handle]) => {
-        send(id)
-        if (stateOf(id) === 'booting') return
-        while ((handle.heartbeat?.appliedRevision ?? 0) < revision)
-          await once(handle.worker, 'message', { signal })
-      })
-      await Promise.allSettled(replies)
-    },
+    publish,
     /** Replaces every worker, one after another. Must not be called while another reload is running. */
     reload(): Promise<Reload> {
       const outcome = new Promise<Reload>(resolve => {

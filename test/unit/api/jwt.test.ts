@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
+import fc from 'fast-check'
 import { pino } from 'pino'
-import { createVerifyJwt } from '../../../src/api/callers/jwt.ts'
+import { createJwts } from '../../../src/api/callers/jwt.ts'
 import { ConfigError } from '../../../src/config/config.ts'
 import { ApiError } from '../../../src/core/api-error.ts'
 import { createLog } from '../../../src/core/log.ts'
@@ -30,10 +31,10 @@ const second = await createKey('second', 'RS256')
 async function start(t: ExecutionContext, ...keys: Key[]) {
   const server = await startIssuer(...keys)
   t.teardown(server.close)
-  return { server, verify: await createVerifyJwt(server.settings, log) }
+  return { server, ...(await createJwts(server.settings, log, () => {})) }
 }
 
-type Verify = Awaited<ReturnType<typeof createVerifyJwt>>
+type Verify = Awaited<ReturnType<typeof createJwts>>['verify']
 
 /** Returns the code and the message of the error, or the identity of the caller. */
 async function outcome(verify: Verify, token: string): Promise<string> {
@@ -141,12 +142,45 @@ test('jwt: a key that is withdrawn while its token is verified ends this token',
   t.is(await outcome(verify, old), 'unauthorized: the key of the token is not a key of the issuer')
 })
 
+test('jwt: keys of another worker are used if they are newer, and end the tokens of withdrawn keys', async t => {
+  const { server, verify, useKeys } = await start(t)
+  await until(() => server.reads() === 1)
+  const keys = [first, second]
+  const sets = await Promise.all([[], [first], [second], keys].map(async set => keySet(...set)))
+  const tokens = await Promise.all(keys.map(key => sign(key, claims())))
+  // Later than any reading of the service itself.
+  let newestMs = Number(process.hrtime.bigint()) / 1e6 + 3_600_000
+  useKeys({ text: sets[0] ?? '', beganMs: newestMs })
+  const step = fc.record({ set: fc.nat(3), age: fc.integer({ min: -1, max: 1 }), token: fc.nat(1) })
+  const accepted = 'jwt alice: write'
+  let newest = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 20 }), async steps => {
+      const earlier = []
+      for (const { set, age, token } of steps) {
+        // Its result may be from before or after the change, but it must not outlive the change.
+        earlier.push(outcome(verify, tokens[token] ?? ''))
+        await null
+        useKeys({ text: sets[set] ?? '', beganMs: newestMs + age })
+        if (age === 1) {
+          newestMs++
+          newest = set
+        }
+        const isValid = sets[newest]?.includes(`"kid":"${keys[token]?.id}"`) ?? false
+        t.is((await outcome(verify, tokens[token] ?? '')) === accepted, isValid)
+      }
+      await Promise.all(earlier)
+    }),
+    { numRuns: 50 },
+  )
+})
+
 test('jwt: an issuer that is away is no reason to stop; without its keys the response is 503', async t => {
   const server = await startIssuer(first)
   t.teardown(server.close)
   server.setAway(true)
   const startedMs = performance.now()
-  const verify = await createVerifyJwt(server.settings, log)
+  const { verify } = await createJwts(server.settings, log, () => {})
   const token = await sign(first, claims())
   const unavailable = 'unavailable: the keys of the token issuer cannot be read, please try again'
   for (let times = 0; times < 20; times++) t.is(await outcome(verify, token), unavailable)
@@ -163,7 +197,7 @@ test('jwt: the log shows the address of the keys without its query', async t => 
   const { jwks } = server.settings
   const line = await new Promise<string>((resolve, reject) => {
     const lines = pino({}, { write: resolve })
-    createVerifyJwt({ ...server.settings, jwks: `${jwks}?key=secret#part` }, lines).catch(reject)
+    createJwts({ ...server.settings, jwks: `${jwks}?key=secret#part` }, lines, () => {}).catch(reject)
   })
   t.like(JSON.parse(line), { jwks, reason: 'the response has status 503; it must be 200' })
   t.notRegex(line, /secret/)
@@ -175,7 +209,8 @@ test('jwt: a weak or invalid key of the issuer makes its tokens invalid', async 
   const file = join(folder, 'jwks.json')
   const outcomeWith = async (keys: string, token: string) => {
     writeFileSync(file, keys)
-    return outcome(await createVerifyJwt({ jwks: pathToFileURL(file).href, issuer, audience }, log), token)
+    const { verify } = await createJwts({ jwks: pathToFileURL(file).href, issuer, audience }, log, () => {})
+    return outcome(verify, token)
   }
   const [strong, weak] = [signedWithRsa(2048, claims()), signedWithRsa(1024, claims())]
   t.is(await outcomeWith(strong.keys, strong.token), 'jwt alice: write')
@@ -193,11 +228,14 @@ test('jwt: keys from a file, which is read again for an unknown key id', async t
   const settings = { jwks: pathToFileURL(file).href, issuer, audience }
   for (const text of [undefined, '{', '{}', '[]']) {
     if (text !== undefined) writeFileSync(file, text)
-    const error = await t.throwsAsync(createVerifyJwt(settings, log), { instanceOf: ConfigError })
+    const error = await t.throwsAsync(
+      createJwts(settings, log, () => {}),
+      { instanceOf: ConfigError },
+    )
     t.regex(error.message, /auth\.jwt\.jwks: file:.*jwks\.json cannot be read as a JSON Web Key Set: /)
   }
   writeFileSync(file, await keySet(first))
-  const verify = await createVerifyJwt(settings, log)
+  const { verify } = await createJwts(settings, log, () => {})
   t.is(await outcome(verify, await sign(first, claims())), 'jwt alice: write')
   writeFileSync(file, await keySet(first, second))
   await untilOutcome(verify, await sign(second, claims()), 'jwt alice: write')

@@ -36,6 +36,7 @@ const desired: DesiredState = {
   ports: { http: { port: 80, state: 'draining' } },
   keyPairs: { https: { certificate: 'c', key: 'k' } },
   ticketKeys: '',
+  issuerKeys: { 'https://issuer.test/': { text: '{"keys":[]}', beganMs: 1 } },
   logLevel: 'info',
 }
 
@@ -59,6 +60,7 @@ test('messages: other messages with unknown fields are read', t => {
   for (const message of [
     { type: 'hello' },
     { type: 'listening' },
+    { type: 'issuer-keys', source: 'https://issuer.test/', keys: { text: '{"keys":[]}', beganMs: 1 } },
     { type: 'fatal', exitCode: 78, reason: 'invalid settings' },
   ] as const)
     t.deepEqual(parseWorkerMessage(withUnknownFields(message)), message)
@@ -75,5 +77,11 @@ test('messages: a message of an unknown type, or without a required field, is no
   t.is(parseWorkerMessage({ type: 'of the next version' }), undefined)
   t.is(parseWorkerMessage(fields), undefined)
   t.is(parseDesiredState({ ...desired, revision: undefined }), undefined)
+  const { issuerKeys: _, ...earlier } = desired
+  t.deepEqual(
+    parseDesiredState(earlier),
+    earlier,
+    'a supervisor of an earlier version keeps no keys of issuers',
+  )
   for (const message of [null, 'hello', 7]) t.is(parseWorkerMessage(message), undefined)
 })

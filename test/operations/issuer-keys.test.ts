@@ -1,0 +1,68 @@
+// The keys of the JWT issuer in several workers: they outlive workers while the issuer is away, and what one worker has read
+// holds for all of them.
+import test from 'ava'
+import { openApi } from '../support/api-suite.ts'
+import { claims, createKey, sign, startIssuer } from '../support/issuer.ts'
+import { createOperator } from '../support/operator.ts'
+import { until } from '../support/until.ts'
+
+const first = await createKey('first')
+const second = await createKey('second')
+const issuer = await startIssuer(first)
+const { service, openClient, close } = await openApi({
+  workers: 2,
+  config: { auth: { jwt: issuer.settings } },
+})
+const operator = createOperator(service)
+
+test.after.always(async t => {
+  issuer.close()
+  await close(t)
+})
+
+/** Returns the statuses of 40 requests, each on a new connection, so that both workers serve some. */
+async function statuses(token: string): Promise<number[]> {
+  const found = new Set<number>()
+  for (let requests = 0; requests < 40; requests++) {
+    const client = openClient()
+    found.add((await client.get('/v1/users', { authorization: `Bearer ${token}` })).status)
+    client.close()
+  }
+  return [...found]
+}
+
+test.serial(
+  'issuer: while it is away, workers that are replaced or reloaded accept the last keys',
+  async t => {
+    const token = await sign(first, claims())
+    t.deepEqual(await statuses(token), [200])
+    issuer.setAway(true)
+    for (const pid of await service.workers()) {
+      process.kill(pid, 'SIGKILL')
+      await operator.until(
+        ({ workers }) =>
+          workers.length === 2 && workers.every(one => one.pid !== pid && one.state === 'ready'),
+      )
+      t.deepEqual(await statuses(token), [200])
+    }
+    t.is((await operator.run('reload')).error, undefined)
+    t.deepEqual(await statuses(token), [200])
+    t.deepEqual(await statuses(await sign(second, claims())), [503], 'the issuer may have this key')
+  },
+)
+
+test.serial(
+  'issuer: a key that one worker has found withdrawn is refused by all, also by new ones',
+  async t => {
+    const [old, current] = [await sign(first, claims()), await sign(second, claims())]
+    t.deepEqual(await statuses(old), [200])
+    issuer.use(second)
+    issuer.setAway(false)
+    await until(async () => (await statuses(current)).join() === '200')
+    await until(async () => (await statuses(old)).join() === '401')
+    issuer.setAway(true)
+    t.is((await operator.run('reload')).error, undefined)
+    t.false((await statuses(old)).includes(200))
+    t.deepEqual(await statuses(current), [200])
+  },
+)
