@@ -105,6 +105,25 @@ test.serial('idempotency: invalid requests and failed preconditions are not save
   t.is(created.headers['idempotent-replayed'], undefined)
 })
 
+test.serial('idempotency: a membership that got 412 can be sent again with the current ETag', async t => {
+  const group = await api.create('/v1/groups', { name: newKey() })
+  const path = `/v1/users/${await api.create('/v1/users', person())}`
+  const groupPath = `/v1/groups/${group}`
+  for (const [record, memberships, body] of [
+    [path, `${path}/groups`, { id: group }],
+    [path, `${path}/groups`, { groups: [{ id: group }, { id: 9999999 }] }],
+    [groupPath, `${groupPath}/users`, { users: [{ id: Number(path.split('/').at(-1)) }] }],
+  ] as const) {
+    const key = withKey(newKey())
+    const attempt = (etag: string) => api.post(memberships, body, { ...key, 'if-match': etag })
+    expectError(t, await attempt('"outdated"'), 412, 'precondition_failed')
+    const first = await attempt(String((await api.get(record)).headers.etag))
+    expectOk(t, first)
+    t.is(first.headers['idempotent-replayed'], undefined)
+    expectReplay(t, await attempt('"outdated"'), first)
+  }
+})
+
 test.serial('idempotency: a key that is reused for another request is 422', async t => {
   const key = newKey()
   const [pair, other] = [person(), person()]

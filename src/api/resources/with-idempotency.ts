@@ -29,12 +29,15 @@ function fingerprintOf({ method, path, request }: Context): string {
   return hash('sha256', `${method} ${path}\n${request.rawBody}`, 'base64url')
 }
 
-/** A success or a conflict is saved. A server error is not, so that the request can be retried with the same key. */
+/**
+ * A success or a conflict is saved. A server error is not, so that the request can be retried with the same key. Nor is a
+ * failed precondition, so that it can be sent again with the current ETag: conditions are no part of what the key stands for.
+ */
 async function outcomeOf(ctx: Context, work: Promise<KeptAnswer>): Promise<KeptAnswer> {
   try {
     return await work
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    if (!(error instanceof ApiError) || error.status >= 500 || error.status === 412) throw error
     const body = errorBody(error, ctx.response.get('Request-Id'))
     return { status: error.status, location: null, etag: null, body }
   }
