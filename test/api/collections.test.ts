@@ -70,6 +70,11 @@ const rows: [query: string, expected: string][] = [
   ['first_name=Ada&last_name=Lovelace', 'a'],
   ['first_name=Ada&first_name=Grace', ''],
   ['first_name=!Ada&first_name=!Grace', 'defghij'],
+  // Only a repeated list is one list.
+  ['first_name[in]=Ada&first_name[in]=Grace', 'abc'],
+  ['first_name[in]=Ada&first_name%5Bin%5D=Grace,Adam&last_name[exists]=true', 'abj'],
+  [`id[in]=${id('e')}&id[in]=${id('b')}`, 'be'],
+  [`groups[*].id[in]=${groupIds.get('Navy')}&groups[*].id[in]=${groupIds.get('Math')}`, 'abcej'],
   ['first_name=Ada&last_name=!Lovelace', 'c'],
   // Values of operators are literal: `!` and `\` have no special meaning.
   ['first_name[prefix]=Ada', 'acj'],

@@ -66,12 +66,15 @@ const rejected: [query: string, code: string, ...mentioned: string[]][] = [
   ['id[in]=', 'invalid_parameter'],
   ['id[in]=1,,2', 'invalid_parameter'],
   ['id[in]=1,x', 'invalid_parameter'],
+  ['id[in]=1&id[in]=x', 'invalid_parameter'],
+  ['id[in]=1&id[in]=', 'invalid_parameter'],
   ['groups[*].id=abc', 'invalid_parameter'],
   ['groups[*].id=', 'invalid_parameter'],
   ['first_name[exists]=maybe', 'invalid_parameter', 'true', 'false'],
   ['first_name[exists]=', 'invalid_parameter'],
   ['first_name[prefix]=', 'invalid_parameter'],
   ['first_name[in]=', 'invalid_parameter'],
+  ['first_name[in]=a&first_name[in]=', 'invalid_parameter'],
 ]
 for (const [query, code, ...mentioned] of rejected)
   test(`parameters: GET /v1/users?${query} is ${code}`, async t => {

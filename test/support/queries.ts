@@ -129,10 +129,18 @@ function compare(a: string | number | undefined, b: string | number | undefined)
   return typeof a === 'number' ? a - Number(b) : compareCodePoints(a, String(b))
 }
 
+/** All filters must match; of those with the same `[in]`, one. */
+const matchesAll = (person: Person, filters: readonly Filter[]): boolean =>
+  filters.every(({ parameter, matches }) =>
+    parameter.endsWith('[in]')
+      ? filters.some(other => other.parameter === parameter && other.matches(person))
+      : matches(person),
+  )
+
 /** Returns the ids that the service must return for `query`, in order. */
 export const expectedIds = (people: Person[], { filters, sort }: Query): number[] =>
   people
-    .filter(person => filters.every(({ matches }) => matches(person)))
+    .filter(person => matchesAll(person, filters))
     .sort((a, b) => {
       for (const { key, descending } of sort) {
         const order = compare(a[key], b[key])

@@ -108,13 +108,22 @@ class Parameters {
 
   filters(targets: ReadonlyMap<string, FilterTarget>, max: number): Filter[] {
     const filters: Filter[] = []
+    /** By parameter. A repeated list is one list: many clients repeat the parameter for each element of an array. */
+    const lists = new Map<string, (string | number)[]>()
     for (const { name, value } of this.pairs) {
       const target = targets.get(name)
       if (target === undefined) continue
-      const comparison = parseComparison(target, value)
+      let comparison = parseComparison(target, value)
       if (typeof comparison === 'string') {
         this.fault(name, comparison)
         continue
+      }
+      if (comparison.operator === 'in') {
+        const list = lists.get(name) ?? []
+        list.push(...comparison.value)
+        if (lists.has(name)) continue
+        lists.set(name, list)
+        comparison = { operator: 'in', value: list }
       }
       filters.push({ relation: target.relation, column: target.column, comparison })
       if (filters.length === max + 1) this.fault(name, `at most ${max} filters are allowed`, 'limit_exceeded')
