@@ -50,14 +50,12 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     readBody: createReadBody(limits),
     withIdempotency: createWithIdempotency(keys),
   }
-  const openRoutes = createResourceRoutes(shared)
+  const policies = findCaller === undefined ? [] : [authentication(findCaller)]
+  const openRoutes = createResourceRoutes(shared, policies)
   const resourceRoutes = findCaller === undefined ? openRoutes : openRoutes.map(withCaller)
   const docsRoutes = createDocsRoutes(resources, resourceRoutes, limits)
-  // Two routers: API requests are not compared with the rarely used docs routes, and only they need a caller.
-  const routers = [
-    createRouter(resourceRoutes, findCaller && authentication(findCaller)),
-    createRouter(docsRoutes),
-  ]
+  // Two routers: API requests are not compared with the rarely used docs routes.
+  const routers = [createRouter(resourceRoutes), createRouter(docsRoutes)]
 
   const app = new Koa()
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))

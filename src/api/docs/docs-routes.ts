@@ -92,6 +92,7 @@ export function createDocsRoutes(
           }),
         ],
       }),
+      policies: [],
       async handler(ctx) {
         parseNoQuery(ctx.querystring)
         assertAcceptsJson(ctx)
@@ -106,6 +107,7 @@ export function createDocsRoutes(
         description: 'The page shows the OpenAPI document, searches it, and sends requests to this server.',
         success: ['The documentation page.', json(text, {}, ['text/html']), 'Content-Security-Policy'],
       }),
+      policies: [],
       async handler(ctx) {
         await sendFile(ctx, page)
         ctx.set('Content-Security-Policy', contentSecurityPolicy)
@@ -121,6 +123,7 @@ export function createDocsRoutes(
         failures: [fileNotFound('x')],
       }),
       checkPath: params => void fileOf(params),
+      policies: [],
       handler: ctx => sendFile(ctx, fileOf(ctx.params)),
     },
   ]

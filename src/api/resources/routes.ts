@@ -4,7 +4,7 @@ import { createIncludes } from '../../database/reading/includes.ts'
 import { createCompleteLoader, createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords } from '../../database/reading/records.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
-import type { Route } from '../router.ts'
+import type { Policy, Route } from '../router.ts'
 import { checkId, type Shared } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
 import { describeMemberships } from './membership-operations.ts'
@@ -18,7 +18,7 @@ interface ResourceRoutes {
   readonly members: readonly Route[]
 }
 
-function routesOf(resource: Resource, shared: Shared): ResourceRoutes {
+function routesOf(resource: Resource, shared: Shared, policies: readonly Policy[]): ResourceRoutes {
   const { limits, database, cache } = shared
   const records = createRecords(database, resource)
   const loader = createRecordLoader(records)
@@ -45,33 +45,33 @@ function routesOf(resource: Resource, shared: Shared): ResourceRoutes {
     const checkOther = checkId(to)
     return {
       own: [
-        { ...described.list, checkPath, handler: handlers.list },
-        { ...described.create, checkPath, handler: handlers.create },
-        { ...described.remove, checkPath: handlers.checkMember, handler: handlers.remove },
+        { ...described.list, checkPath, policies, handler: handlers.list },
+        { ...described.create, checkPath, policies, handler: handlers.create },
+        { ...described.remove, checkPath: handlers.checkMember, policies, handler: handlers.remove },
       ],
       members: [
-        { ...described.listMembers, checkPath: checkOther, handler: listMembers },
-        { ...described.createMembers, checkPath: checkOther, handler: handlers.createMembers },
+        { ...described.listMembers, checkPath: checkOther, policies, handler: listMembers },
+        { ...described.createMembers, checkPath: checkOther, policies, handler: handlers.createMembers },
       ],
     }
   })
 
   return {
     own: [
-      { ...described.list, handler: read.list },
-      { ...described.create, handler: write.create },
-      { ...described.get, checkPath, handler: read.get },
-      { ...described.replace, checkPath, handler: write.replace },
-      { ...described.patch, checkPath, handler: write.patch },
-      { ...described.remove, checkPath, handler: write.remove },
+      { ...described.list, policies, handler: read.list },
+      { ...described.create, policies, handler: write.create },
+      { ...described.get, checkPath, policies, handler: read.get },
+      { ...described.replace, checkPath, policies, handler: write.replace },
+      { ...described.patch, checkPath, policies, handler: write.patch },
+      { ...described.remove, checkPath, policies, handler: write.remove },
       ...relations.flatMap(({ own }) => own),
     ],
     members: relations.flatMap(({ members }) => members),
   }
 }
 
-/** Returns the routes of all resources. */
-export function createResourceRoutes(shared: Shared): Route[] {
-  const routes = shared.resources.map(resource => routesOf(resource, shared))
+/** Returns the routes of all resources. @param policies of each route */
+export function createResourceRoutes(shared: Shared, policies: readonly Policy[]): Route[] {
+  const routes = shared.resources.map(resource => routesOf(resource, shared, policies))
   return [...routes.flatMap(({ own }) => own), ...routes.flatMap(({ members }) => members)]
 }
