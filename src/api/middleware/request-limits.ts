@@ -1,5 +1,5 @@
 // Rejects requests whose target or headers exceed the configured limits. Node's parser has higher limits of its own, which
-// only bound the memory (see listener/data-port.ts).
+// only bound the memory (see listener/server.ts).
 import type { Middleware } from 'koa'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
