@@ -7,6 +7,7 @@ import { createCounts } from '../../src/database/counting/counts.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
+import { MAX_ID } from '../../src/model/resource.ts'
 import type { Row } from '../../src/model/row.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
@@ -40,6 +41,19 @@ test.serial('insert: concurrent inserts create one row per distinct pair and ret
     )
   })
   await fc.assert(property, { numRuns: 60 })
+})
+
+test.serial('insert: is refused if its id would not be exact as a JSON number', async t => {
+  const last = { first_name: 'last', last_name: 'id' }
+  await database.knex('users').insert({ id: MAX_ID, ...last, version: 1 })
+  const pair = { first_name: 'beyond', last_name: 'it' }
+  const writes = [() => writers.insertOne(pair), () => writers.insertMany([pair, last])]
+  for (const write of writes) {
+    await t.throwsAsync(write(), { message: /^the next id of users is above 9007199254740991: / })
+    t.deepEqual(await database.knex('users').where(pair), [])
+  }
+  await database.knex('users').delete()
+  await database.knex.raw('ALTER TABLE users AUTO_INCREMENT = 1')
 })
 
 test.serial(

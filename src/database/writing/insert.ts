@@ -1,6 +1,6 @@
 // Inserts records. The unique index detects existing records; there is no query before the write. Concurrent
 // inserts share a transaction and therefore one disk flush, but each has its own outcome.
-import type { Resource } from '../../model/resource.ts'
+import { MAX_ID, type Resource } from '../../model/resource.ts'
 import { type Row, readRow, type Values } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import { type Counts, recordChange } from '../counting/counts.ts'
@@ -51,6 +51,9 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
     const ids = new Map<number, number>()
     const collectIds = (stored: readonly Record<string, unknown>[]) => {
       for (const { id, version } of stored.map(readRow)) if (missing.delete(version)) ids.set(version, id)
+      // Only after an id was set by SQL. As a JSON number it would be another id.
+      if ([...ids.values()].some(id => id > MAX_ID))
+        throw new Error(`the next id of ${table} is above ${MAX_ID}: delete the row with the highest id`)
     }
     // The ids of one INSERT are nearly always consecutive, but this is not guaranteed.
     collectIds(returned ?? (await trx.query(readFromSql, [insertId, rows.length])))
