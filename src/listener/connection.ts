@@ -82,6 +82,8 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     idleSinceMs: () => idleSinceMs,
     /** Whether the connection is in use for more than one request. */
     isActive: () => isReused && (requests.length > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
+    /** Whether the client can only wait: its request has been received, and the response has not begun. */
+    isWorking: () => requests[0]?.response.req.complete === true && !requests[0].response.headersSent,
     /** Whether no request is in flight, not even a partially received one. */
     isIdle: () => requests.length === 0 && socket.bytesRead === idleBytesRead,
 

@@ -111,6 +111,10 @@ export function createDataPort(options: DataPortOptions) {
   server.on('connection', (socket: Socket) => {
     if (!socket.destroyed) connections.add(socket)
   })
+  // With a listener, Node.js does not destroy the inactive socket itself.
+  server.on('timeout', (socket: Socket) => {
+    if (!connections.get(socket)?.isWorking()) socket.destroy()
+  })
   if (server instanceof https.Server) trackHandshakes(server, connections)
   serveRequests(server, connections, {
     listener(request, response) {

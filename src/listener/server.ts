@@ -68,7 +68,7 @@ export function createServer(options: ServerOptions): http.Server | https.Server
           ...secureContext(tls),
           handshakeTimeout: timeouts.headersMs,
         })
-  // Destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.
+  // The port destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.
   server.timeout = timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
   // Node silently drops headers beyond this count. One above the limit lets the application detect the excess.
   server.maxHeadersCount = limits.headers + 1
