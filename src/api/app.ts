@@ -7,6 +7,7 @@ import type { Log } from '../core/log.ts'
 import { createCounts } from '../database/counting/counts.ts'
 import type { Database } from '../database/database.ts'
 import type { IdempotencyKeys } from '../database/idempotency-keys.ts'
+import { createSemaphore } from '../database/semaphore.ts'
 import { resources as registry } from '../model/index.ts'
 import type { Resource } from '../model/resource.ts'
 import type { FindCaller } from './callers/callers.ts'
@@ -25,6 +26,10 @@ import type { Shared } from './resources/handler.ts'
 import { createResourceRoutes } from './resources/routes.ts'
 import { createWithIdempotency } from './resources/with-idempotency.ts'
 import { createRouter } from './router.ts'
+
+/** A worker has one thread: more pages at a time need more memory, but are not faster. */
+const LARGE_PAGES = 2
+const LARGE_PAGE_WAIT_MS = 15_000
 
 export interface AppDependencies {
   readonly limits: Config['limits']
@@ -49,6 +54,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     counts: createCounts(database),
     readBody: createReadBody(limits),
     withIdempotency: createWithIdempotency(keys),
+    inLargePageSlot: createSemaphore(LARGE_PAGES, LARGE_PAGE_WAIT_MS),
   }
   const policies = findCaller === undefined ? [] : [authentication(findCaller)]
   const openRoutes = createResourceRoutes(shared, policies)

@@ -17,7 +17,7 @@ import { contentionPauseMs, createLockQueue, LockedError } from './lock-queue.ts
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
 import { openPool, send, withConnection } from './pool.ts'
-import { createKeyedQueues, createSemaphore, type QueueKeys } from './semaphore.ts'
+import { createKeyedQueues, createSemaphore, type QueueKeys, type Semaphore } from './semaphore.ts'
 import { type Statements, type Transaction, transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
@@ -45,6 +45,8 @@ export interface Database extends Statements {
   transactionInQueue<T>(key: string, act: (trx: Transaction) => Promise<T>): Promise<T>
   /** The locks of other sessions that transactions wait for. */
   readonly lockedKeys: QueueKeys
+  /** Limits the pages whose cost grows with the number of records: they leave connections to all other requests. */
+  readonly inPageSlot: Semaphore
   /** Runs reads in one consistent snapshot. */
   snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   /** The start of the current outage, as `Date.now()`; undefined while the database can serve. */
@@ -96,6 +98,8 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     timeoutMs: settings.queryTimeoutMs,
   })
 
+  const inPageSlot = createSemaphore(Math.max(1, settings.poolMax - 3 * fifth), settings.acquireTimeoutMs)
+
   const rowQueues = createKeyedQueues(settings.queryTimeoutMs)
 
   /**
@@ -141,6 +145,7 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
       ),
     transactionInQueue: (key, act) => serve(() => lockQueue.run(key, act)),
     lockedKeys: lockQueue.keys,
+    inPageSlot,
     snapshot: act => serve(() => transact(knex, act, { isSnapshot: true })),
     downSinceMs: outage.sinceMs,
     probe: outage.probe,

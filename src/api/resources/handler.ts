@@ -4,6 +4,7 @@ import type { Cache } from '../../cache/cache.ts'
 import type { Config } from '../../config/config.ts'
 import type { Counts } from '../../database/counting/counts.ts'
 import type { Database } from '../../database/database.ts'
+import type { Semaphore } from '../../database/semaphore.ts'
 import { idName, parseId, type Resource } from '../../model/resource.ts'
 import { notAnObject, notFound } from '../errors.ts'
 import type { ReadBody } from '../requests/body.ts'
@@ -21,6 +22,8 @@ export interface Shared {
   readonly counts: Counts
   readonly readBody: ReadBody
   readonly withIdempotency: WithIdempotency
+  /** Limits the large pages that are being made. Each can have `limits.responseBytes`, and needs several times as much. */
+  readonly inLargePageSlot: Semaphore
 }
 
 /** Returns the id of a record in the path. @throws ApiError with status 404 if it is not a valid id */

@@ -2,8 +2,9 @@
 import type { Context } from 'koa'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
 import type { Filter } from '../../database/reading/page-query.ts'
+import { isBounded } from '../../database/reading/page-seek.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
-import type { Records } from '../../database/reading/records.ts'
+import type { Page, Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import { notFound, pageTooLarge } from '../errors.ts'
@@ -15,6 +16,9 @@ import { createEtags } from './etags.ts'
 import { pathId, type Shared } from './handler.ts'
 import { shareConcurrent } from './share-concurrent.ts'
 
+/** Number of records with includes up to which a page does not count as large. */
+const MAX_SMALL_PAGE = 100
+
 const hasIncludes = ({ include }: ListQuery): boolean => include.length > 0
 
 export function createReadHandlers(
@@ -22,7 +26,7 @@ export function createReadHandlers(
   records: Records,
   loader: RecordLoader,
   includeSet: (names: readonly string[]) => IncludeSet,
-  { limits, database }: Shared,
+  { limits, database, inLargePageSlot }: Shared,
 ) {
   const etags = createEtags(resource)
 
@@ -35,18 +39,22 @@ export function createReadHandlers(
     }
   }
 
-  /** Reads a page and, if the query asks for them, its includes in a consistent state. */
-  async function readPage(query: ListQuery) {
-    const page = await records.page(query)
-    if (!hasIncludes(query)) return { ...page, included: [] }
+  /** Reads a page, in its turn if it can be slow. */
+  const inTurn = <T>(query: ListQuery, read: () => Promise<T>): Promise<T> =>
+    isBounded(resource, query) ? read() : database.inPageSlot(read)
+
+  /** Adds the includes to a page, in the same state of the records. */
+  async function withIncludes(query: ListQuery, page: Page) {
     const { includes } = includeSet(query.include)
     const included = await includes(page.rows, createSizeCheck(true))
     if (!included.includes(undefined)) return { ...page, included }
     // A row has changed between the two reads: a snapshot reads both again.
-    return database.snapshot(async trx => {
-      const snapshot = await records.page(query, trx)
-      return { ...snapshot, included: await includes(snapshot.rows, createSizeCheck(true), trx) }
-    })
+    return inTurn(query, () =>
+      database.snapshot(async trx => {
+        const snapshot = await records.page(query, trx)
+        return { ...snapshot, included: await includes(snapshot.rows, createSizeCheck(true), trx) }
+      }),
+    )
   }
 
   const share = shareConcurrent<{ readonly etag: string; readonly text: string }>()
@@ -60,13 +68,23 @@ export function createReadHandlers(
     const query = parseListQuery(resource, ctx.querystring, limits)
     assertAcceptsJson(ctx)
     const { path } = ctx
-    const { etag, text } = await share(`${path}?${ctx.querystring}`, async () => {
-      const { rows, total, included } = await readPage({ ...query, filters: [...filters, ...query.filters] })
-      if (total === 0) await onEmpty?.()
+    const complete = (page: Page, included: readonly (string | undefined)[]) => {
+      const { rows, total } = page
       const texts = rows.map((row, at) => recordText(resource, row, included[at]))
       const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
       createSizeCheck(hasIncludes(query))(text)
       return { etag: etags.page(total, rows, hasIncludes(query)), text }
+    }
+    const { etag, text } = await share(`${path}?${ctx.querystring}`, async () => {
+      const combined = { ...query, filters: [...filters, ...query.filters] }
+      const page = await inTurn(combined, () => records.page(combined))
+      if (page.total === 0) await onEmpty?.()
+      if (!hasIncludes(query)) return complete(page, [])
+      const make = async () => {
+        const { included, ...current } = await withIncludes(combined, page)
+        return complete(current, included)
+      }
+      return page.rows.length > MAX_SMALL_PAGE ? inLargePageSlot(make) : make()
     })
     respondRead(ctx, etag, text)
   }

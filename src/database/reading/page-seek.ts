@@ -6,7 +6,7 @@ import { SLOT_IDS } from '../counting/counts.ts'
 import { hasExactBlocksSql } from '../counting/exact-blocks.ts'
 import { type CountedIds, memberIds, recordIds, seekSql } from '../counting/seek.ts'
 import type { Statements } from '../transaction.ts'
-import type { PageQuery, SortKey } from './page-query.ts'
+import type { Filter, PageQuery, SortKey } from './page-query.ts'
 import { idOfMatching, memberOfSql, membersFilter, type RelatedFilter } from './predicates.ts'
 
 /** The restrictions that make the page query faster. */
@@ -110,6 +110,25 @@ async function bound(resource: Resource, query: PageQuery, on: Statements): Prom
 }
 
 const isById = ({ column, descending }: SortKey) => column === 'id' && !descending
+
+/** Whether the filters select at most as many records as they name: by id, or by the fields of the unique index. */
+const selectsFew = ({ unique }: Resource, filters: readonly Filter[]): boolean => {
+  const names = (column: string, operators: readonly string[]) =>
+    filters.some(
+      filter =>
+        filter.relation === undefined &&
+        filter.column === column &&
+        operators.includes(filter.comparison.operator),
+    )
+  return names('id', ['equals', 'in']) || unique.every(column => names(column, ['equals']))
+}
+
+/** Whether the cost of a page does not grow with the number of records. */
+export function isBounded(resource: Resource, { filters, sort }: PageQuery): boolean {
+  if (selectsFew(resource, filters)) return true
+  const others = filters.filter(filter => filter !== membersFilter(filters))
+  return sort.every(isById) && others.length === 0
+}
 
 /** Returns the preparatory query, to be run in the snapshot of the page; undefined if none is needed. */
 export function seekFor(

@@ -11,7 +11,7 @@ import { type PageSeek, seekFor } from './page-seek.ts'
 import { applySort, idOfMatching, matching } from './predicates.ts'
 import { totalSql } from './totals.ts'
 
-interface Page {
+export interface Page {
   readonly rows: readonly Row[]
   /** The number of records on all pages, in the same snapshot as the page. */
   readonly total: number

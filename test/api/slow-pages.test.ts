@@ -1,0 +1,78 @@
+// Pages that are slow or large: they leave connections and memory of the worker to other requests.
+import test from 'ava'
+import mysql, { type RowDataPacket } from 'mysql2/promise'
+import { openApi } from '../support/api-suite.ts'
+import { expectOk } from '../support/expect.ts'
+import { ask, createDatabase } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const database = await createDatabase()
+const { service, api, close } = await openApi({ database, config: { database: { poolMax: 10 } } })
+const other = await mysql.createConnection(database)
+test.after.always(async t => {
+  other.destroy()
+  await close(t)
+})
+
+const users = Array.from({ length: 120 }, (_, n) => ({ first_name: 'Ada', last_name: `${n}` }))
+
+test.before(async () => {
+  // Otherwise, MySQL would lock the users with the memberships.
+  await other.query(
+    'ALTER TABLE memberships DROP FOREIGN KEY memberships_user_id, DROP FOREIGN KEY memberships_group_id',
+  )
+  await api.post('/v1/users', { users })
+})
+
+/** Returns the number of statements that wait for the lock. */
+async function waiting(): Promise<number> {
+  const [rows] = await other.query<RowDataPacket[]>(
+    "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE '%metadata lock%'",
+  )
+  return rows.length
+}
+
+async function inFlight(): Promise<number> {
+  const text = (await ask(`${service.controlUrl}/status`))?.text ?? ''
+  return Math.max(...Array.from(text.matchAll(/"in_flight":(\d+)/g), ([, count]) => Number(count)))
+}
+
+/** Sends the requests while no statement can read the memberships, and calls `act` when `count` statements wait. */
+async function whileBlocked(paths: readonly string[], count: number, act: () => Promise<void>) {
+  await other.query('LOCK TABLES memberships WRITE')
+  const answers = paths.map(path => api.get(path))
+  try {
+    await until(async () => (await inFlight()) >= paths.length && (await waiting()) >= count)
+    await act()
+  } finally {
+    await other.query('UNLOCK TABLES')
+  }
+  return Promise.all(answers)
+}
+
+test.serial('slow pages: other requests are served while more slow pages wait than the pool has', async t => {
+  const paths = Array.from({ length: 20 }, (_, n) => `/v1/users?groups[*].name[prefix]=a&start_index=${n}`)
+  const answers = await whileBlocked(paths, 4, async () => {
+    t.is(await waiting(), 4)
+    expectOk(t, await api.post('/v1/users', { first_name: 'Grace', last_name: 'Hopper' }))
+    for (const path of ['/1', '', '?start_index=100', '?first_name=Ada&last_name=7', '?id[in]=1,2'])
+      expectOk(t, await api.get(`/v1/users${path}`))
+    expectOk(t, await api.patch('/v1/users/1', { first_name: 'Augusta' }))
+  })
+  for (const { status } of answers) t.is(status, 200)
+})
+
+test.serial('large pages: two are made at a time, and small ones do not wait for them', async t => {
+  const paths = Array.from(
+    { length: 8 },
+    (_, n) => `/v1/users?include=groups&records_per_page=1000&start_index=${n}`,
+  )
+  const answers = await whileBlocked(paths, 2, async () => {
+    t.is(await waiting(), 2)
+    const small = api.get('/v1/users?include=groups')
+    await until(async () => (await waiting()) === 3)
+    await other.query('UNLOCK TABLES')
+    expectOk(t, await small)
+  })
+  for (const { status } of answers) t.is(status, 200)
+})
