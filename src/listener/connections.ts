@@ -1,9 +1,11 @@
-// The connections of one data port: enforces their limits, and closes them without losing a request.
+// The connections of one port: enforces their limits, and closes them without losing a request.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Connection, createConnection } from './connection.ts'
 
-/** Limits of one data port, over all clients. */
+const UNREAD_CHECK_MS = 1000
+
+/** Limits of one port, over all clients. */
 export interface ConnectionLimits {
   /** Maximum number of connections. */
   readonly connections: number
@@ -58,6 +60,19 @@ export function createConnections(
       lastEndMs = performance.now()
     })
   }
+
+  /** Destroys the connections with the most unread bytes until the total is within `unreadBytes`. */
+  function closeSlowReaders(): void {
+    const unread = [...open.keys()].filter(({ writableLength }) => writableLength > 0)
+    let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
+    if (bytes <= limits.unreadBytes) return
+    for (const socket of unread.toSorted((a, b) => b.writableLength - a.writableLength)) {
+      if (bytes <= limits.unreadBytes) break
+      bytes -= socket.writableLength
+      destroy(socket)
+    }
+  }
+  setInterval(closeSlowReaders, UNREAD_CHECK_MS).unref()
 
   const active = () => [...open.values()].filter(connection => connection.isActive())
 
@@ -121,18 +136,6 @@ export function createConnections(
 
     destroyAll(): void {
       for (const socket of open.keys()) socket.destroy()
-    },
-
-    /** Destroys the connections with the most unread bytes until the total is within `unreadBytes`. */
-    closeSlowReaders(): void {
-      const unread = [...open.keys()].filter(({ writableLength }) => writableLength > 0)
-      let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
-      if (bytes <= limits.unreadBytes) return
-      for (const socket of unread.toSorted((a, b) => b.writableLength - a.writableLength)) {
-        if (bytes <= limits.unreadBytes) break
-        bytes -= socket.writableLength
-        destroy(socket)
-      }
     },
 
     count: () => open.size,

@@ -18,7 +18,6 @@ import { createServer, type ServerOptions, secureContext, type TlsSettings } fro
 import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
-const UNREAD_CHECK_MS = 1000
 
 /** A 405 must list the allowed methods (RFC 9110, 15.5.6). */
 const connectNotAllowed = new ApiError(
@@ -100,7 +99,6 @@ export function createDataPort(options: DataPortOptions) {
     if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
   }
 
-  setInterval(connections.closeSlowReaders, UNREAD_CHECK_MS).unref()
   if (port.proxyProtocol === true)
     requireProxyHeaders(
       server,

@@ -103,6 +103,28 @@ test.serial('control ports: invalid requests receive JSON errors', async t => {
   t.regex(await ask('GET HTTP://a?x HTTP/1.0\r\n\r\n'), /<!doctype html>/i)
 })
 
+test.serial('control ports: a request with CONNECT behind it gets its response first', async t => {
+  const { operator } = await start(t)
+  for (const [path, first] of [
+    ['/metrics', /^HTTP\/1.1 200 OK\r\n.*users_api_/s],
+    ['/healthcheck/http', /^HTTP\/1.1 200 OK\r\n.*"serving"/s],
+  ] as const) {
+    const client = await connect(operator.controlPort('http'))
+    client.write(`GET ${path} HTTP/1.1\r\n\r\nCONNECT a:1 HTTP/1.1\r\n\r\n`)
+    t.regex(await client.answer(), first)
+    t.regex(await client.answer(), /^HTTP\/1.1 405 .*"method_not_allowed"/s)
+    await client.closed
+  }
+})
+
+test.serial('control ports: checks are answered beside 1,100 silent connections', async t => {
+  const { operator } = await start(t)
+  const port = operator.controlPort('http')
+  const silent = await Promise.all(Array.from({ length: 1100 }, () => connect(port)))
+  for (let checks = 0; checks < 20; checks++) t.is(await operator.health('http'), 200)
+  for (const { socket } of silent) socket.destroy()
+})
+
 test.serial(
   'probes: /livez is 200 in every state of the ports, /readyz while all of them are serving',
   async t => {

@@ -1,12 +1,12 @@
 // The control ports: read-only HTTP servers for health checks and status. Every control port answers for every label.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import type { Log } from '../../core/log.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
-import { answerRaw, type ParserError, parserError } from '../../listener/parser-errors.ts'
+import { createConnections } from '../../listener/connections.ts'
 import { requestIdOf } from '../../listener/request-identity.ts'
+import { serveRequests } from '../../listener/serve-requests.ts'
 import type { Maintenance } from '../maintenance.ts'
 import type { Checkers } from './checkers.ts'
 import { createControlListener } from './control-listener.ts'
@@ -30,16 +30,16 @@ const HEALTH = '/healthcheck/'
 const LIVENESS = '/livez'
 const READINESS = '/readyz'
 // Health checks are short and few, so the limits are low.
-const MAX_CONNECTIONS = 1000
-const MAX_HEADER_BYTES = 16_384
 const serverOptions = {
   requireHostHeader: false,
   headersTimeout: 10_000,
   requestTimeout: 10_000,
-  maxHeaderSize: MAX_HEADER_BYTES,
+  maxHeaderSize: 16_384,
 }
+const connectionLimits = { connections: 1000, unreadBytes: 8_388_608 }
 const readOnly = 'control ports are read-only; use GET or HEAD'
 const allow = { Allow: 'GET, HEAD' }
+const connectNotAllowed = new ApiError('method_not_allowed', readOnly, { headers: allow })
 
 const healthResponse = ({ status, message, code }: Health): ControlResponse => ({
   status,
@@ -132,6 +132,17 @@ export function createControl(options: ControlOptions) {
   }
 
   function respond(request: IncomingMessage): ControlResponse | Promise<ControlResponse> {
+    const { expect } = request.headers
+    if (expect !== undefined && expect.toLowerCase() !== '100-continue')
+      return failure(
+        request,
+        417,
+        'expectation_failed',
+        'the Expect header is not supported on control ports',
+        {
+          Connection: 'close',
+        },
+      )
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return failure(request, 405, 'method_not_allowed', readOnly, allow)
     const path = pathOf(request)
@@ -147,27 +158,13 @@ export function createControl(options: ControlOptions) {
   }
 
   const listeners = config.ports.map(({ label, port }) => {
-    const server = http.createServer(serverOptions, async (request, response) =>
-      send(request, response, await respond(request)),
-    )
-    server.maxConnections = MAX_CONNECTIONS
-    server.on('checkExpectation', (request, response) => {
-      response.shouldKeepAlive = false
-      send(
-        request,
-        response,
-        failure(request, 417, 'expectation_failed', 'the Expect header is not supported on control ports'),
-      )
-    })
-    server.on('connect', (_request, socket) =>
-      answerRaw(socket, new ApiError('method_not_allowed', readOnly, { headers: allow })),
-    )
-    server.on('clientError', (error: ParserError, socket) => {
-      // A plain TCP connect is a valid check, so a client that closes or resets without a request is not an error.
-      if (socket.writableEnded) return
-      if (!socket.writable || !(socket instanceof Socket) || socket.bytesRead === 0) socket.destroy()
-      else
-        answerRaw(socket, parserError(error, { urlBytes: MAX_HEADER_BYTES, headerBytes: MAX_HEADER_BYTES }))
+    const server = http.createServer(serverOptions)
+    const connections = createConnections(connectionLimits, () => {})
+    server.on('connection', connections.add)
+    serveRequests(server, connections, {
+      listener: async (request, response) => send(request, response, await respond(request)),
+      limits: { urlBytes: serverOptions.maxHeaderSize, headerBytes: serverOptions.maxHeaderSize },
+      connectNotAllowed,
     })
     return createControlListener({
       label,
