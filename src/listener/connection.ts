@@ -1,7 +1,8 @@
-// State of one connection of a data port: its requests in flight, which are served one after the other, and whether it
+// State of one connection of a port: its requests in flight, which are served one after the other, and whether it
 // is idle.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { linger } from './linger.ts'
 
 /** From this number of waiting requests on, nothing more is read from the connection. */
 const MAX_WAITING = 100
@@ -69,8 +70,18 @@ export function createConnection(socket: Socket, peer: string | undefined) {
 
   // Node.js resumes the socket too, for example to read the body of a request.
   socket.on('resume', () => {
-    if (isFull()) socket.pause()
+    if (isFull() && !socket.writableEnded) socket.pause()
   })
+
+  const { destroySoon } = socket
+  let isLingering = false
+  // Node.js calls it after the last response.
+  socket.destroySoon = () => {
+    if (isLingering) return
+    isLingering = latest?.req.complete === false || hasWaiting()
+    if (isLingering) linger(socket)
+    else destroySoon.call(socket)
+  }
 
   return {
     /** The address at the other end: the one in the PROXY header, or that of the socket. */

@@ -1,11 +1,9 @@
 // Error responses to requests that do not reach the application: invalid HTTP and CONNECT.
 import { randomUUID } from 'node:crypto'
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import { ApiError, rawError } from '../core/api-error.ts'
-
-// Time for the client to read the response. Closing a socket with unread input would reset the connection.
-const LINGER_MS = 1000
+import { linger } from './linger.ts'
 
 type Limits = Pick<Config['limits'], 'urlBytes' | 'headerBytes'>
 
@@ -46,9 +44,7 @@ export function parserError(error: ParserError, limits: Limits): ApiError {
 }
 
 /** Sends an error on a socket that has no response object, and ends the connection. */
-export function answerRaw(socket: Duplex, error: ApiError, requestId: string = randomUUID()): void {
-  socket.on('error', () => {})
-  socket.end(rawError(error, requestId))
-  socket.resume()
-  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+export function answerRaw(socket: Socket, error: ApiError, requestId: string = randomUUID()): void {
+  socket.write(rawError(error, requestId))
+  linger(socket)
 }

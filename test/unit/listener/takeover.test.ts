@@ -56,7 +56,7 @@ for (const protocol of ['http', 'https'] as const) {
     const { port, open } = await start(t, {
       protocol,
       listener: () => {},
-      timeouts: { headersMs: 200, requestMs: 200 },
+      timeouts: { headersMs: 2000, requestMs: 2000 },
     })
     const client = await open()
     client.write(get + connect)

@@ -1,0 +1,24 @@
+// Ends a connection whose client may still send. Closing a socket with unread input resets the connection, and the client
+// can lose the response.
+import type { Socket } from 'node:net'
+
+const MAX_MS = 5000
+const MAX_BYTES = 64 * 1024 * 1024
+
+/**
+ * Ends the sending side of `socket`, and discards what is received until the client ends its side too, for a limited
+ * time and number of bytes.
+ */
+export function linger(socket: Socket): void {
+  let bytes = 0
+  const discard = (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > MAX_BYTES) socket.destroy()
+  }
+  socket.on('error', () => {}).end()
+  const timer = setTimeout(() => socket.destroy(), MAX_MS).unref()
+  socket.once('close', () => clearTimeout(timer))
+  // Reading begins in the next tick, and only as long as the parser of Node.js is attached. A listener detaches it.
+  socket.resume()
+  process.nextTick(() => socket.removeAllListeners('data').on('data', discard))
+}
