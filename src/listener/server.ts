@@ -1,6 +1,7 @@
 // The HTTP or HTTPS server of a data port, with its limits and its TLS settings.
 import http from 'node:http'
 import https from 'node:https'
+import type { Socket } from 'node:net'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import type { KeyPair } from '../core/messages.ts'
 
@@ -45,6 +46,18 @@ export const secureContext = ({ keyPair, ticketKeys }: TlsSettings) =>
     ciphers,
   }) as const
 
+/**
+ * Has a client that ends its side of the connection get the responses that are due, as RFC 9112, 9.6 asks. Then its
+ * connection is closed. The types do not know this property of `http.Server`, which Node.js 0.5 to 26 have.
+ */
+export function keepHalfOpen(server: http.Server): void {
+  Object.assign(server, { httpAllowHalfOpen: true })
+  // From the end of the handshake on: a connection that ends before it has nothing to wait for.
+  server.on('secureConnection', (socket: Socket) => {
+    socket.allowHalfOpen = true
+  })
+}
+
 /** Creates a server that does not listen yet. @throws Error if an https port has no key pair */
 export function createServer(options: ServerOptions): http.Server | https.Server {
   const { port, config, tls } = options
@@ -68,6 +81,7 @@ export function createServer(options: ServerOptions): http.Server | https.Server
           ...secureContext(tls),
           handshakeTimeout: timeouts.headersMs,
         })
+  keepHalfOpen(server)
   // The port destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.
   server.timeout = timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
   // Node silently drops headers beyond this count. One above the limit lets the application detect the excess.

@@ -9,6 +9,8 @@ export interface RawOptions {
   session?: Buffer
   /** The address of this end, without TLS. */
   localAddress?: string
+  /** `end` closes only this side. */
+  allowHalfOpen?: boolean
 }
 
 export type Raw = Awaited<ReturnType<typeof connect>>
@@ -23,6 +25,7 @@ export async function connect(port: number, options: RawOptions = {}) {
         ...(options.session !== undefined && { session: options.session }),
       })
     : net.connect({ port, host: '127.0.0.1', localAddress: options.localAddress })
+  socket.allowHalfOpen = options.allowHalfOpen === true
   let text = ''
   // A reset counts as the end of the connection. The text received before it stays available.
   socket.on('error', () => {})

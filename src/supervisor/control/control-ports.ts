@@ -7,6 +7,7 @@ import { securityHeaders } from '../../core/response-headers.ts'
 import { createConnections } from '../../listener/connections.ts'
 import { requestIdOf } from '../../listener/request-identity.ts'
 import { serveRequests } from '../../listener/serve-requests.ts'
+import { keepHalfOpen } from '../../listener/server.ts'
 import type { Maintenance } from '../maintenance.ts'
 import type { Checkers } from './checkers.ts'
 import { createControlListener } from './control-listener.ts'
@@ -159,6 +160,7 @@ export function createControl(options: ControlOptions) {
 
   const listeners = config.ports.map(({ label, port }) => {
     const server = http.createServer(serverOptions)
+    keepHalfOpen(server)
     const connections = createConnections(connectionLimits, () => {})
     server.on('connection', connections.add)
     serveRequests(server, connections, {

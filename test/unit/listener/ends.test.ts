@@ -1,4 +1,5 @@
 // The end of a connection over real sockets: the client gets its responses, whatever it still sends or no longer sends.
+import type { ServerResponse } from 'node:http'
 import test from 'ava'
 import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
 import { until } from '../../support/until.ts'
@@ -45,4 +46,46 @@ for (const protocol of ['http', 'https'] as const) {
     t.is(client.text(), '')
     t.is(served, 1)
   })
+
+  test(`${protocol}: a client that ends its side gets the responses to all its requests`, async t => {
+    const waiting: ServerResponse[] = []
+    const { port, open } = await start(t, {
+      protocol,
+      listener: (_request, response) => waiting.push(response),
+    })
+    const client = await open({ tls: protocol === 'https', allowHalfOpen: true })
+    client.socket.end(get.repeat(3))
+    await until(() => port.report().inFlight === 3)
+    for (let served = 0; served < 3; served++) {
+      await until(() => waiting.length > 0)
+      for (const response of waiting.splice(0)) answer(response)
+      t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+    }
+    await until(() => port.report().connections === 0)
+  })
+
+  test(`${protocol}: a connection whose client ends its side without a request is closed`, async t => {
+    const { port, open } = await start(t, { protocol })
+    for (const sent of ['', get]) {
+      const client = await open({ tls: protocol === 'https', allowHalfOpen: true })
+      client.write(sent)
+      if (sent !== '') await client.answer()
+      await until(() => port.report().connections === 1)
+      client.socket.end()
+      await until(() => port.report().connections === 0)
+    }
+    t.pass()
+  })
 }
+
+test('https: a connection that ends before its handshake is closed', async t => {
+  const { port, open } = await start(t, { protocol: 'https' })
+  for (const sent of [Buffer.alloc(0), Buffer.from('16030100a5010000a10303', 'hex')]) {
+    const client = await open({ allowHalfOpen: true })
+    client.write(sent)
+    await until(() => port.report().connections === 1)
+    client.socket.end()
+    await until(() => port.report().connections === 0)
+  }
+  t.pass()
+})
