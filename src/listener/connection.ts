@@ -44,6 +44,8 @@ export function createConnection(socket: Socket, peer: string | undefined) {
 
   const hasWaiting = () => requests.length > 1
   const isFull = () => requests.length > MAX_WAITING
+  /** Whether the request that is being received waits for its turn, so that little or nothing of it is read. */
+  const isWaiting = () => isFull() || (hasWaiting() && latest?.req.complete === false)
 
   /** Sets whether the response in progress says `Connection: close`. Only the last of several may say so. */
   function updateKeepAlive(): void {
@@ -87,8 +89,6 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     /** The address at the other end: the one in the PROXY header, or that of the socket. */
     peer: () => peer,
     inFlight: () => requests.length,
-    /** Whether nothing is read from the socket, because too many requests wait. */
-    isPaused: isFull,
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,
     /** Whether the connection is in use for more than one request. */
@@ -135,6 +135,24 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     closeAfterResponse(enabled: boolean): void {
       closesAfterResponse = enabled
       updateKeepAlive()
+    },
+
+    /**
+     * Calls `reject` if the request that is being received is late. One that waits for its turn is not late: its time
+     * begins with its turn. Node.js reports each request at most once.
+     * @param requestMs the time for a whole request
+     */
+    requestTimedOut(requestMs: number, reject: () => void): void {
+      if (!isWaiting()) return reject()
+      const [late, wasComplete] = [latest, latest?.req.complete]
+      const check = (): void => {
+        const hasArrived = latest !== late || latest?.req.complete !== wasComplete
+        if (hasArrived || socket.destroyed) return
+        const leftMs = isWaiting() ? requestMs : idleSinceMs + requestMs - performance.now()
+        if (leftMs > 0) setTimeout(check, leftMs).unref()
+        else reject()
+      }
+      setTimeout(check, requestMs).unref()
     },
 
     /**

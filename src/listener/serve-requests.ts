@@ -37,10 +37,11 @@ export function serveRequests(
       answerRaw(socket, error, requestId)
     })
   server.on('clientError', (error: ParserError, socket) => {
-    if (!(socket instanceof Socket)) socket.destroy()
-    // A request that waits for its turn is not late. Inactive sockets still have a timeout.
-    else if (!isTimeout(error) || !connections.get(socket)?.isPaused())
-      reject(socket, parserError(error, limits), randomUUID())
+    if (!(socket instanceof Socket)) return void socket.destroy()
+    const rejectError = () => reject(socket, parserError(error, limits), randomUUID())
+    const connection = connections.get(socket)
+    if (connection === undefined || !isTimeout(error)) rejectError()
+    else connection.requestTimedOut(server.requestTimeout, rejectError)
   })
   server.on('connect', request => {
     connections.get(request.socket)?.takeOver()

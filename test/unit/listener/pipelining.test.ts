@@ -136,6 +136,38 @@ for (const protocol of ['http', 'https'] as const) {
   })
 }
 
+for (const protocol of ['http', 'https'] as const)
+  test.serial(
+    `${protocol}: a large body that waits for its turn is not late, and then has its whole time`,
+    async t => {
+      const waiting: ServerResponse[] = []
+      const { open } = await start(t, {
+        protocol,
+        listener(request, response) {
+          if (request.method === 'GET') waiting.push(response)
+          else request.resume().on('end', () => answer(response))
+        },
+        timeouts: { headersMs: 3000, requestMs: 3000 },
+      })
+      const body = Buffer.alloc(5_000_000)
+      const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`
+      const [client, silent] = [await open(), await open()]
+      client.write(get + head)
+      client.write(body)
+      silent.write(get + head)
+      await until(() => waiting.length === 2)
+      // Late when the others would have been, too.
+      const other = await open()
+      other.write('GET / HT')
+      t.regex(await other.answer(), /^HTTP\/1.1 408/)
+      for (const response of waiting) answer(response)
+      for (const _request of [get, head]) t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+      t.regex(await silent.answer(), /^HTTP\/1.1 200 OK/)
+      t.regex(await silent.answer(), /^HTTP\/1.1 408/)
+      await silent.closed
+    },
+  )
+
 // Input behind a request in flight, and the response to that input.
 const rejectedInputs: [string, string, RegExp][] = [
   ['garbage', 'garbage\r\n\r\n', /^HTTP\/1.1 400 .*"malformed_request"/s],
