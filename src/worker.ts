@@ -117,7 +117,7 @@ async function serve(): Promise<void> {
       const tls = tlsOf(state, port.label)
       if (tls !== undefined) port.useTls(tls)
       const wanted = state.ports[port.label]
-      port.setState(wanted?.state ?? 'serving', wanted?.maxActive)
+      port.setState(wanted?.state ?? 'serving', wanted)
     }
     heartbeat()
   }

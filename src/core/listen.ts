@@ -95,3 +95,13 @@ export async function bind(address: Address, use: string): Promise<Server> {
   if (typeof socket === 'number') throw failure(address, use, getSystemErrorName(socket))
   return socket
 }
+
+/**
+ * Gives up a socket of `bind`. It closes with the last worker that listens on it. From now on, its queue has room for one
+ * connection, so that the workers can empty it. Calling it again has no effect.
+ */
+export function release(socket: Server): void {
+  // The argument of a handle is the length of the queue: it has room for one connection more (listen(2)).
+  socket.listen(0)
+  socket.close()
+}

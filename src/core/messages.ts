@@ -99,23 +99,25 @@ const workerMessage = z.discriminatedUnion('type', [
 /** A message from a worker to its supervisor. */
 export type WorkerMessage = z.output<typeof workerMessage>
 
+const desiredPort = z.object({
+  port: z.int(),
+  state: listenerState,
+  /**
+   * Set if the worker has more than its fair share of the active connections: it accepts no new ones, and closes those
+   * beyond this number after their next response.
+   */
+  maxActive: z.int().optional(),
+  /** Set with `closing` while the service stops: no other process will accept the connections that wait. */
+  emptiesQueue: z.boolean().optional(),
+})
+export type DesiredPort = z.output<typeof desiredPort>
+
 const desiredState = z.object({
   type: z.literal('desired-state'),
   /** Increases with every state. Heartbeats acknowledge it as `appliedRevision`. */
   revision: z.int(),
   /** Ports by label. A worker whose ports are all `closing` exits when its last connection has closed. */
-  ports: z.record(
-    z.string(),
-    z.object({
-      port: z.int(),
-      state: listenerState,
-      /**
-       * Set if the worker has more than its fair share of the active connections: it accepts no new ones, and closes
-       * those beyond this number after their next response.
-       */
-      maxActive: z.int().optional(),
-    }),
-  ),
+  ports: z.record(z.string(), desiredPort),
   /** Certificates and keys of the https ports, by label. */
   keyPairs: z.record(z.string(), keyPair),
   /** TLS session ticket keys in base64. All workers share them, so any worker can resume a session. */

@@ -1,7 +1,44 @@
 // Starts and stops accepting connections. Connections that were accepted stay open, and those that wait in the queue of
-// the socket stay there for other workers.
-import net, { type Server } from 'node:net'
+// the socket stay there for other workers. If there are none, the queue is emptied first.
+import net, { type Server, type Socket } from 'node:net'
 import { type Address, listen, type SocketHandle } from '../core/listen.ts'
+
+/** Another worker can accept a connection of this one. After this time, this worker opens the next. */
+const RETRY_MS = 20
+
+/**
+ * Serves the connections that wait in the queue of the socket, and calls `stop` when the queue is empty: a socket that
+ * closes resets them. The supervisor has left room for one connection in the queue. After each connection that it
+ * accepts, this worker opens one of its own. When it accepts that one, no other is waiting.
+ */
+function emptyQueue(server: Server, stop: () => void): void {
+  const own = new Set<Socket>()
+  const address = server.address()
+  const open = (): void => {
+    if (address === null || typeof address === 'string') return
+    // An error is ignored: the next one is opened soon.
+    own.add(net.connect(address.port, address.address).on('error', () => {}))
+  }
+  const isOwn = ({ remoteAddress, remotePort }: Socket): boolean =>
+    [...own].some(one => one.localPort === remotePort && one.localAddress === remoteAddress)
+  const timer = setInterval(() => {
+    if (server.listening) return open()
+    clearInterval(timer)
+    for (const socket of own) socket.destroy()
+  }, RETRY_MS)
+  const serve = server.listeners('connection')
+  server.removeAllListeners('connection')
+  server.on('connection', (socket: Socket) => {
+    if (isOwn(socket)) {
+      stop()
+      socket.destroy()
+    } else {
+      for (const listener of serve) listener.call(server, socket)
+      open()
+    }
+  })
+  open()
+}
 
 /**
  * @param use the purpose of the port, for error messages
@@ -15,6 +52,12 @@ export function createAcceptor(
 ) {
   let isAccepting = false
   let isOpening = false
+
+  function stop(): void {
+    isAccepting = false
+    // `http.Server.close()` would also end idle connections, and so lose requests that are on their way.
+    net.Server.prototype.close.call(server)
+  }
 
   return {
     /** Resolves when `server` listens. @throws FatalError if it cannot */
@@ -30,10 +73,15 @@ export function createAcceptor(
       isOpening = false
     },
 
-    stop(): void {
-      isAccepting = false
-      // `http.Server.close()` would also end idle connections, and so lose requests that are on their way.
-      net.Server.prototype.close.call(server)
+    /** Other processes accept the connections that wait. */
+    stop,
+
+    /** Stops when no connection waits: no other process will accept it. */
+    stopWhenEmpty(): void {
+      if (server.listening) emptyQueue(server, stop)
+      else stop()
     },
+
+    isAccepting: () => server.listening,
   }
 }

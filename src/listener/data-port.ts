@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/config.ts'
 import { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
-import type { ListenerState, PortReport } from '../core/messages.ts'
+import type { DesiredPort, ListenerState, PortReport } from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
 import { createArrivals } from './arrivals.ts'
 import { createIsTrusted } from './client-address.ts'
@@ -83,8 +83,11 @@ export function createDataPort(options: DataPortOptions) {
     connections.closeIdle(sinceMs, config.drain.idleMs)
     if (state !== 'closing') return
     // A drain never cuts a request. Only a stop and the replacement of a worker have a deadline.
-    if (performance.now() - sinceMs >= config.drain.deadlineMs) connections.destroyAll()
-    if (connections.count() === 0) {
+    if (performance.now() - sinceMs >= config.drain.deadlineMs) {
+      acceptor.stop()
+      connections.destroyAll()
+    }
+    if (connections.count() === 0 && !acceptor.isAccepting()) {
       clearInterval(sweeper)
       resolveClosed()
     }
@@ -136,13 +139,18 @@ export function createDataPort(options: DataPortOptions) {
     },
     /**
      * Sets the state. `closing` is final: later calls are ignored.
-     * @param maxActive with it no connections are accepted, and the active ones beyond this number are closed
+     * @param options.maxActive with it no connections are accepted, and the active ones beyond this number are closed
+     * @param options.emptiesQueue with `closing`, the connections that wait in the queue of the socket are served first
      */
-    setState(newState: ListenerState, maxActive?: number): void {
+    setState(
+      newState: ListenerState,
+      { maxActive, emptiesQueue }: Omit<DesiredPort, 'port' | 'state'> = {},
+    ): void {
       if (state === 'closing') return
       if (newState !== state) changeState(newState)
       if (maxActive !== undefined) connections.keepActive(maxActive)
-      if (newState === 'closing' || maxActive !== undefined) acceptor.stop()
+      if (newState === 'closing' && emptiesQueue === true) acceptor.stopWhenEmpty()
+      else if (newState === 'closing' || maxActive !== undefined) acceptor.stop()
       else if (isStarted) void acceptor.start()
     },
     /** Uses another certificate, or other ticket keys, for new connections. The supervisor has validated them. */

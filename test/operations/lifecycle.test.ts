@@ -380,6 +380,26 @@ test.serial('stop: a second signal skips the drain delay, a third one the in-fli
   await slow.closed
 })
 
+test.serial('stop: each connection is served or refused, also while clients open one after the other', async t => {
+  const { service, open } = await start(t, { workers: 2 })
+  let served = 0
+  const request = async () => {
+    const client = await open()
+    client.write(get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+    await client.answer()
+    served++
+  }
+  const untilRefused = async () => {
+    for (;;) await request()
+  }
+  const clients = Promise.allSettled(Array.from({ length: 24 }, untilRefused))
+  await until(() => served > 50)
+  service.supervisor.kill('SIGTERM')
+  const failures = (await clients).map(one => (one.status === 'rejected' ? one.reason : undefined))
+  for (const failure of failures) t.is(failure.code, 'ECONNREFUSED', failure.message)
+  t.is(await service.exited, 0)
+})
+
 test.serial('stop: open connections are cut at the deadline', async t => {
   const { service, operator, open } = await start(t, { config: { drain: { deadlineMs: 800 } } })
   const slow = await open()

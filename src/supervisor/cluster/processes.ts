@@ -3,6 +3,7 @@
 import cluster from 'node:cluster'
 import { once } from 'node:events'
 import type { Server } from 'node:net'
+import { release } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
 import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
@@ -93,8 +94,7 @@ export function createCluster(options: ClusterOptions) {
       case 'retire':
         log.info({ worker: handles.get(action.id)?.worker.process.pid }, 'worker retiring')
         record({ type: 'retired', id: action.id })
-        // The ports close with the last worker.
-        if (fleet.stop !== undefined) for (const socket of sockets.values()) socket.close()
+        if (fleet.stop !== undefined) for (const socket of sockets.values()) release(socket)
         send(action.id)
         break
       case 'kill':
@@ -160,8 +160,7 @@ export function createCluster(options: ClusterOptions) {
 
   /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
   function send(id: number): void {
-    const state = desiredOf(desired.current(), stateOf(id) === 'retiring', balancer.limitsOf(id))
-    handles.get(id)?.worker.send(state, () => {})
+    handles.get(id)?.worker.send(desiredOf(desired.current(), fleet, id, balancer.limitsOf(id)), () => {})
   }
 
   /**

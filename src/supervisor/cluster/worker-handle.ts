@@ -1,7 +1,7 @@
 // The supervisor's record of one worker process: the process, its last heartbeat, whether it serves, and the cause of its exit.
 import type { Worker } from 'node:cluster'
 import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages.ts'
-import type { ExitCause, FleetWorker } from './fleet.ts'
+import type { ExitCause, Fleet, FleetWorker } from './fleet.ts'
 
 /** A worker that has sent no message for this many heartbeat intervals hangs. */
 const MAX_MISSED_HEARTBEATS = 3
@@ -51,17 +51,20 @@ export function exitCauseOf({ fatal, killReason }: Handle, code: number, signal:
 }
 
 /**
- * Returns the desired state of one worker.
- * @param isRetiring then every port is closing
+ * Returns the desired state of one worker. Every port of a retiring worker is closing.
  * @param maxActive by label
  */
 export function desiredOf(
   desired: DesiredState,
-  isRetiring: boolean,
+  { workers, stop }: Pick<Fleet, 'workers' | 'stop'>,
+  id: number,
   maxActive: Readonly<Record<string, number>> = {},
 ): DesiredState {
+  const isRetiring = workers.some(worker => worker.id === id && worker.state === 'retiring')
   const ports = Object.entries(desired.ports).map(([label, port]) => {
-    const own = isRetiring ? { state: 'closing' as const } : { maxActive: maxActive[label] }
+    const own = isRetiring
+      ? { state: 'closing' as const, emptiesQueue: stop !== undefined }
+      : { maxActive: maxActive[label] }
     return [label, { ...port, ...own }] as const
   })
   return { ...desired, ports: Object.fromEntries(ports) }
