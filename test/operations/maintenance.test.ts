@@ -112,6 +112,13 @@ test.serial('replies: count the current connections, not those of the last heart
   for (const { socket } of [first, second]) socket.destroy()
 })
 
+test.serial('replies: many commands at once put nothing but JSON into the log', async t => {
+  const { service, operator } = await start(t)
+  for (let count = 0; count < 60; count++) service.supervisor.send('status')
+  t.is((await operator.run('status')).error, undefined)
+  t.notRegex(service.log(), /MaxListenersExceededWarning/)
+})
+
 test.serial('revisions: each command sends one to every worker', async t => {
   const { service, operator } = await start(t, {
     env: runInWorkers(`process.on('message', ({ type, revision }) => {

@@ -37,8 +37,8 @@ function checkersOf(port: PortStatus): string {
 function portTable(ports: Status['ports'], screen: Screen): string[] {
   const items = Object.entries(ports).map(([label, port]) => ({ label, ...port }))
   const columns: readonly Column<(typeof items)[number]>[] = [
-    { title: 'PORT', cell: ({ label }) => label },
-    { title: '', align: 'right', cell: ({ port }) => port },
+    { title: 'PORT', key: true, cell: ({ label }) => label },
+    { title: '', key: true, align: 'right', cell: ({ port }) => port },
     { title: 'CONTROL', align: 'right', optional: true, cell: ({ control_port }) => control_port },
     { title: 'STATE', cell: ({ state }) => stateCell(state) },
     { title: 'MODE', optional: true, cell: ({ mode }) => mode ?? '' },
@@ -58,8 +58,8 @@ function checkerTable(ports: Status['ports'], screen: Screen): string[] {
     port.checkers.map(checker => ({ label, port, checker })),
   )
   const columns: readonly Column<(typeof items)[number]>[] = [
-    { title: 'CHECKER', cell: ({ checker }) => checker.address },
-    { title: 'PORT', cell: ({ label }) => label },
+    { title: 'CHECKER', key: true, cell: ({ checker }) => checker.address },
+    { title: 'PORT', key: true, cell: ({ label }) => label },
     { title: 'CHECKED', cell: ({ checker }) => `${formatAge(checker.seen)} ago` },
     { title: 'ANSWER', cell: ({ checker }) => checker.status },
     { title: 'NOTICED', cell: ({ port, checker }) => noticed(port, checker) },
@@ -77,7 +77,7 @@ export const portTables = (ports: Status['ports'], screen: Screen): string[] => 
 
 export function workerTable(workers: Status['workers'], screen: Screen): string[] {
   const columns: readonly Column<Status['workers'][number]>[] = [
-    { title: 'WORKER', align: 'right', cell: ({ pid }) => pid ?? '' },
+    { title: 'WORKER', key: true, align: 'right', cell: ({ pid }) => pid ?? '' },
     { title: 'STATE', cell: ({ state }) => stateCell(state) },
     { title: 'AGE', cell: ({ started }) => formatAge(started) },
     { title: 'STARTED', optional: true, cell: ({ started }) => started },

@@ -9,6 +9,8 @@ export interface Column<T> {
   readonly align?: 'right'
   /** Shown only if the terminal is wide enough for every column. */
   readonly optional?: true
+  /** Cut only after all other columns: it tells the rows apart. */
+  readonly key?: true
 }
 
 export interface Cell {
@@ -31,13 +33,15 @@ const widthOf = (text: string): number => [...text].length
 const totalOf = (widths: readonly number[]): number =>
   widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1))
 
-/** Reduces the widest columns until the row fits, but none below MIN_WIDTH. */
-function shrink(widths: readonly number[], available: number): number[] {
-  const result = [...widths]
+/** Reduces the widest columns until the row fits, key columns last, but none below MIN_WIDTH. */
+function shrink(columns: readonly { width: number; key: true | undefined }[], available: number): number[] {
+  const result = columns.map(({ width }) => width)
   for (let excess = totalOf(result) - available; excess > 0; excess--) {
-    const widest = Math.max(...result)
+    const others = result.map((width, at) => (columns[at]?.key ? 0 : width))
+    const candidates = Math.max(...others) > MIN_WIDTH ? others : result
+    const widest = Math.max(...candidates)
     if (widest <= MIN_WIDTH) break
-    result[result.lastIndexOf(widest)] = widest - 1
+    result[candidates.lastIndexOf(widest)] = widest - 1
   }
   return result
 }
@@ -56,19 +60,16 @@ export function cellText({ text, color }: Cell, { hasColors }: Screen): string {
 
 /** Returns the lines of a table with one row for each item. */
 export function formatTable<T>(items: readonly T[], columns: readonly Column<T>[], screen: Screen): string[] {
-  const filled = columns.map(({ title, cell, align, optional }) => {
+  const filled = columns.map(({ title, cell, align, optional, key }) => {
     const values = [title, ...items.map(cell)].map(value =>
       typeof value === 'object' ? value : { text: `${value}` },
     )
     const cells: Cell[] = values.map(value => ({ ...value, text: printable(value.text) }))
-    return { cells, align, optional, width: Math.max(...cells.map(({ text }) => widthOf(text))) }
+    return { cells, align, optional, key, width: Math.max(...cells.map(({ text }) => widthOf(text))) }
   })
   const fits = totalOf(filled.map(({ width }) => width)) <= screen.columns
   const shown = filled.filter(({ optional }) => fits || !optional)
-  const widths = shrink(
-    shown.map(({ width }) => width),
-    screen.columns,
-  )
+  const widths = shrink(shown, screen.columns)
   return Array.from({ length: items.length + 1 }, (_, row) =>
     shown
       .map(({ cells, align }, at) => {

@@ -1,11 +1,12 @@
 // Runs the private MySQL and Redis under pm2, next to the service.
-import { readFile, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { retry } from '../../core/retry.ts'
 import { isServed } from '../../supervisor/socket-file.ts'
 import { socketFolder } from '../private-servers/folders.ts'
 import { base, type ServerKind } from '../private-servers/missing-servers.ts'
 import { type PrivateServer, waitUntilReady } from '../private-servers/server.ts'
+import { readPid } from './pid-file.ts'
 import { assertUp, findApp, removeApp, startApp } from './process-manager.ts'
 
 const kinds: readonly ServerKind[] = ['redis', 'mysql']
@@ -65,7 +66,7 @@ async function stopOrphan(kind: ServerKind): Promise<boolean> {
     return false
   }
   // The server that accepts connections wrote this file, so the id cannot belong to a later process.
-  const pid = Number(await readFile(join(folder, `${kind}.pid`), 'utf8'))
+  const pid = await readPid(join(folder, `${kind}.pid`))
   process.kill(pid, 'SIGTERM')
   const assertExited = async () => {
     try {

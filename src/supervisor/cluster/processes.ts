@@ -116,7 +116,8 @@ export function createCluster(options: ClusterOptions) {
   }
 
   function fork(): void {
-    const worker = cluster.fork()
+    // Each command that runs waits for a message of every worker.
+    const worker = cluster.fork().setMaxListeners(0)
     handles.set(worker.id, { worker, startedMs: Date.now() })
     // If the spawn failed, no exit event follows.
     worker.on('error', error => {

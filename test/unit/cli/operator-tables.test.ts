@@ -41,6 +41,16 @@ test('table: shows optional columns if all columns fit, and cuts the widest one 
   t.deepEqual(format(10), ['A        N', 'a long…  7'])
 })
 
+test('table: key columns are cut last', t => {
+  const columns = [
+    { title: 'PORT', key: true, cell: () => 'a-long-label' },
+    { title: 'CONNECTIONS', cell: () => 7 },
+  ] as const
+  const format = (width: number) => formatTable([1], columns, { columns: width, hasColors: false })
+  t.deepEqual(format(18), ['PORT          CON…', 'a-long-label  7'])
+  t.deepEqual(format(14), ['PORT      CON…', 'a-long-…  7'])
+})
+
 test('time spans: the two largest units', t => {
   const cases: [number, string][] = [
     [-5, '0 s'],
