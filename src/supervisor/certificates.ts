@@ -20,9 +20,22 @@ function checkKeyPair({ certificate, key }: KeyPair): void {
   const parsed = new X509Certificate(certificate)
   if (!parsed.checkPrivateKey(createPrivateKey(key)))
     throw new Error('the key does not match the certificate')
-  if (Date.parse(parsed.validTo) <= Date.now())
-    throw new Error(`the certificate expired on ${parsed.validTo}`)
   createSecureContext({ cert: certificate, key })
+}
+
+/** Returns why clients reject the certificate at this time; undefined if they accept it. */
+function untimely({ certificate }: KeyPair): string | undefined {
+  const { validFrom, validTo } = new X509Certificate(certificate)
+  if (Date.parse(validTo) <= Date.now()) return `the certificate expired on ${validTo}`
+  if (Date.parse(validFrom) > Date.now()) return `the certificate is not valid before ${validFrom}`
+  return undefined
+}
+
+/** Checks a pair that would replace another one. @throws Error with the reason if the other one should stay */
+function checkReplacement(pair: KeyPair): void {
+  checkKeyPair(pair)
+  const reason = untimely(pair)
+  if (reason !== undefined) throw new Error(reason)
 }
 
 /** Returns the self-signed certificate in `file`, which also holds its key. Generates it if it is missing or unusable. */
@@ -30,7 +43,7 @@ async function selfSigned(file: string): Promise<KeyPair> {
   try {
     const pem = await readFile(file, 'utf8')
     const pair = { certificate: pem, key: pem }
-    checkKeyPair(pair)
+    checkReplacement(pair)
     return pair
   } catch {
     const name = hostname()
@@ -87,6 +100,36 @@ export function createCertificates(
   /** By label: what the files contained when they were read last, or why they could not be read. */
   const lastRead = new Map<string, string>()
 
+  /** The faults of certificates that have been logged. */
+  const reported = new Set<string>()
+
+  /** Logs once for each certificate that clients reject it at this time: the service goes on, also for other ports. */
+  function reportUntimely(): void {
+    for (const [label, pair] of Object.entries(desired.current().keyPairs)) {
+      const reason = untimely(pair)
+      const key = `${reason} ${descriptions[label]?.fingerprint}`
+      if (reason === undefined || reported.has(key)) continue
+      reported.add(key)
+      log.error({ label, reason }, 'clients REJECT the certificate: replace its files')
+    }
+  }
+
+  /** @throws Error that names the port and the fault of its certificate; then none has changed */
+  async function readAll(check: (pair: KeyPair) => void): Promise<void> {
+    const pairs: Record<string, KeyPair> = {}
+    for (const port of httpsPorts) {
+      try {
+        const pair = await readKeyPair(port, folder)
+        check(pair)
+        pairs[port.label] = pair
+      } catch (error) {
+        throw new Error(`the certificate of ${port.label} cannot be used: ${reasonOf(error)}`)
+      }
+    }
+    use(pairs)
+    for (const [label, pair] of Object.entries(pairs)) lastRead.set(label, contentOf(pair))
+  }
+
   /** Puts certificates, by label, into the desired state. The other ports keep theirs. */
   function use(pairs: Readonly<Record<string, KeyPair>>): void {
     desired.set({ keyPairs: { ...desired.current().keyPairs, ...pairs } })
@@ -96,28 +139,25 @@ export function createCertificates(
 
   return {
     /**
-     * Reads the certificates of all ports into the desired state.
+     * Reads the certificates of all ports for the start. One that has expired is used: other ports need none.
+     * @throws Error that names the port and the fault of its certificate
+     */
+    async load(): Promise<void> {
+      await readAll(checkKeyPair)
+      reportUntimely()
+    },
+    /**
+     * Reads the certificates of all ports again.
      * @returns a description of each certificate, by label
      * @throws Error that names the port and the fault of its certificate; then none has changed
      */
-    async load(): Promise<Readonly<Record<string, Description>>> {
-      const pairs: Record<string, KeyPair> = {}
-      for (const port of httpsPorts) {
-        try {
-          const pair = await readKeyPair(port, folder)
-          checkKeyPair(pair)
-          pairs[port.label] = pair
-        } catch (error) {
-          throw new Error(`the certificate of ${port.label} cannot be used: ${reasonOf(error)}`)
-        }
-      }
-      use(pairs)
-      for (const [label, pair] of Object.entries(pairs)) lastRead.set(label, contentOf(pair))
+    async reload(): Promise<Readonly<Record<string, Description>>> {
+      await readAll(checkReplacement)
       return descriptions
     },
     /**
      * Uses the certificates whose files have changed since they were read last. Contents are compared, so a swapped
-     * symbolic link counts. A fault is logged once, and the old certificate stays.
+     * symbolic link counts. A fault is logged once, and the old certificate stays. Also logs that a certificate has expired.
      * @returns whether the desired state has changed
      */
     async refresh(): Promise<boolean> {
@@ -130,7 +170,7 @@ export function createCertificates(
         lastRead.set(label, content)
         try {
           if (found instanceof Error) throw found
-          checkKeyPair(found)
+          checkReplacement(found)
           use({ [label]: found })
           log.info({ label, ...descriptions[label] }, 'certificate changed')
         } catch (error) {
@@ -140,6 +180,7 @@ export function createCertificates(
           )
         }
       }
+      reportUntimely()
       return descriptions !== before
     },
     /** Returns when the port's certificate expires, ISO 8601; null without a certificate. */

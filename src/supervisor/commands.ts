@@ -116,7 +116,7 @@ export function createCommands(options: CommandOptions) {
   }
 
   async function reloadCertificates(): Promise<object> {
-    const descriptions = await options.certificates.load()
+    const descriptions = await options.certificates.reload()
     await cluster.publish()
     return descriptions
   }

@@ -32,11 +32,11 @@ const ports = [
 ]
 const database = await createDatabase()
 
-async function makePair(name: string, expires = new Date(Date.now() + dayMs)) {
+async function makePair(name: string, expires = new Date(Date.now() + dayMs), begins = -2 * dayMs) {
   const { cert, private: key } = await generate([{ name: 'commonName', value: name }], {
     keyType: 'ec',
     algorithm: 'sha256',
-    notBeforeDate: new Date(Date.now() - 2 * dayMs),
+    notBeforeDate: new Date(Date.now() + begins),
     notAfterDate: expires,
   })
   return { cert, key, fingerprint: new X509Certificate(cert).fingerprint256 }
@@ -112,7 +112,10 @@ function swap(link: string, { cert, key }: { cert: string; key: string }): void 
 
 const withMessage = (msg: string) => new RegExp(`"msg":"${msg}"`)
 
-const logLines = (service: Service, msg: string): { msg: string; reason?: string; valid_to?: string }[] =>
+const logLines = (
+  service: Service,
+  msg: string,
+): { msg: string; level: number; label?: string; reason?: string; valid_to?: string }[] =>
   service.logLines(withMessage(msg)).map(line => JSON.parse(line))
 
 const changed = 'certificate changed'
@@ -213,9 +216,11 @@ test.serial(
     const { service, operator, first, write, certificate } = await start(t)
     const other = await makePair('other.test')
     const expired = await makePair('expired.test', new Date(Date.now() - dayMs))
+    const early = await makePair('early.test', new Date(Date.now() + 2 * dayMs), dayMs)
     const bad: [string, string, RegExp][] = [
       [other.cert, first.key, /the key does not match the certificate/],
       [expired.cert, expired.key, /expired/],
+      [early.cert, early.key, /not valid before/],
       ['garbage', other.key, /https cannot be used/],
       [other.cert, 'garbage', /https cannot be used/],
     ]
@@ -307,6 +312,37 @@ test.serial('invalid certificate: the service does not start', async t => {
   t.is(code, 78)
   t.regex(stderr, /^users-api: .*the certificate of https cannot be used: .*\n$/)
 })
+
+test.serial(
+  'expired certificate: the service starts with it, and says so in log, status and metric',
+  async t => {
+    const path = folder(t)
+    const [certificate, key] = [join(path, 'cert.pem'), join(path, 'key.pem')]
+    const expired = await makePair('expired.test', new Date(Date.now() - dayMs))
+    writeFileSync(certificate, expired.cert)
+    writeFileSync(key, expired.key)
+    const config: Settings = {
+      ports: ports.map(port => (port.protocol === 'https' ? { ...port, certificate, key } : port)),
+      certificates: { readEveryMs },
+    }
+    const service = await startService({ database, config })
+    t.teardown(() => service.stop())
+    t.is((await ask(`${service.url}/v1/groups`))?.status, 200)
+    t.is(await fingerprint(), expired.fingerprint)
+    const rejected = 'clients REJECT the certificate: replace its files'
+    t.like(logLines(service, rejected), [{ label: 'https', level: 50 }])
+    const { valid_to } = (await createOperator(service).status()).ports.https ?? {}
+    t.true(Date.parse(valid_to ?? '') < Date.now())
+    const metrics = await ask(`${service.controlUrl}/metrics`)
+    t.regex(metrics?.text ?? '', /^users_api_certificate_expiry_seconds\{port="https"\} -\d/m)
+
+    const next = await makePair('next.test')
+    replace(certificate, next.cert)
+    replace(key, next.key)
+    await until(async () => (await fingerprint()) === next.fingerprint)
+    t.is(logLines(service, rejected).length, 1, 'logged once')
+  },
+)
 
 test.serial(
   'self-signed certificate: stored with mode 0600, reused after a restart, renewed when expired',

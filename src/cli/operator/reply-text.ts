@@ -49,7 +49,12 @@ function statusText(reply: Reply, screen: Screen): string[] {
     `up ${formatAge(started)}`,
     `Redis ${cellText(stateCell(redis), screen)}`,
   ]
-  return [facts.join(', '), '', ...portTables(ports, screen), '', ...workerTable(workers, screen)]
+  const expired = Object.entries(ports).flatMap(([label, { valid_to }]) =>
+    valid_to !== null && Date.parse(valid_to) <= Date.now()
+      ? [`the certificate of ${label} EXPIRED on ${valid_to}`]
+      : [],
+  )
+  return [facts.join(', '), ...expired, '', ...portTables(ports, screen), '', ...workerTable(workers, screen)]
 }
 
 const portText = (label: string, port: PortStatus, sentence: string, screen: Screen): string[] => [
