@@ -10,6 +10,7 @@ import { readSystemdRequest } from './config/systemd.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { bind } from './core/listen.ts'
 import { createLog } from './core/log.ts'
+import { missingOpenFiles } from './core/open-files.ts'
 import { createCertificates } from './supervisor/certificates.ts'
 import type { Limits } from './supervisor/cluster/plan.ts'
 import { createCluster } from './supervisor/cluster/processes.ts'
@@ -50,11 +51,24 @@ function limitsOf({ workers, fleet, drain }: Config): Limits {
   }
 }
 
+/** What signals do. Before the start, there is nothing to reload, and the process exits at once. */
+const onSignal = {
+  stop: (by: string): void => exit(exitCodes.stopped, by),
+  reload: (): void => {},
+}
+
 /** Starts the supervisor, which then runs on events, and reads the files of certificates and ticket keys again. */
 async function supervise(): Promise<void> {
   const config = await loadServingConfig()
   const log = createLog(config.log.level, 'supervisor', config.node)
   if (config.cache.url === null) log.warn('REDIS_URL is not set: running without a cache')
+  const { ports, limits, database } = config
+  const files = await missingOpenFiles(ports.length, limits.connections, database.poolMax)
+  if (files !== undefined)
+    log.warn(
+      files,
+      'the limit of open files is too low for limits.connections: raise it (ulimit -n, LimitNOFILE)',
+    )
   const desired = createDesiredState(config.log.level)
   const certificates = createCertificates(config, log, desired)
   const ticketKeys = createTicketKeys(config, log, desired)
@@ -116,8 +130,8 @@ async function supervise(): Promise<void> {
   function stopAsOrphan(by: string): void {
     if (!cluster.isStopping()) stop(by)
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
-  process.on('SIGUSR2', () => commands.run('reload', null, 'SIGUSR2'))
+  onSignal.stop = stop
+  onSignal.reload = () => void commands.run('reload', null, 'SIGUSR2')
   process.on('exit', () => controlSocket.close())
   process.on('disconnect', () => stopAsOrphan('pm2 disconnected'))
   process.stdout.on('error', error => {
@@ -137,6 +151,10 @@ async function supervise(): Promise<void> {
     if (changed.includes(true)) await cluster.publish()
   }
 }
+
+// Without a handler, each of these signals would end the process at once.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => onSignal.stop(signal))
+process.on('SIGUSR2', () => onSignal.reload())
 
 try {
   await supervise()

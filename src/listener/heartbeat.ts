@@ -3,6 +3,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Cache } from '../cache/cache.ts'
 import type { Heartbeat } from '../core/messages.ts'
+import { residentMemory } from '../core/open-files.ts'
 import type { Database } from '../database/database.ts'
 import type { DataPort } from './data-port.ts'
 
@@ -39,7 +40,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
       lagP99Ms: lagMs(lag.percentile(99)),
       cache: cache.report(),
       pool: pool(),
-      rssBytes: process.memoryUsage.rss(),
+      rssBytes: residentMemory(),
       ...(databaseDownSinceMs !== undefined && { databaseDownSinceMs }),
     })
     lag.reset()

@@ -1,10 +1,13 @@
 // The life cycle of a real service: health checks, failing workers, stops, and a killed supervisor.
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { open, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
+import { generate } from 'selfsigned'
 import { folder } from '../support/folder.ts'
 import { body, get, post } from '../support/group-requests.ts'
 import { check, createOperator, isAlive } from '../support/operator.ts'
@@ -380,24 +383,79 @@ test.serial('stop: a second signal skips the drain delay, a third one the in-fli
   await slow.closed
 })
 
-test.serial('stop: each connection is served or refused, also while clients open one after the other', async t => {
-  const { service, open } = await start(t, { workers: 2 })
-  let served = 0
-  const request = async () => {
-    const client = await open()
-    client.write(get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
-    await client.answer()
-    served++
+test.serial(
+  'stop: each connection is served or refused, also while clients open one after the other',
+  async t => {
+    const { service, open } = await start(t, { workers: 2 })
+    let served = 0
+    const request = async () => {
+      const client = await open()
+      client.write(get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+      await client.answer()
+      served++
+    }
+    const untilRefused = async () => {
+      for (;;) await request()
+    }
+    const clients = Promise.allSettled(Array.from({ length: 24 }, untilRefused))
+    await until(() => served > 50)
+    service.supervisor.kill('SIGTERM')
+    const failures = (await clients).map(one => (one.status === 'rejected' ? one.reason : undefined))
+    for (const failure of failures) t.is(failure.code, 'ECONNREFUSED', failure.message)
+    t.is(await service.exited, 0)
+  },
+)
+
+test.serial(
+  'open files: a worker without a free file descriptor goes on, and a low limit is logged',
+  async t => {
+    const { service, operator } = await start(t, { config: { limits: { connections: 10_000_000 } } })
+    const { limit = 0 } = JSON.parse(await service.logLine(/limit of open files is too low/))
+    t.true(limit > 0)
+    const [worker = 0] = await service.workers()
+    await promisify(execFile)('prlimit', ['--pid', `${worker}`, '--nofile=1:1'])
+    // Each reply waits for a heartbeat that is sent after the command.
+    for (let again = 0; again < 3; again++) t.is((await operator.run('status')).workers?.[0]?.pid, worker)
+    t.is(await operator.health('http'), 200)
+  },
+)
+
+test.serial('signals: SIGUSR2 does not end a start, and SIGHUP stops in good order', async t => {
+  const path = folder(t)
+  const { first } = await claimPorts()
+  const [certificate, key] = [join(path, 'cert.pem'), join(path, 'key.pem')]
+  const { cert, private: privateKey } = await generate([{ name: 'commonName', value: 'a.test' }])
+  await promisify(execFile)('mkfifo', [certificate])
+  await writeFile(key, privateKey)
+  const config: Settings = {
+    workers: 1,
+    ports: [{ label: 'http', port: first, protocol: 'https', certificate, key }],
+    stateFile: join(path, 'state.json'),
+    control: { socket: join(path, 'control.sock') },
   }
-  const untilRefused = async () => {
-    for (;;) await request()
-  }
-  const clients = Promise.allSettled(Array.from({ length: 24 }, untilRefused))
-  await until(() => served > 50)
-  service.supervisor.kill('SIGTERM')
-  const failures = (await clients).map(one => (one.status === 'rejected' ? one.reason : undefined))
-  for (const failure of failures) t.is(failure.code, 'ECONNREFUSED', failure.message)
-  t.is(await service.exited, 0)
+  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
+    env: supervisorEnv(database, config),
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  t.teardown(() => supervisor.kill('SIGKILL'))
+  // The start waits for the text of the certificate.
+  const pipe = await open(certificate, 'w')
+  supervisor.kill('SIGUSR2')
+  await pipe.writeFile(cert)
+  await pipe.close()
+  const [message] = await once(supervisor, 'message', { signal: AbortSignal.timeout(60_000) })
+  t.truthy(message)
+  const operator = createOperator({ supervisor, port: () => first })
+  await operator.untilHealth('http', 200)
+  const exited = once(supervisor, 'exit')
+  const client = await connect(first, { tls: true })
+  client.write(post)
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  supervisor.kill('SIGHUP')
+  await operator.until(({ ports }) => ports.http?.state === 'draining')
+  client.write(body())
+  t.regex(await client.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  t.deepEqual(await exited, [0, null])
 })
 
 test.serial('stop: open connections are cut at the deadline', async t => {

@@ -1,4 +1,5 @@
 // The read-only documents of a control port: the status page, its data (/status and /history) and the metrics.
+import { residentMemory } from '../../core/open-files.ts'
 import { createHistory } from './history.ts'
 import { createMetrics, type Sources } from './metrics.ts'
 import { createPage } from './status-page.ts'
@@ -43,7 +44,7 @@ export function createDocuments(labels: readonly string[], sources: Sources): Do
         max: sum(({ max }) => max),
       },
       memory_bytes: {
-        supervisor: process.memoryUsage.rss(),
+        supervisor: residentMemory(),
         workers: Object.fromEntries(
           cluster.workers().map(({ pid, heartbeat }) => [pid, heartbeat?.rssBytes ?? 0]),
         ),
