@@ -95,7 +95,7 @@ async function serve(): Promise<void> {
   )
   const database = createDatabase(config.database, log)
   const ports: DataPort[] = []
-  const startedMs = Date.now()
+  const startedMs = performance.now()
   let hasDatabase = false
   const cache = createCache(config.cache, log)
   let desired: DesiredState | undefined

@@ -69,8 +69,8 @@ const heartbeat = z.object({
   /** The database connections; `waiting` is the number of pending acquires, `max` the size of the pool. */
   pool: z.object({ used: count, free: count, waiting: count, max: count }),
   rssBytes: count,
-  /** The start of the current database outage, as `Date.now()`; missing if there is none. */
-  databaseDownSinceMs: count.optional(),
+  /** For how long the database has been unreachable, in milliseconds; missing if it is not. */
+  databaseDownMs: count.optional(),
 })
 export type Heartbeat = z.output<typeof heartbeat>
 

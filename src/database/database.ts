@@ -49,7 +49,7 @@ export interface Database extends Statements {
   readonly inPageSlot: Semaphore
   /** Runs reads in one consistent snapshot. */
   snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
-  /** The start of the current outage, as `Date.now()`; undefined while the database can serve. */
+  /** The start of the current outage, as `performance.now()`; undefined while the database can serve. */
   downSinceMs(): number | undefined
   /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
   probe(): Promise<void>

@@ -27,12 +27,13 @@ export function createOutage(
   let closed = false
 
   async function ask(): Promise<void> {
-    const startedMs = Date.now()
+    const startedMs = performance.now()
     try {
       await knex.raw(BEGIN_WRITE)
       await assertNotOutdated(knex)
       await knex.raw('ROLLBACK')
-      if (sinceMs !== undefined) log.info({ afterMs: Date.now() - sinceMs }, 'database reachable again')
+      if (sinceMs !== undefined)
+        log.info({ afterMs: Math.round(performance.now() - sinceMs) }, 'database reachable again')
       sinceMs = undefined
     } catch (error) {
       if (closed || sinceMs !== undefined) return
@@ -43,7 +44,7 @@ export function createOutage(
   }
 
   return {
-    /** Returns the start of the current outage, as `Date.now()`; undefined while the database can serve. */
+    /** Returns the start of the current outage, as `performance.now()`; undefined while the database can serve. */
     sinceMs: () => sinceMs,
     probe() {
       running ??= ask().finally(() => (running = undefined))

@@ -29,7 +29,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
   // The histogram contains the time between two ticks of its timer, which includes the timer's interval.
   const lagMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - LAG_RESOLUTION_MS)
   const heartbeat = (): void => {
-    const databaseDownSinceMs = downSinceMs()
+    const sinceMs = downSinceMs()
     send({
       type: 'heartbeat',
       appliedRevision: appliedRevision(),
@@ -41,7 +41,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
       cache: cache.report(),
       pool: pool(),
       rssBytes: residentMemory(),
-      ...(databaseDownSinceMs !== undefined && { databaseDownSinceMs }),
+      ...(sinceMs !== undefined && { databaseDownMs: performance.now() - sinceMs }),
     })
     lag.reset()
   }

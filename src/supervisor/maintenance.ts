@@ -5,6 +5,7 @@ import type { Log } from '../core/log.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 import {
   allServing,
+  currentMoment,
   type DrainMode,
   drain,
   fromPersisted,
@@ -28,7 +29,7 @@ export function createMaintenance(
   const persisted = Object.entries(readMaintenance(config.stateFile, log)).filter(([label]) =>
     labels.includes(label),
   )
-  const startedAt = new Date()
+  const startedAt = currentMoment()
   let ports: PortMaintenances
   use({
     ...allServing(labels, 'start', startedAt),
@@ -66,21 +67,23 @@ export function createMaintenance(
       return mode === null ? null : since
     },
     /** Returns the rest of the drain delay of this port in ms: its checkers have this long to see the mode. */
-    remainingDelayMs: (label: string) => remainingDelayMs([get(label)], config.drain.delayMs, new Date()),
+    remainingDelayMs: (label: string) =>
+      remainingDelayMs([get(label)], config.drain.delayMs, performance.now()),
     /** @throws Error if the state file cannot be written; then nothing has changed */
-    drain: (label: string, mode: DrainMode, by: string) => save(drain(ports, label, mode, by, new Date())),
+    drain: (label: string, mode: DrainMode, by: string) =>
+      save(drain(ports, label, mode, by, currentMoment())),
     /** @throws Error if the state file cannot be written; then nothing has changed */
-    resume: (label: string, by: string) => save(resume(ports, label, by, new Date())),
+    resume: (label: string, by: string) => save(resume(ports, label, by, currentMoment())),
 
     /**
      * Puts every port into maintenance for a stop. This is not written to the state file.
      * @returns the rest of the drain delay in ms, of the port whose mode changed last
      */
     drainAll(by: string): number {
-      const now = new Date()
+      const now = currentMoment()
       for (const label of labels)
         if (get(label).mode === null) use(drain(ports, label, config.drain.mode, by, now))
-      return remainingDelayMs(Object.values(ports), config.drain.delayMs, now)
+      return remainingDelayMs(Object.values(ports), config.drain.delayMs, now.ms)
     },
   }
 }

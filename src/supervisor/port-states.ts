@@ -19,17 +19,28 @@ interface PersistedMaintenance {
 }
 
 export interface PortMaintenance extends PersistedMaintenance {
-  /** When health checks began to report this mode, ISO 8601. The drain delay runs from here. */
-  readonly modeSince: string
+  /** `since` on the steady clock, or the start of this process if that was later. */
+  readonly sinceMs: number
+  /** When health checks began to report this mode, on the steady clock. The drain delay runs from here. */
+  readonly modeSinceMs: number
 }
+
+/** A time on both clocks: durations come from the steady one, because the other one can be set. */
+export interface Moment {
+  readonly date: Date
+  /** As `performance.now()`. */
+  readonly ms: number
+}
+
+export const currentMoment = (): Moment => ({ date: new Date(), ms: performance.now() })
 
 /** By label. */
 export type PortMaintenances = Readonly<Record<string, PortMaintenance>>
 export type PersistedMaintenances = Readonly<Record<string, PersistedMaintenance>>
 
-export function allServing(labels: readonly string[], by: string, now: Date): PortMaintenances {
-  const since = now.toISOString()
-  return Object.fromEntries(labels.map(label => [label, { mode: null, since, modeSince: since, by }]))
+export function allServing(labels: readonly string[], by: string, now: Moment): PortMaintenances {
+  const times = { since: now.date.toISOString(), sinceMs: now.ms, modeSinceMs: now.ms }
+  return Object.fromEntries(labels.map(label => [label, { mode: null, ...times, by }]))
 }
 
 /** Puts a port into maintenance. If it is in maintenance already, only the mode changes, and `since` is kept. */
@@ -38,17 +49,17 @@ export function drain(
   label: string,
   mode: DrainMode,
   by: string,
-  now: Date,
+  now: Moment,
 ): PortMaintenances {
   const before = ports[label]
   if (before?.mode === mode) return ports
-  const modeSince = now.toISOString()
-  const since = before === undefined || before.mode === null ? modeSince : before.since
-  return { ...ports, [label]: { mode, since, modeSince, by } }
+  const start = { since: now.date.toISOString(), sinceMs: now.ms }
+  const { since, sinceMs } = before === undefined || before.mode === null ? start : before
+  return { ...ports, [label]: { mode, since, sinceMs, modeSinceMs: now.ms, by } }
 }
 
 /** Puts a port back into service. */
-export function resume(ports: PortMaintenances, label: string, by: string, now: Date): PortMaintenances {
+export function resume(ports: PortMaintenances, label: string, by: string, now: Moment): PortMaintenances {
   if (ports[label]?.mode === null) return ports
   return { ...ports, ...allServing([label], by, now) }
 }
@@ -60,9 +71,9 @@ export function toPersisted(ports: PortMaintenances): PersistedMaintenances {
 }
 
 /** Restores the ports after a restart. The drain delay starts again: which checkers saw the mode is unknown. */
-export function fromPersisted(persisted: PersistedMaintenances, now: Date): PortMaintenances {
-  const modeSince = now.toISOString()
-  return Object.fromEntries(Object.entries(persisted).map(([label, port]) => [label, { ...port, modeSince }]))
+export function fromPersisted(persisted: PersistedMaintenances, { ms }: Moment): PortMaintenances {
+  const times = { sinceMs: ms, modeSinceMs: ms }
+  return Object.fromEntries(Object.entries(persisted).map(([label, port]) => [label, { ...port, ...times }]))
 }
 
 /**
@@ -97,8 +108,6 @@ export function arrivingAt(reports: readonly PortReport[]): { perSecond: number;
 export const hasSeen = ({ noticed }: { readonly noticed: number }): boolean => noticed >= 2
 
 /** Returns the rest of the drain delay in ms. The port whose mode changed last decides. */
-export function remainingDelayMs(ports: readonly PortMaintenance[], delayMs: number, now: Date): number {
-  const remaining = ports.map(({ modeSince }) => Date.parse(modeSince) + delayMs - now.getTime())
-  // At most `delayMs`, even if the clock was set back.
-  return Math.min(delayMs, Math.max(0, ...remaining))
+export function remainingDelayMs(ports: readonly PortMaintenance[], delayMs: number, nowMs: number): number {
+  return Math.max(0, ...ports.map(({ modeSinceMs }) => delayMs - (nowMs - modeSinceMs)))
 }

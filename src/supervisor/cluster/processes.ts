@@ -130,7 +130,7 @@ export function createCluster(options: ClusterOptions) {
   function received(id: number, message: WorkerMessage): void {
     const handle = handles.get(id)
     if (handle === undefined) return
-    const withoutDatabase = message.type === 'heartbeat' && message.databaseDownSinceMs !== undefined
+    const withoutDatabase = message.type === 'heartbeat' && message.databaseDownMs !== undefined
     const overMemoryLimit = message.type === 'heartbeat' && message.rssBytes > options.memoryBytes
     record({ type: 'message', id, withoutDatabase, overMemoryLimit })
     if (message.type === 'hello') send(id)

@@ -1,8 +1,9 @@
 // Remembers the clients that check the health of a port at a steady interval, such as proxies, and the last response to
 // each. Operators see from it whether a proxy has noticed a drain. A client that checks only now and then is not listed.
+import type { Moment } from '../port-states.ts'
 
-/** Limit of clients per port. Beyond it, the least recently seen one is removed. */
-const MAX_CLIENTS = 64
+/** Limit of clients per port. Beyond it, those that have not checked for MAX_INTERVAL_MS are removed. */
+const MAX_CLIENTS = 1024
 /** After a longer pause between two checks, the client starts anew. */
 const MAX_INTERVAL_MS = 60_000
 /** The number of processes that can check from one address, such as that of a NAT gateway, and still be recognized. */
@@ -34,7 +35,7 @@ interface Client {
   readonly checker: Checker
   /** The one that `checker.noticed` is about. */
   readonly maintenance: string | null
-  /** The times of the last checks in ms, the latest one last. */
+  /** The times of the last checks, as `performance.now()`, the latest one last. */
   readonly times: readonly number[]
   /** Stays true when the interval changes, as HAProxy's does with `fastinter`, unless the client was forgotten. */
   readonly isSteady: boolean
@@ -82,35 +83,37 @@ export function createCheckers() {
   const byLabel = new Map<string, Map<string, Client>>()
 
   return {
-    record(label: string, { maintenance, ...check }: Check, now: Date): void {
+    record(label: string, { maintenance, ...check }: Check, now: Moment): void {
       const known = byLabel.get(label) ?? new Map<string, Client>()
       byLabel.set(label, known)
-      const [key, nowMs] = [keyOf(check), now.getTime()]
+      const [key, nowMs] = [keyOf(check), now.ms]
       const before = known.get(key)
       const wasChecker = before !== undefined && isChecker(before, nowMs)
       const pauseMs = nowMs - (before?.times.at(-1) ?? -Infinity)
       const previous = wasChecker || pauseMs <= MAX_INTERVAL_MS ? (before?.times ?? []) : []
       const times = [...previous, nowMs].slice(-MAX_TIMES)
-      // A Map keeps insertion order, so the least recently seen client is the first.
       known.delete(key)
       known.set(key, {
         checker: {
           ...check,
-          seen: now.toISOString(),
+          seen: now.date.toISOString(),
           noticed: maintenance === null ? 0 : noticedBy(before, maintenance) + 1,
         },
         maintenance,
         times,
         isSteady: wasChecker || isSteady(times),
       })
-      const [oldest] = known.keys()
-      if (known.size > MAX_CLIENTS && oldest !== undefined) known.delete(oldest)
+      // A Map keeps insertion order, so the least recently seen client is the first.
+      for (const [oldest, { times }] of known) {
+        if (known.size <= MAX_CLIENTS || nowMs - (times.at(-1) ?? nowMs) <= MAX_INTERVAL_MS) break
+        known.delete(oldest)
+      }
     },
 
     /** @param maintenance the start of the port's maintenance; null while it serves */
-    list(label: string, maintenance: string | null, now: Date): Checker[] {
+    list(label: string, maintenance: string | null, nowMs: number): Checker[] {
       const known = [...(byLabel.get(label)?.values() ?? [])]
-      const checkers = known.filter(client => isChecker(client, now.getTime()))
+      const checkers = known.filter(client => isChecker(client, nowMs))
       return checkers.map(client => ({ ...client.checker, noticed: noticedBy(client, maintenance) }))
     },
   }

@@ -9,6 +9,7 @@ import { requestIdOf } from '../../listener/request-identity.ts'
 import { serveRequests } from '../../listener/serve-requests.ts'
 import { keepHalfOpen } from '../../listener/server.ts'
 import type { Maintenance } from '../maintenance.ts'
+import { currentMoment } from '../port-states.ts'
 import type { Checkers } from './checkers.ts'
 import { createControlListener } from './control-listener.ts'
 import type { Document, Documents } from './documents.ts'
@@ -117,7 +118,7 @@ export function createControl(options: ControlOptions) {
       server_state: typeof state === 'string' ? state.slice(0, 256) : null,
       maintenance: options.maintenance.startOf(label),
     }
-    checkers.record(label, check, new Date())
+    checkers.record(label, check, currentMoment())
     return healthResponse(health)
   }
 

@@ -142,7 +142,7 @@ function workerMetrics(workers: readonly WorkerView[]) {
     gauge(
       'users_api_worker_database_up',
       '0 while the database is unreachable.',
-      byWorker(({ databaseDownSinceMs }) => (databaseDownSinceMs === undefined ? 1 : 0)),
+      byWorker(({ databaseDownMs }) => (databaseDownMs === undefined ? 1 : 0)),
     ),
     gauge(
       'users_api_worker_cache_up',

@@ -86,6 +86,12 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
   }
 }
 
+/** Returns for how long a worker has been without its database, in ms: what it reported, and the time since then. */
+function databaseDownMs({ heartbeat, lastHeardMs = performance.now() }: WorkerView): number | undefined {
+  const downMs = heartbeat?.databaseDownMs
+  return downMs === undefined ? undefined : downMs + performance.now() - lastHeardMs
+}
+
 export function createStatus({ config, maintenance, cluster, checkers, certificates }: StatusOptions) {
   const started = new Date().toISOString()
 
@@ -106,7 +112,7 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
       connections: sum(reports.map(report => report.connections)),
       in_flight: sum(reports.map(report => report.inFlight)),
       valid_to: certificates.validTo(label),
-      checkers: checkers.list(label, maintenance.startOf(label), new Date()),
+      checkers: checkers.list(label, maintenance.startOf(label), performance.now()),
     }
   }
 
@@ -136,10 +142,9 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
         label,
         {
           state: stateOf(maintenance.get(label), reports, config.drain.quietMs),
-          databaseDownSinceMs: serving.map(({ heartbeat }) => heartbeat?.databaseDownSinceMs),
+          databaseDownMs: serving.map(databaseDownMs),
         },
         config.health.databaseGraceMs,
-        Date.now(),
       )
     },
   }
