@@ -16,8 +16,9 @@ function emptyQueue(server: Server, stop: () => void): void {
   const address = server.address()
   const open = (): void => {
     if (address === null || typeof address === 'string') return
-    // An error is ignored: the next one is opened soon.
-    own.add(net.connect(address.port, address.address).on('error', () => {}))
+    const socket = net.connect(address.port, address.address)
+    // Without a free file descriptor, the queue cannot be emptied. Errors of an open connection do not matter.
+    own.add(socket.on('error', ({ syscall }: NodeJS.ErrnoException) => syscall === 'connect' && stop()))
   }
   const isOwn = ({ remoteAddress, remotePort }: Socket): boolean =>
     [...own].some(one => one.localPort === remotePort && one.localAddress === remoteAddress)
