@@ -50,7 +50,7 @@ export const headerComponents = {
 }
 
 /** The headers of a response that has `Request-Id` and these headers. */
-export const headersOf = (...names: readonly string[]) =>
+const headersOf = (...names: readonly string[]) =>
   Object.fromEntries(['Request-Id', ...names].map(name => [name, { $ref: `#/components/headers/${name}` }]))
 
 /** @param examples by their display names */
@@ -66,7 +66,7 @@ export function json(
   return Object.fromEntries(types.map(type => [type, { schema, examples: Object.fromEntries(named) }]))
 }
 
-export type Content = ReturnType<typeof json>
+type Content = ReturnType<typeof json>
 
 const REQUEST_ID = '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11'
 

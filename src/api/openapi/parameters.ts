@@ -23,17 +23,12 @@ const parameterIn =
     schema,
   })
 
-export const inQuery = parameterIn('query')
+const inQuery = parameterIn('query')
 export const inPath = parameterIn('path')
 const inHeader = parameterIn('header')
 
 /** A query parameter with a comma-separated list of values. */
-export const listInQuery = (
-  name: string,
-  description: string,
-  items: Schema,
-  example: unknown[],
-): Parameter => ({
+const listInQuery = (name: string, description: string, items: Schema, example: unknown[]): Parameter => ({
   ...inQuery(name, description, { type: 'array', items, examples: [example] }),
   style: 'form',
   explode: false,
