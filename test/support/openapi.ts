@@ -22,6 +22,7 @@ export interface Operation {
 /** The parts of an OpenAPI document that the tests read. */
 export interface Document {
   openapi: string
+  info: { description: string }
   paths: Record<string, Record<string, Operation>>
   components: {
     schemas: Record<string, AnySchemaObject>

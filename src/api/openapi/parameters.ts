@@ -169,16 +169,3 @@ export function collectionParameters(resource: Resource, limits: Config['limits'
     ...[...filtersOf(resource)].map(([name, target]) => filterParameter(resource, name, target)),
   ]
 }
-
-/** Returns a Markdown table of all operators, with examples for the id and for the field `column`. */
-export function operatorTable(resource: Resource, column: string): string {
-  const rows = Object.entries(operators).map(([name, operator]) => {
-    const filters = ['id', column].flatMap(field => {
-      const values = operator[kindOf(field)]?.examples(exampleOf(resource, field)) ?? []
-      const operands = operator.list && values.length > 0 ? [values.join(',')] : values
-      return operands.map(operand => `\`${field}${name && `[${name}]`}=${operand}\``)
-    })
-    return `| ${filters.join(', ')} | ${operator.meaning} |`
-  })
-  return ['| Filter | The field |', '|---|---|', ...rows].join('\n')
-}

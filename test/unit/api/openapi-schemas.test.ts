@@ -18,6 +18,7 @@ const books = booksWith(255, false)
 const schemas = schemasOf([users, groups, books], parseConfig(JSON.parse(settings), false).limits)
 const contract = createContract({
   openapi: '3.1.1',
+  info: { description: '' },
   paths: {},
   components: { schemas, headers: {}, responses: {} },
 })
