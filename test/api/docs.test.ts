@@ -191,7 +191,7 @@ test.serial(
     const operation = page.locator('#operations-Users-createUser')
     await operation.locator('.opblock-summary-control').click()
     await operation.getByText('For example, order-4711.').waitFor()
-    await operation.getByText('For example, 8e03978e-40d5-43e8-bc93-6894a57f9324.').waitFor()
+    await operation.getByText('For example, {{$guid}}.').waitFor()
     t.is(await operation.getByRole('button', { name: 'Execute' }).count(), 0)
     await operation.getByRole('button', { name: 'Try it out' }).click()
     await operation.getByRole('button', { name: 'Execute' }).waitFor()

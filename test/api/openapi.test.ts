@@ -4,7 +4,7 @@ import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
 import { statuses } from '../../src/core/api-error.ts'
 import { type Answer, createClient } from '../support/http.ts'
-import { codesOf, readContract } from '../support/openapi.ts'
+import { codesOf, createContract, readContract, visitObjects } from '../support/openapi.ts'
 import { startService } from '../support/service.ts'
 
 // Small limits that the tests can exceed.
@@ -160,6 +160,56 @@ test.serial('document: passes the recommended rules of Redocly', async t => {
     problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} (${location[0]?.pointer})`),
     [],
   )
+})
+
+test('document: its patterns mean the same in all engines: they have no escape but \\xHH', t => {
+  const patterns = new Set<string>()
+  visitObjects(document, ({ pattern }) => {
+    if (typeof pattern === 'string') patterns.add(pattern)
+  })
+  t.true(patterns.size >= 5, [...patterns].join())
+  for (const pattern of patterns) {
+    t.regex(pattern, /^(?:[^\\]|\\x[\da-f]{2})*$/)
+    t.notThrows(() => [new RegExp(pattern), new RegExp(pattern, 'u')], pattern)
+  }
+})
+
+test('document: its examples are valid, also for tools that compile patterns without the flag u', t => {
+  const { faultsAt } = createContract(document, false)
+  let count = 0
+  visitObjects(document, ({ schema, examples }, path) => {
+    if (schema === undefined || typeof examples !== 'object' || examples === null) return
+    for (const [name, { value }] of Object.entries<{ value?: unknown }>({ ...examples })) {
+      t.is(faultsAt([...path, 'schema'], value), undefined, [...path, name].join(' '))
+      count++
+    }
+  })
+  for (const { path, method, operation } of operations)
+    operation.parameters.forEach(({ schema }, at) => {
+      for (const example of schema.examples ?? []) {
+        const place = ['paths', path, method.toLowerCase(), 'parameters', String(at), 'schema']
+        t.is(faultsAt(place, example), undefined, place.join(' '))
+        count++
+      }
+    })
+  t.true(count > 200, String(count))
+})
+
+test('document: a request of each operation can be sent after an import', t => {
+  t.true(document.servers.every(({ url }) => URL.canParse(url)))
+  for (const { path, operation } of operations) {
+    t.truthy(operation.description, path)
+    for (const { name, in: place, schema, explode } of operation.parameters) {
+      if (place === 'path') t.true((schema.examples ?? schema.enum).length > 0, name)
+      // With a fixed key, each POST but the first one would be 422.
+      if (name === 'Idempotency-Key') t.deepEqual(schema.examples, ['{{$guid}}'])
+      if (name === 'If-Match') t.is(schema.examples[0], '*')
+      if (schema.type !== 'array') continue
+      const isFilter = name.endsWith('[in]')
+      t.is(explode, isFilter, name)
+      t.is(schema.uniqueItems, isFilter ? undefined : true, name)
+    }
+  }
 })
 
 test.serial('users and groups: responses match the document', async t => {

@@ -6,8 +6,6 @@ const client = createClient<paths>({
   baseUrl: process.argv[2] ?? 'http://localhost:8000',
   // An API without callers ignores the token.
   headers: { Authorization: `Bearer ${process.argv[3] ?? ''}` },
-  // Lists of values are comma-separated in one parameter.
-  querySerializer: { array: { style: 'form', explode: false } },
 })
 
 function show({ data, error }: { data?: unknown; error?: unknown }): void {

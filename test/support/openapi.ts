@@ -13,7 +13,8 @@ interface Response {
 
 export interface Operation {
   operationId: string
-  parameters: { name: string; in: string; description?: string; schema: AnySchemaObject }[]
+  description?: string
+  parameters: { name: string; in: string; description?: string; explode?: boolean; schema: AnySchemaObject }[]
   requestBody?: { content: Record<string, { schema: AnySchemaObject }> }
   responses: Record<string, Response>
   security?: Record<string, string[]>[]
@@ -22,6 +23,7 @@ export interface Operation {
 /** The parts of an OpenAPI document that the tests read. */
 export interface Document {
   openapi: string
+  servers: { url: string }[]
   info: { description: string }
   paths: Record<string, Record<string, Operation>>
   components: {
@@ -55,6 +57,18 @@ function closed(value: unknown): unknown {
   return 'properties' in copy && copy.type === 'object' ? { additionalProperties: false, ...copy } : copy
 }
 
+/** Calls `visit` with each object in a document and its path. */
+export function visitObjects(
+  value: unknown,
+  visit: (object: Readonly<Record<string, unknown>>, path: readonly string[]) => void,
+  path: readonly string[] = [],
+): void {
+  if (typeof value !== 'object' || value === null) return
+  const object: Readonly<Record<string, unknown>> = { ...value }
+  visit(object, path)
+  for (const [key, part] of Object.entries(object)) visitObjects(part, visit, [...path, key])
+}
+
 /** Returns the error codes that a response documents. */
 export function codesOf(response: Response | undefined): string[] {
   const { schema } = response?.content?.['application/json'] ?? {}
@@ -66,8 +80,9 @@ const commonHeaders = ['connection', 'content-length', 'content-type', 'date', '
   Object.keys(securityHeaders).map(name => name.toLowerCase()),
 )
 
-export function createContract(document: Document) {
-  const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true })
+/** @param unicodeRegExp whether patterns are compiled with the flag u, as JSON Schema recommends; not all tools do */
+export function createContract(document: Document, unicodeRegExp = true) {
+  const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true, unicodeRegExp })
   addFormats.default(ajv)
   // The document is not a schema, but the base of the references in its schemas: its keys are allowed as keywords.
   ajv.addVocabulary(Object.keys(document))

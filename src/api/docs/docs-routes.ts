@@ -84,6 +84,7 @@ export function createDocsRoutes(
         operationId: 'getDocument',
         tags,
         summary: 'Get the OpenAPI document',
+        description: 'Returns this document. It describes all operations of the server, with its limits.',
         success: [
           'The OpenAPI 3.1 document.',
           json({
@@ -118,6 +119,7 @@ export function createDocsRoutes(
         operationId: 'getPageFile',
         tags,
         summary: 'Get a file of the documentation page',
+        description: 'Returns a style sheet or a script of the page.',
         parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: [...files.keys()] })],
         success: ['The file.', json(text, {}, ['text/css', 'text/javascript'])],
         failures: [fileNotFound('x')],

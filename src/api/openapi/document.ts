@@ -32,9 +32,11 @@ export function openApi(
       title: 'users-api',
       version: '1',
       description: introduction(resources, limits, needsCaller),
+      contact: { name: 'The operator of this server' },
       license: { name: 'All rights reserved', identifier: 'LicenseRef-AllRightsReserved' },
     },
-    servers: [{ url: '/', description: 'The server that returned this document.' }],
+    // Tools that import the document need an absolute URL. The documentation page replaces it with its own address.
+    servers: [{ url: 'http://127.0.0.1:8000', description: 'The default address of the service.' }],
     security: [],
     tags: [
       ...resources.map(({ plural, description }) => ({ name: capitalize(plural), description })),

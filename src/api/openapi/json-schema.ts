@@ -29,12 +29,16 @@ export const object = (members: Schemas) => ({
   ),
 })
 
-/** Lengths are in code points, both in JSON Schema and in the definition of the field. */
+/**
+ * Lengths are in code points, both in JSON Schema and in the definition of the field. The pattern means the same in the
+ * regular expressions of ECMAScript (with and without the flag u), Python, Go, Java and Rust, so it names characters up to
+ * U+00FF only. It never rejects what the service accepts. The service also rejects lone surrogates and, alone, other white space.
+ */
 const textSchema = ({ maxCodePoints, example }: TextField): Schema => ({
   type: 'string',
   minLength: 1,
   maxLength: maxCodePoints,
-  pattern: '^[^\\p{Cc}\\p{Cs}]*[^\\p{Cc}\\p{Cs}\\p{White_Space}][^\\p{Cc}\\p{Cs}]*$',
+  pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*[^\\x00-\\x20\\x7f-\\xa0][^\\x00-\\x1f\\x7f-\\x9f]*$',
   examples: [example],
 })
 

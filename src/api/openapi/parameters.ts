@@ -27,12 +27,21 @@ const inQuery = parameterIn('query')
 export const inPath = parameterIn('path')
 const inHeader = parameterIn('header')
 
-/** A query parameter with a comma-separated list of values. */
-const listInQuery = (name: string, description: string, items: Schema, example: unknown[]): Parameter => ({
-  ...inQuery(name, description, { type: 'array', items, examples: [example] }),
+/** A query parameter with a list. @param explode whether each value is a pair of its own; otherwise, commas separate them */
+const listInQuery = (name: string, description: string, list: Schema, explode: boolean): Parameter => ({
+  ...inQuery(name, description, { type: 'array', ...list }),
   style: 'form',
-  explode: false,
+  explode,
 })
+
+/** A query parameter with a comma-separated list of names, none of them repeated. */
+const namesInQuery = (name: string, description: string, names: readonly string[], example: unknown) =>
+  listInQuery(
+    name,
+    description,
+    { items: { type: 'string', enum: names }, uniqueItems: true, examples: [example] },
+    false,
+  )
 
 /** @param unpaged the default of `records_per_page`; undefined if the default is all records */
 export const pagingParameters = ({ recordsPerPage }: Config['limits'], unpaged?: number): Parameter[] => [
@@ -53,12 +62,12 @@ export function includeParameters(resource: Resource): Parameter[] {
   if (names.length === 0) return []
   const list = new Intl.ListFormat('en').format(names)
   const description = `Embeds all ${list} of the ${resource.singular}, by ascending id.`
-  return [listInQuery('include', description, { type: 'string', enum: names }, names)]
+  return [namesInQuery('include', description, names, names)]
 }
 
 /** The path parameter with the id of a record. */
 export const idParameter = (resource: Resource): Parameter =>
-  inPath(idName(resource), `The id of the ${resource.singular}.`, idSchema)
+  inPath(idName(resource), `The id of the ${resource.singular}.`, { ...idSchema, examples: [1] })
 
 /** The parameter of all operations. */
 export const requestIdParameter = inHeader(
@@ -67,30 +76,31 @@ export const requestIdParameter = inHeader(
   { type: 'string', pattern: requestIdPattern.source, examples: ['order-4711'] },
 )
 
-const etags = { type: 'string', examples: ['"1a"'] }
-
 /** The parameter of all reads. */
 export const ifNoneMatch = inHeader(
   'If-None-Match',
   'The `ETag` of an earlier response. If it still matches, the response is 304 without a body.',
-  etags,
+  { type: 'string', examples: ['"1a"'] },
 )
 
 /** The parameter of all writes to an existing record. It prevents lost updates. */
 export const ifMatch = inHeader(
   'If-Match',
-  'The `ETag` of an earlier response. If it no longer matches, the response is 412 and nothing changes.',
-  etags,
+  'The `ETag` of an earlier response. If it no longer matches, the response is 412 and nothing changes. `*` matches every version.',
+  { type: 'string', examples: ['*', '"1a"'] },
 )
 
-/** The parameter of all POST operations. It makes retries safe. */
+/**
+ * The parameter of all POST operations. It makes retries safe. A client that sends examples must not send the same key twice:
+ * several clients replace `{{$guid}}`, among them Postman, Bruno and the REST Client of VS Code.
+ */
 export const idempotencyKey = inHeader(
   'Idempotency-Key',
-  'A unique key for the request. If the request is repeated with the same key, the server returns the first response and does not execute the request again. A request with the same key but another path or body returns 422. Use a key for each request that must not be executed twice. If the message of a 503 says that the outcome is unknown, you can safely repeat the request with the same key.',
+  'A unique key for the request, such as a new UUID. If the request is repeated with the same key, the server returns the first response and does not execute the request again. A request with the same key but another path or body returns 422. Use a key for each request that must not be executed twice. If the message of a 503 says that the outcome is unknown, you can safely repeat the request with the same key.',
   {
     type: 'string',
     pattern: idempotencyKeyPattern.source,
-    examples: ['8e03978e-40d5-43e8-bc93-6894a57f9324'],
+    examples: ['{{$guid}}'],
   },
 )
 
@@ -117,13 +127,19 @@ const operators: Readonly<Record<string, Operator>> = {
   '': {
     meaning: 'equals the value; a leading `!` selects all other records',
     id: {
-      schema: { type: ['integer', 'string'], minimum: 1, maximum: MAX_ID, pattern: '^!?[1-9][0-9]{0,15}$' },
+      // Not a list of types: fewer generators of clients know it than `anyOf`.
+      schema: {
+        anyOf: [
+          { type: 'integer', minimum: 1, maximum: MAX_ID },
+          { type: 'string', pattern: '^!?[1-9][0-9]{0,15}$' },
+        ],
+      },
       examples: value => [Number(value), `!${value}`],
     },
     text: { schema: { type: 'string' }, examples: value => [value, `!${value}`] },
   },
   in: {
-    meaning: 'is one of the comma-separated values',
+    meaning: 'is one of the values: the parameter can be repeated, and commas separate values, too',
     list: true,
     // The schema has no format because swagger-ui has no input for lists of int64.
     id: { schema: { type: 'integer', minimum: 1, maximum: MAX_ID }, examples: () => [1, 2] },
@@ -153,7 +169,8 @@ function filterParameter(resource: Resource, name: string, target: FilterTarget)
     throw new Error(`the filter ${name} has no description for the document`)
   const examples = operand.examples(exampleOf(relation?.to ?? resource, column))
   const description = `${capitalize(operator.meaning)}.`
-  if (operator.list) return listInQuery(name, description, operand.schema, examples)
+  if (operator.list)
+    return listInQuery(name, description, { items: operand.schema, examples: [examples] }, true)
   return inQuery(name, description, { ...operand.schema, examples })
 }
 
@@ -164,7 +181,7 @@ export function collectionParameters(resource: Resource, limits: Config['limits'
     'The sort keys, separated by commas. The prefix `-` sorts in descending order. Text is sorted by code point. In ascending order, missing values come first. Records with equal keys, and all records without a sort key, are sorted by ascending id.'
   return [
     ...includeParameters(resource),
-    listInQuery('sort', description, { type: 'string', enum: keys }, keys.slice(-1)),
+    namesInQuery('sort', description, keys, keys.slice(-1)),
     ...pagingParameters(limits, unpagedRecords(limits)),
     ...[...filtersOf(resource)].map(([name, target]) => filterParameter(resource, name, target)),
   ]

@@ -28,7 +28,8 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
   const batch = batchExample(plural, resource, exists(resource), fieldsExample(resource))
   const fields = { [`A ${singular}`]: fieldsExample(resource) }
   const page = pageExample(resource, collection, unpagedRecords(limits))
-  const complete = limitedRelations(resource).map(relation => [
+  const related = limitedRelations(resource)
+  const complete = related.map(relation => [
     `A ${singular} with ${relation.name}`,
     recordExample(resource, relation),
   ])
@@ -75,6 +76,10 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       operationId: `get${type}`,
       tags,
       summary: `Get a ${singular}`,
+      description: [
+        `Returns the ${singular} with this id.`,
+        ...related.map(({ name }) => `\`include=${name}\` embeds its ${name}.`),
+      ].join(' '),
       target: resource,
       parameters: includeParameters(resource),
       invalidQuery: queryFailures(search => parseRecordQuery(resource, search), 'include=all'),

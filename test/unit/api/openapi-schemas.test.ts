@@ -1,4 +1,5 @@
-// The schemas of request bodies in the OpenAPI document accept the same bodies as the validation of the service.
+// The schemas of request bodies in the OpenAPI document accept the same bodies as the validation of the service, apart from
+// texts that no portable pattern can tell.
 import { readFileSync } from 'node:fs'
 import test from 'ava'
 import fc from 'fast-check'
@@ -18,6 +19,7 @@ const books = booksWith(255, false)
 const schemas = schemasOf([users, groups, books], parseConfig(JSON.parse(settings), false).limits)
 const contract = createContract({
   openapi: '3.1.1',
+  servers: [],
   info: { description: '' },
   paths: {},
   components: { schemas, headers: {}, responses: {} },
@@ -64,6 +66,16 @@ const bodiesOf = (fields: readonly string[]) =>
     )
     .map(parts => Object.assign({}, ...parts))
 
+/** Whether the validation rejects a text that the pattern accepts: a lone surrogate, or white space that is not all in Latin-1. */
+const isBeyondPattern = (text: unknown): boolean =>
+  typeof text === 'string' &&
+  !/\p{Cc}/u.test(text) &&
+  (!text.isWellFormed() || (/^\p{White_Space}+$/u.test(text) && /[^\0-\xff]/.test(text)))
+
+/** Replaces the texts that only the validation rejects by one that it accepts. */
+const withinPattern = (body: object) =>
+  Object.fromEntries(Object.entries(body).map(([name, text]) => [name, isBeyondPattern(text) ? 'a' : text]))
+
 const modes = [
   ['create', (type: string) => `New${type}`],
   ['replace', (type: string) => `${type}Replacement`],
@@ -77,7 +89,7 @@ for (const resource of [users, groups, books])
       fc.assert(
         fc.property(bodiesOf(Object.keys(resource.fields)), body => {
           // A schema cannot express that the id must equal the one in the path.
-          const { faults } = checked(faults => checkBody(resource, body, mode, faults, 7))
+          const { faults } = checked(faults => checkBody(resource, withinPattern(body), mode, faults, 7))
           t.is(isValid(schema, body), faults.length === 0, JSON.stringify([body, faults]))
         }),
         { numRuns: 2000 },

@@ -44,13 +44,13 @@ const nothingFound = system => ({
   },
 })
 
-/** Puts the address of this server into the commands of the introduction. */
+/** Puts the address of this server into the commands of the introduction and into the list of servers. */
 const serverAddress = () => ({
   statePlugins: {
     spec: {
       wrapActions: {
         updateSpec: updateSpec => text =>
-          updateSpec(text.replaceAll('http://localhost:8000', location.origin)),
+          updateSpec(text.replaceAll(/http:\/\/(localhost|127\.0\.0\.1):8000/g, location.origin)),
       },
     },
   },
