@@ -62,6 +62,16 @@ const malformed: [title: string, request: string | Buffer][] = [
     'a chunk longer than its size',
     `POST /v1/users HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\n3\r\n${body}\r\n0\r\n\r\n`,
   ],
+  ...[
+    'http://[::/v1/users',
+    'http://[::]:x/v1/users',
+    'http://]/v1/users',
+    '//a@[::#x',
+    '//a@[::/v1/%75sers#x',
+  ].map((target): [string, string] => [
+    `the target ${target}`,
+    `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+  ]),
   ['a stray UTF-8 byte in the path', 'GET /v1/users/%FF HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
   [
     'an overlong UTF-8 form in the path',
