@@ -38,6 +38,8 @@ export function createConnection(socket: Socket, peer: string | undefined) {
   let idleSinceMs = performance.now()
   /** `socket.bytesRead` when the last request or the PROXY header finished. More bytes than that belong to another request. */
   let idleBytesRead = 0
+  /** `socket.bytesWritten` when the last response was complete. */
+  let writtenBefore = 0
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
   let isReused = false
@@ -89,6 +91,11 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     /** The address at the other end: the one in the PROXY header, or that of the socket. */
     peer: () => peer,
     inFlight: () => requests.length,
+    /**
+     * The bytes of the response in progress that may wait for the client to read: all of them, until the last one is on
+     * its way. `writableLength` counts UTF-16 units.
+     */
+    unreadBytes: () => (socket.writableLength === 0 ? 0 : socket.bytesWritten - writtenBefore),
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,
     /** Whether the connection is in use for more than one request. */
@@ -125,6 +132,7 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     /** Ends the request in progress and serves the next one. */
     requestFinished(): void {
       const request = requests.shift()?.response.req
+      writtenBefore = socket.bytesWritten
       becomeIdle()
       // A response can precede the rest of its request, which Node.js then reads and drops.
       if (request?.complete === false) request.once('end', becomeIdle)
@@ -143,7 +151,10 @@ export function createConnection(socket: Socket, peer: string | undefined) {
      * @param requestMs the time for a whole request
      */
     requestTimedOut(requestMs: number, reject: () => void): void {
-      if (!isWaiting()) return reject()
+      if (!isWaiting()) {
+        reject()
+        return
+      }
       const [late, wasComplete] = [latest, latest?.req.complete]
       const check = (): void => {
         const hasArrived = latest !== late || latest?.req.complete !== wasComplete

@@ -3,7 +3,8 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Connection, createConnection } from './connection.ts'
 
-const UNREAD_CHECK_MS = 1000
+// Long enough for a client that reads at once, short enough to bound what can be written meanwhile.
+const UNREAD_CHECK_MS = 100
 
 /** Limits of one port, over all clients. */
 export interface ConnectionLimits {
@@ -63,12 +64,14 @@ export function createConnections(
 
   /** Destroys the connections with the most unread bytes until the total is within `unreadBytes`. */
   function closeSlowReaders(): void {
-    const unread = [...open.keys()].filter(({ writableLength }) => writableLength > 0)
-    let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
-    if (bytes <= limits.unreadBytes) return
-    for (const socket of unread.toSorted((a, b) => b.writableLength - a.writableLength)) {
-      if (bytes <= limits.unreadBytes) break
-      bytes -= socket.writableLength
+    const unread = [...open]
+      .map(([socket, connection]) => ({ socket, bytes: connection.unreadBytes() }))
+      .filter(({ bytes }) => bytes > 0)
+    let total = unread.reduce((sum, { bytes }) => sum + bytes, 0)
+    if (total <= limits.unreadBytes) return
+    for (const { socket, bytes } of unread.toSorted((a, b) => b.bytes - a.bytes)) {
+      if (total <= limits.unreadBytes) break
+      total -= bytes
       destroy(socket)
     }
   }

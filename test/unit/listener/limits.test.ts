@@ -39,14 +39,14 @@ test('connection limit: if all connections are busy, the new one is closed', asy
   for (const client of clients) t.regex(await client.answer(), /^HTTP\/1.1 200/)
 })
 
-test('in-flight count: a closed connection no longer counts', async t => {
+test('in-flight count: a connection that was reset no longer counts', async t => {
   const waiting: ServerResponse[] = []
   const { port, open } = await start(t, (_request, response) => void waiting.push(response))
   for (let round = 1; round <= 3; round++) {
     const client = await open()
     client.write(get.repeat(5))
     await until(() => waiting.length >= round && port.report().inFlight >= 5)
-    client.socket.destroy()
+    client.socket.resetAndDestroy()
     await until(() => port.report().connections === 0)
     t.is(port.report().inFlight, 0)
   }
@@ -69,11 +69,23 @@ test('unread bytes limit: the connection with the most unread bytes is closed fi
   }
   const [first] = responses
   if (first === undefined) throw new Error('no request was served')
-  await once(first, 'close')
+  await until(() => first.destroyed)
   greedy.socket.resume()
   await greedy.closed
   t.true(greedy.text().length < 20_000_000)
   slow.socket.resume()
   while (slow.text().length < 7_000_000) await once(slow.socket, 'data')
+  t.pass()
+})
+
+test('unread bytes limit: it counts bytes, not UTF-16 units', async t => {
+  const text = '\u20ac'.repeat(5_000_000)
+  t.true(text.length < limits.unreadBytes && Buffer.byteLength(text) > limits.unreadBytes)
+  const { port, open } = await start(t, (_request, response) => void response.end(text))
+  const client = await open()
+  client.socket.pause()
+  client.write(get)
+  await until(() => port.report().inFlight === 1)
+  await until(() => port.report().connections === 0)
   t.pass()
 })
