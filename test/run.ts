@@ -8,10 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { prepareMysql } from '../src/cli/private-servers/mysql.ts'
 import {
-  galeraProgram,
-  haproxyProgram,
   installMissing,
-  mariadbProgram,
   mysqlProgram,
   type Program,
   redisProgram,
@@ -19,6 +16,7 @@ import {
 import { prepareRedis } from '../src/cli/private-servers/redis.ts'
 import { type PrivateServer, runServer } from '../src/cli/private-servers/server.ts'
 import { configTools } from './support/config-tools.ts'
+import { galeraProgram, haproxyProgram, mariadbProgram } from './support/programs.ts'
 
 const withRedis = process.env.TEST_WITHOUT_REDIS !== '1'
 /** Programs that only some tests need; without them, only those tests fail or report that they were not run. */

@@ -1,8 +1,6 @@
 // The URLs at which a service can be reached from this machine.
 import type { Config, DataPortConfig } from '../config/config.ts'
 
-const RESPONSE_TIMEOUT_MS = 2000
-
 /** The URL host through which a listening address is reached, in URL syntax. */
 function reachable(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
@@ -17,13 +15,6 @@ export function dataUrl(config: Config, { protocol, port }: DataPortConfig): str
 /** The base URL of the control port that belongs to a data port; its `/` is the status page. */
 function controlUrl(config: Config, { port }: DataPortConfig): string {
   return `http://${reachable(config.control.host)}:${port + config.control.offset}`
-}
-
-/** Returns the status of the response to a GET request. @throws Error if none arrives in time */
-export async function statusOf(url: string): Promise<number> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) })
-  await response.body?.cancel()
-  return response.status
 }
 
 /** Returns the first data port that clients reach without a proxy; undefined if all expect the PROXY protocol. */

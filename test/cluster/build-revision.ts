@@ -2,8 +2,8 @@
 import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import type { Build } from '../../src/cli/cluster/node.ts'
 import { root } from '../../src/config/root.ts'
+import type { Build } from '../trial/node.ts'
 
 const run = promisify(execFile)
 

@@ -4,8 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
-import { startGalera } from '../../src/cli/private-servers/galera.ts'
-import { startGroupReplication } from '../../src/cli/private-servers/group-replication.ts'
 import { findInstallation } from '../../src/cli/private-servers/mysql.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { withDatabase } from '../../src/config/host-urls.ts'
@@ -21,6 +19,8 @@ import { claimPorts } from '../support/ports.ts'
 import { ask, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
+import { startGalera } from '../trial/galera.ts'
+import { startGroupReplication } from '../trial/group-replication.ts'
 
 const config = await loadConfig()
 const log = createLog('silent', 'test')

@@ -1,8 +1,6 @@
 // The scenario of `npm run test:cluster -- --from <revision>`: the nodes go one by one from this revision to the current code,
 // and back, with one Redis and one database.
 import assert from 'node:assert/strict'
-import type { Build } from '../../src/cli/cluster/node.ts'
-import { ownBuild, type Trial } from '../../src/cli/cluster/trial.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
@@ -10,6 +8,8 @@ import { createRecount } from '../../src/database/counting/recount.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { resources } from '../../src/model/index.ts'
 import type { Scenario } from '../faults/run-scenarios.ts'
+import type { Build } from '../trial/node.ts'
+import { ownBuild, type Trial } from '../trial/trial.ts'
 import { type ClusterContext, underLoad, untilUsed } from './under-load.ts'
 
 async function replaceNodes({ nodes }: Trial, build: Build): Promise<void> {

@@ -1,8 +1,6 @@
 // Runs a checked load on the trial of three nodes while a part of it fails or is replaced, and checks everything afterwards.
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Node } from '../../src/cli/cluster/node.ts'
-import type { Trial } from '../../src/cli/cluster/trial.ts'
 import { retry } from '../../src/core/retry.ts'
 import type { Status } from '../../src/supervisor/control/status.ts'
 import { createAttempts } from '../faults/attempts.ts'
@@ -11,6 +9,8 @@ import { executeOn } from '../support/execute.ts'
 import { createClient } from '../support/http.ts'
 import { ask } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import type { Node } from '../trial/node.ts'
+import type { Trial } from '../trial/trial.ts'
 import { startCrossNodeLoad } from './cross-node-load.ts'
 
 export interface ClusterContext {

@@ -5,9 +5,9 @@ import { isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
-const installation = await createInstallation({ withPm2: false })
+const installation = await createInstallation({ withPm2: false, withSource: true })
 const claim = await claimPorts(6)
-const cluster = (...args: string[]) => installation.run('dist/cluster.js', args)
+const cluster = (...args: string[]) => installation.run('test/trial/run.ts', args)
 
 test.after.always(async () => {
   await cluster('stop')

@@ -32,10 +32,16 @@ async function linkPackagesWithoutPm2(from: string, to: string): Promise<void> {
   await Promise.all(packages.map(name => symlink(join(from, name), join(to, name))))
 }
 
-/** @param withPm2 whether the copy has pm2 */
-export async function createInstallation({ withPm2 = true } = {}) {
+const built = ['dist', 'config', 'ecosystem.config.js', 'package.json']
+const source = ['src', 'test', 'tsconfig.json']
+
+/**
+ * @param withPm2 whether the copy has pm2
+ * @param withSource whether the copy can run what is not built
+ */
+export async function createInstallation({ withPm2 = true, withSource = false } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'users-api-installed-'))
-  for (const part of ['dist', 'config', 'ecosystem.config.js', 'package.json'])
+  for (const part of withSource ? [...built, ...source] : built)
     await cp(join(root, part), join(folder, part), { recursive: true })
   const packages = [join(root, 'node_modules'), join(folder, 'node_modules')] as const
   await (withPm2 ? symlink(...packages) : linkPackagesWithoutPm2(...packages))

@@ -23,33 +23,12 @@ export const mysqlProgram: Program = {
   variable: 'DATABASE_URL',
 }
 
-export const mariadbProgram: Program = {
-  title: 'MariaDB',
-  names: ['mariadbd'],
-  debianPackage: 'mariadb-server-core',
-  brewFormula: 'mariadb',
-}
-
-/** The library with which MariaDB servers form a cluster. */
-export const galeraProgram: Program = {
-  title: 'Galera',
-  names: ['/usr/lib/galera/libgalera_smm.so', '/usr/lib64/galera-4/libgalera_smm.so'],
-  debianPackage: 'galera-4',
-}
-
 export const redisProgram: Program = {
   title: 'Redis',
   names: ['redis-server'],
   debianPackage: 'redis-server',
   brewFormula: 'redis',
   variable: 'REDIS_URL',
-}
-
-export const haproxyProgram: Program = {
-  title: 'HAProxy',
-  names: ['haproxy'],
-  debianPackage: 'haproxy',
-  brewFormula: 'haproxy',
 }
 
 // Servers are often installed in folders outside an ordinary user's PATH.

@@ -25,32 +25,6 @@ export interface ServerOptions {
   readonly print: (line: string) => void
 }
 
-/** What a cluster of servers on this machine needs. */
-export interface ClusterOptions extends Pick<ServerOptions, 'print'> {
-  /** The folder for the files of all servers. A previous cluster in it is deleted. */
-  readonly base: string
-  /** Number of servers. A cluster of fewer than three does not survive the loss of one. */
-  readonly count: number
-  /** The first of consecutive ports on 127.0.0.1: three for each database, two for each Redis. */
-  readonly firstPort: number
-}
-
-/** A child process that can end and start again. */
-export interface Restartable {
-  /** The process id while it runs. */
-  pid(): number | undefined
-  /** Starts it and waits until it responds. It must not run. @throws as `runServer` */
-  start(): Promise<void>
-  /** Ends it, if it runs, and waits until it has exited. */
-  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>
-}
-
-/** A server of a cluster. `start` waits until it has joined the cluster. */
-export interface ClusterServer extends Restartable {
-  /** Names this server alone. That of a database has an empty database name, and a user with all privileges. */
-  readonly url: string
-}
-
 export interface RunOptions {
   /** The environment of the server; by default that of this process. */
   readonly env?: NodeJS.ProcessEnv
@@ -87,23 +61,6 @@ const children = new Set<ChildProcess>()
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL')
 })
-
-/** Creates a server that does not run yet. @param describe is called for each start */
-export function createRestartable(
-  describe: () => PrivateServer | Promise<PrivateServer>,
-  options?: RunOptions,
-): Restartable {
-  let running: Awaited<ReturnType<typeof runServer>> | undefined
-  return {
-    pid: () => running?.pid(),
-    async start() {
-      running = await runServer(await describe(), options)
-    },
-    async stop(signal) {
-      await running?.stop(signal)
-    },
-  }
-}
 
 /**
  * Starts a server as a child process and waits until it answers. `stop` ends it with SIGTERM or SIGKILL and resolves

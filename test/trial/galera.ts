@@ -2,7 +2,12 @@
 // but never a complete copy of the data, which would need further programs (galera-4, mariadb-server, rsync).
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { environmentWith, programFolders } from '../../config/environment.ts'
+import { execute, findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
+import { findProgram } from '../../src/cli/private-servers/programs.ts'
+import { runProgram } from '../../src/cli/private-servers/run-program.ts'
+import { runServer } from '../../src/cli/private-servers/server.ts'
+import { environmentWith, programFolders } from '../../src/config/environment.ts'
+import { galeraProgram } from '../support/programs.ts'
 import {
   commonArgs,
   copyData,
@@ -12,10 +17,7 @@ import {
   type Place,
   startServers,
 } from './database-cluster.ts'
-import { execute, findInstallation, initialise, userArgs } from './mysql.ts'
-import { findProgram, galeraProgram } from './programs.ts'
-import { runProgram } from './run-program.ts'
-import { type ClusterOptions, createRestartable, runServer } from './server.ts'
+import { type ClusterOptions, createRestartable } from './restartable.ts'
 
 // For a server that joins, MariaDB runs this program at both ends (`wsrep_sst_method=local`). It only hands the joiner's own
 // position back to it, in a file: the writes since then follow on another way.

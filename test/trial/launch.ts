@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { environmentWith, programFolders } from '../../config/environment.ts'
-import { root } from '../../config/root.ts'
-import { exitCodes, FatalError } from '../../core/exit-codes.ts'
-import { findInstallation } from '../private-servers/mysql.ts'
-import { runProgram } from '../private-servers/run-program.ts'
+import { findInstallation } from '../../src/cli/private-servers/mysql.ts'
+import { runProgram } from '../../src/cli/private-servers/run-program.ts'
+import { environmentWith, programFolders } from '../../src/config/environment.ts'
+import { root } from '../../src/config/root.ts'
+import { exitCodes, FatalError } from '../../src/core/exit-codes.ts'
 
 /** What the keeper reports to the process that has started it. */
 const reportSchema = z.union([
@@ -42,7 +42,7 @@ export async function launchKeeper(
 ): Promise<string> {
   const folders = mysql ? await downloadMysql(begin) : []
   const log = openSync(join(base, 'trial.log'), 'a')
-  const keeper = spawn(process.execPath, script, {
+  const keeper = spawn(process.execPath, [...process.execArgv, ...script], {
     env: environmentWith({ PATH: [...folders, programFolders()].join(':') }),
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],

@@ -2,9 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { socketFolder } from './folders.ts'
-import { execute } from './mysql.ts'
-import type { ClusterOptions, ClusterServer, PrivateServer } from './server.ts'
+import { socketFolder } from '../../src/cli/private-servers/folders.ts'
+import { execute } from '../../src/cli/private-servers/mysql.ts'
+import type { PrivateServer } from '../../src/cli/private-servers/server.ts'
+import type { ClusterOptions, ClusterServer } from './restartable.ts'
 
 export interface DatabaseCluster {
   /** The name for messages, such as "MariaDB 10.11.6 with Galera". */

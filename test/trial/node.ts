@@ -1,9 +1,9 @@
 // A node of the trial cluster: the service with its settings, as a process.
 import { join } from 'node:path'
-import { environmentWith } from '../../config/environment.ts'
-import { createRestartable } from '../private-servers/server.ts'
-import { statusOf } from '../urls.ts'
+import { environmentWith } from '../../src/config/environment.ts'
+import { statusOf } from './part.ts'
 import { HOST, type Ports } from './ports.ts'
+import { createRestartable } from './restartable.ts'
 
 export interface NodeOptions {
   readonly build: Build

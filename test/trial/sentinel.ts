@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { retry } from '../../core/retry.ts'
-import { pathOf, redisProgram } from './programs.ts'
-import { ask } from './redis.ts'
-import { type ClusterOptions, type ClusterServer, createRestartable } from './server.ts'
+import { pathOf, redisProgram } from '../../src/cli/private-servers/programs.ts'
+import { ask } from '../../src/cli/private-servers/redis.ts'
+import { retry } from '../../src/core/retry.ts'
+import { type ClusterOptions, type ClusterServer, createRestartable } from './restartable.ts'
 
 const MASTER = 'users-api'
 const READY_TIMEOUT_MS = 60_000

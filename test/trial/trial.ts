@@ -2,26 +2,21 @@
 // with Sentinel.
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { withDatabase } from '../../config/host-urls.ts'
-import { root } from '../../config/root.ts'
-import { migrateWhenUp } from '../preflight.ts'
-import type { DatabaseCluster } from '../private-servers/database-cluster.ts'
-import { socketFolder } from '../private-servers/folders.ts'
-import { startGalera } from '../private-servers/galera.ts'
-import { startGroupReplication } from '../private-servers/group-replication.ts'
-import {
-  galeraProgram,
-  haproxyProgram,
-  installMissing,
-  mariadbProgram,
-  redisProgram,
-} from '../private-servers/programs.ts'
-import { startSentinelGroup } from '../private-servers/sentinel.ts'
-import type { ClusterServer } from '../private-servers/server.ts'
+import { migrateWhenUp } from '../../src/cli/preflight.ts'
+import { socketFolder } from '../../src/cli/private-servers/folders.ts'
+import { installMissing, redisProgram } from '../../src/cli/private-servers/programs.ts'
+import { withDatabase } from '../../src/config/host-urls.ts'
+import { root } from '../../src/config/root.ts'
+import { galeraProgram, haproxyProgram, mariadbProgram } from '../support/programs.ts'
+import type { DatabaseCluster } from './database-cluster.ts'
+import { startGalera } from './galera.ts'
+import { startGroupReplication } from './group-replication.ts'
 import { createHaproxy } from './haproxy.ts'
 import { type Build, createNode } from './node.ts'
 import type { Part } from './part.ts'
 import { assertPortsFree, HOST, NUMBERS, portsFrom } from './ports.ts'
+import type { ClusterServer } from './restartable.ts'
+import { startSentinelGroup } from './sentinel.ts'
 
 const DATABASE = 'users_api'
 const MIGRATE_TIMEOUT_MS = 30_000

@@ -3,12 +3,12 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { keepTrial, sendToKeeper } from './cli/cluster/keeper.ts'
-import { launchKeeper, type Report } from './cli/cluster/launch.ts'
-import { print, runCommand, UsageError } from './cli/command-line.ts'
-import { assertWritable } from './cli/private-servers/folders.ts'
-import { createProgress } from './cli/progress.ts'
-import { root } from './config/root.ts'
+import { print, runCommand, UsageError } from '../../src/cli/command-line.ts'
+import { assertWritable } from '../../src/cli/private-servers/folders.ts'
+import { createProgress } from '../../src/cli/progress.ts'
+import { root } from '../../src/config/root.ts'
+import { keepTrial, sendToKeeper } from './keeper.ts'
+import { launchKeeper, type Report } from './launch.ts'
 
 const usage = `usage: npm run cluster [-- start|stop|status] [--mysql] [--port NUMBER]
 

@@ -1,5 +1,5 @@
 // The ports of the trial cluster on 127.0.0.1. They follow the first one, which is the port of the API.
-import { untilFree } from '../../core/listen.ts'
+import { untilFree } from '../../src/core/listen.ts'
 
 export const HOST = '127.0.0.1'
 /** The numbers of the nodes, and of the databases. */

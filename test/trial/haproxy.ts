@@ -1,12 +1,13 @@
 // HAProxy before the nodes of the trial cluster. It runs config/cluster/haproxy.cfg.
 import { join } from 'node:path'
-import { environmentWith } from '../../config/environment.ts'
-import { root } from '../../config/root.ts'
-import { haproxyProgram, pathOf } from '../private-servers/programs.ts'
-import { createRestartable } from '../private-servers/server.ts'
-import { statusOf } from '../urls.ts'
+import { pathOf } from '../../src/cli/private-servers/programs.ts'
+import { environmentWith } from '../../src/config/environment.ts'
+import { root } from '../../src/config/root.ts'
+import { haproxyProgram } from '../support/programs.ts'
 import type { Part } from './part.ts'
+import { statusOf } from './part.ts'
 import { HOST, NUMBERS, type Ports } from './ports.ts'
+import { createRestartable } from './restartable.ts'
 
 /**
  * Describes HAProxy.

@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hasCode } from '../../core/error-reason.ts'
-import { retry } from '../../core/retry.ts'
+import { execute, findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
+import { hasCode } from '../../src/core/error-reason.ts'
+import { retry } from '../../src/core/retry.ts'
 import {
   commonArgs,
   copyData,
@@ -13,8 +14,7 @@ import {
   type Place,
   startServers,
 } from './database-cluster.ts'
-import { execute, findInstallation, initialise, userArgs } from './mysql.ts'
-import { type ClusterOptions, createRestartable } from './server.ts'
+import { type ClusterOptions, createRestartable } from './restartable.ts'
 
 /** On a busy machine, each of several attempts takes 10 s. */
 const ONLINE_TIMEOUT_MS = 90_000

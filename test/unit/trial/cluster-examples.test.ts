@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
-import type { Place } from '../../../src/cli/private-servers/database-cluster.ts'
-import { galeraArgs } from '../../../src/cli/private-servers/galera.ts'
-import { groupArgs } from '../../../src/cli/private-servers/group-replication.ts'
-import { sentinelSettings } from '../../../src/cli/private-servers/sentinel.ts'
+import type { Place } from '../../trial/database-cluster.ts'
+import { galeraArgs } from '../../trial/galera.ts'
+import { groupArgs } from '../../trial/group-replication.ts'
+import { sentinelSettings } from '../../trial/sentinel.ts'
 
 const place: Place = {
   number: 1,
