@@ -1,5 +1,5 @@
 // Starts a real service for a test: a new database, free ports, and the built supervisor as a child process.
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -7,11 +7,11 @@ import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import mysql from 'mysql2/promise'
 import type { Status } from '../../src/supervisor/control/status.ts'
 import { collectLog } from './log.ts'
 import { claimPorts } from './ports.ts'
+import { createSchema } from './schema.ts'
 import { until } from './until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -65,18 +65,20 @@ export function runInWorkers(code: string): NodeJS.ProcessEnv {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` }
 }
 
-/** Creates a database on the test server and migrates it with dist/migrate.js. @returns its URL */
+/** Creates a database on the test server, with the schema of dist/migrate.js. @returns its URL */
 export async function createDatabase(): Promise<string> {
   const server = process.env.TEST_DATABASE_URL
   if (server === undefined) throw new Error('TEST_DATABASE_URL is not set: run the tests with npm test')
+  const urlOf = (database: string) => Object.assign(new URL(server), { pathname: `/${database}` }).href
   const name = `test_${randomBytes(6).toString('hex')}`
   const connection = await mysql.createConnection(server)
-  await connection.query(`CREATE DATABASE ${name}`)
-  await connection.end()
-  const url = new URL(server)
-  url.pathname = `/${name}`
-  await promisify(execFile)(process.execPath, ['dist/migrate.js'], { cwd: root, env: environment(url.href) })
-  return url.href
+  try {
+    await connection.query(`CREATE DATABASE ${name}`)
+    await createSchema(connection, name, root, database => environment(urlOf(database)))
+  } finally {
+    connection.destroy()
+  }
+  return urlOf(name)
 }
 
 /** Sends a GET request. @returns the status and the body, or undefined if the connection fails */
@@ -106,6 +108,9 @@ async function isReady(controlUrl: string): Promise<boolean> {
 }
 
 async function untilUp(supervisor: ChildProcess, controlUrl: string, log: () => string): Promise<void> {
+  // The first message, `ready`, is sent when a worker listens.
+  const ready = once(supervisor, 'message', { signal: AbortSignal.timeout(startMs) })
+  await Promise.race([ready, once(supervisor, 'exit')]).catch(() => {})
   const isUp = async () => {
     const exit = supervisor.exitCode ?? supervisor.signalCode
     if (exit !== null) throw new Error(`the supervisor exited with ${exit}:\n${log()}`)
