@@ -36,9 +36,12 @@ const concurrency = Math.max(4, availableParallelism())
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupted.abort())
 
-/** Runs AVA. @returns its exit code, or 1 if a signal ended it */
+/** Runs AVA on the compiled tests. The arguments name their sources. @returns its exit code, or 1 if a signal ended it */
 async function runAva(env: NodeJS.ProcessEnv): Promise<number> {
-  const args = [ava, `--concurrency=${concurrency}`, ...process.argv.slice(2)]
+  const patterns = process.argv
+    .slice(2)
+    .map(argument => argument.replace(/^test\/(.*)\.ts$/, 'var/tests/test/$1.js'))
+  const args = [ava, '--config=test/ava.config.js', `--concurrency=${concurrency}`, ...patterns]
   const child = spawn(process.execPath, args, { stdio: 'inherit', env })
   const end = () => child.kill('SIGTERM')
   interrupted.signal.addEventListener('abort', end)
