@@ -10,7 +10,6 @@ import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { createIdempotencyKeys } from '../../src/database/idempotency-keys.ts'
 import { exactCollation } from '../../src/database/migrations/collation.ts'
 import { groups } from '../../src/model/groups.ts'
@@ -18,6 +17,7 @@ import type { Relation, Resource } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 import { type Answer, createClient } from '../support/http.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { readContract } from '../support/openapi.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 
@@ -56,7 +56,7 @@ const people: Resource = {
 
 const config = await loadConfig()
 const log = createLog('warn', 'test')
-const database = createDatabase({ ...config.database, url: await createTestDatabase() }, log)
+const database = openDatabase({ url: await createTestDatabase() })
 const { knex } = database
 const options = `ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${await exactCollation(knex)}`
 await knex.raw(`CREATE TABLE roles (

@@ -1,24 +1,21 @@
 // Counts and totals in a real database: exact during concurrent writes and compactions.
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createCounts, SLOT_IDS } from '../../src/database/counting/counts.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import type { Filter } from '../../src/database/reading/page-query.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const database = openDatabase({ url })
 const counts = createCounts(database)
 const records = createRecords(database, users)
 const writers = createWriters(database, counts, users)
@@ -127,10 +124,7 @@ test.serial('compact: keeps all totals and moves all rows', async t => {
 test.serial('compact: does not wait for open transactions that have written', async t => {
   const changes = Array.from({ length: 64 }, (_, slot) => ({ kind: 'unused', slot, amount: 1 }))
   await database.knex('count_changes').insert(changes)
-  const impatient = createDatabase(
-    { ...config.database, url, queryTimeoutMs: 1000 },
-    createLog('silent', 'test'),
-  )
+  const impatient = openDatabase({ url, queryTimeoutMs: 1000 }, 'silent')
   await database.transaction(async trx => {
     await writers.insertOne({ first_name: 'Still', last_name: 'Writing' }, trx)
     await t.notThrowsAsync(createCounts(impatient).compact())
@@ -140,7 +134,7 @@ test.serial('compact: does not wait for open transactions that have written', as
 })
 
 test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => {
-  const ignoring = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+  const ignoring = openDatabase({ url })
   const client = Object.getPrototypeOf(ignoring.knex.client)
   const { _query } = client
   client._query = function (connection: unknown, statement: { sql: string }) {
@@ -232,7 +226,7 @@ test.serial('page seek: a page at a large offset is the same as with OFFSET', as
 })
 
 test.serial('page seek: a sum that was interrupted is an error, not the end of the collection', async t => {
-  const interrupted = createDatabase({ ...config.database, url }, createLog('silent', 'test'))
+  const interrupted = openDatabase({ url }, 'silent')
   const client = Object.getPrototypeOf(interrupted.knex.client)
   const { _query } = client
   // MariaDB returns NULL for an interrupted scalar subquery.

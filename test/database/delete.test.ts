@@ -1,15 +1,13 @@
 // Deleting a group with many members: in portions, and each state between two portions is consistent.
 import test from 'ava'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createDelete } from '../../src/database/writing/delete.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -18,10 +16,8 @@ import { createWriters } from '../support/writers.ts'
 const MEMBERS = 50_000
 const PORTION_ROWS = 2000
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const log = createLog('silent', 'test')
-const database = createDatabase({ ...config.database, url }, log)
+const database = openDatabase({ url }, 'silent')
 const counts = createCounts(database)
 const records = createRecords(database, users)
 const groupWriters = createWriters(database, counts, groups)
@@ -136,7 +132,7 @@ test.serial('delete: a group that is renamed meanwhile keeps the members that ar
 })
 
 test.serial('delete: after a lost connection, the group can be deleted again', async t => {
-  const interrupted = createDatabase({ ...config.database, url, poolMax: 1 }, log)
+  const interrupted = openDatabase({ url, poolMax: 1 }, 'silent')
   const [connection] = await interrupted.query('SELECT CONNECTION_ID() AS id', [])
   const removeInterrupted = createDelete(
     interrupted,

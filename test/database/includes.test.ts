@@ -3,17 +3,17 @@ import test from 'ava'
 import { createCache } from '../../src/cache/cache.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { createIncludes } from '../../src/database/reading/includes.ts'
 import { createCompleteLoader } from '../../src/database/reading/record-loader.ts'
 import { createRecords, type Records } from '../../src/database/reading/records.ts'
 import { users } from '../../src/model/users.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 
 const config = await loadConfig()
 const log = createLog('warn', 'test')
-const database = createDatabase({ ...config.database, url: await createTestDatabase() }, log)
+const database = openDatabase({ url: await createTestDatabase() })
 test.after.always(() => database.close())
 const records = createRecords(database, users)
 const includes = createIncludes(database, createCache({ ...config.cache, url: null }, log), users, relation)

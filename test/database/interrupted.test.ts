@@ -1,24 +1,19 @@
 // Writes that the database interrupts. If the answer to COMMIT is lost, the response says whether the write was stored. If a
 // statement has changed nothing, without an error, its transaction is repeated.
 import test, { type ExecutionContext } from 'ava'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 import { type Fault, openMysqlProxy } from '../support/mysql-proxy.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const url = await createTestDatabase()
 const mysqlProxy = await openMysqlProxy(url)
 const { api, close } = await openApi({ database: mysqlProxy.url })
-const database = createDatabase(
-  { ...(await loadConfig()).database, url: mysqlProxy.url },
-  createLog('silent', 'test'),
-)
+const database = openDatabase({ url: mysqlProxy.url }, 'silent')
 const group = await api.create('/v1/groups', { name: 'Lost' })
 test.after.always(async t => {
   mysqlProxy.disarm()

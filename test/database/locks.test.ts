@@ -1,25 +1,21 @@
 // Locks of another session: requests for a locked row or name wait, and all other requests go on.
 import test, { type ExecutionContext } from 'ava'
-import { loadConfig } from '../../src/config/config.ts'
 import { ApiError } from '../../src/core/api-error.ts'
 import { reasonOf } from '../../src/core/error-reason.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const log = createLog('warn', 'test')
-const database = createDatabase({ ...config.database, url, queryTimeoutMs: 30_000 }, log)
+const database = openDatabase({ url, queryTimeoutMs: 30_000 })
 /** Another program on the same database. */
-const foreign = createDatabase({ ...config.database, url }, log)
+const foreign = openDatabase({ url })
 const counts = createCounts(database)
 const writers = createWriters(database, counts, users)
 const groupWriters = createWriters(database, counts, groups)
@@ -179,10 +175,7 @@ test.serial('locks: an uncommitted name delays only requests for this name', asy
 test.serial('locks: a lock that is held for too long is unavailable', async t => {
   const held = await createUser()
   const group = await createGroup()
-  const impatient = createDatabase(
-    { ...config.database, url, queryTimeoutMs: 2500 },
-    createLog('silent', 'test'),
-  )
+  const impatient = openDatabase({ url, queryTimeoutMs: 2500 }, 'silent')
   const { update, remove, insertOne } = createWriters(impatient, counts, users)
   const { add } = createMemberships(impatient, counts, users, relation, 1000)
   const trx = await foreign.knex.transaction()

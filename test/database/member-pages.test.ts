@@ -1,11 +1,8 @@
 // Pages of the members of a large group at any start index: exact after random changes, and while an earlier version writes.
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { BLOCK_IDS, createCounts } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { up } from '../../src/database/migrations/007-member-blocks.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
@@ -14,6 +11,7 @@ import { resources } from '../../src/model/index.ts'
 import { limitedRelations } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
 
@@ -22,9 +20,8 @@ const USERS = 9000
 const ID_STEP = 41
 const MEMBERS = 6000
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const database = openDatabase({ url })
 const [relation] = limitedRelations(users)
 if (relation === undefined) throw new Error('the resource user has no relation')
 const counts = createCounts(database)

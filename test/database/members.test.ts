@@ -1,16 +1,15 @@
 // Many users join a group in one transaction: versions, totals, limits, and requests for the same users at the same time.
 import test from 'ava'
-import { loadConfig } from '../../src/config/config.ts'
 import { hasCode } from '../../src/core/error-reason.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import { createDatabase, type Database } from '../../src/database/database.ts'
+import type { Database } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { type Added, createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
@@ -18,17 +17,13 @@ import { createWriters } from '../support/writers.ts'
 const USERS = 1000
 const LIMIT = 15
 
-const config = await loadConfig()
 const url = await createTestDatabase()
 /** The error codes of statements that failed. */
 const failures: string[] = []
 
 /** Opens the database as one node of several does. */
 const openNode = () => {
-  const database = createDatabase(
-    { ...config.database, url, queryTimeoutMs: 30_000 },
-    createLog('warn', 'test'),
-  )
+  const database = openDatabase({ url, queryTimeoutMs: 30_000 })
   const note = (error: unknown): never => {
     failures.push(hasCode(error) ? error.code : String(error))
     throw error

@@ -7,13 +7,13 @@ import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { prepareSession } from '../../src/database/session.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
-const open = (queryTimeoutMs: number) =>
-  createDatabase({ ...config.database, url, queryTimeoutMs }, createLog('silent', 'test'))
+const open = (queryTimeoutMs: number) => openDatabase({ url, queryTimeoutMs }, 'silent')
 const database = open(config.database.queryTimeoutMs)
 test.after.always(() => database.close())
 

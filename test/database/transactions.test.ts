@@ -2,21 +2,15 @@
 // keeps an open transaction or an old snapshot.
 import test, { type ExecutionContext } from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2/promise'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { interrupted, openMysqlProxy } from '../support/mysql-proxy.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
 const direct = await mysql.createConnection(url)
 const mysqlProxy = await openMysqlProxy(url)
 // One connection, so that each statement meets what the statement before it has left.
-const database = createDatabase(
-  { ...config.database, url: mysqlProxy.url, poolMax: 1 },
-  createLog('silent', 'test'),
-)
+const database = openDatabase({ url: mysqlProxy.url, poolMax: 1 }, 'silent')
 test.after.always(async () => {
   await Promise.all([database.close(), direct.end()])
   mysqlProxy.proxy.close()

@@ -1,21 +1,18 @@
 // Batched writes in a real database: each write has its own outcome, and the outcome agrees with the table.
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createCounts } from '../../src/database/counting/counts.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { MAX_ID } from '../../src/model/resource.ts'
 import type { Row } from '../../src/model/row.ts'
 import { users } from '../../src/model/users.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const database = openDatabase({ url })
 const counts = createCounts(database)
 const writers = createWriters(database, counts, users)
 const records = createRecords(database, users)
@@ -164,10 +161,7 @@ test.serial('update: returns undefined if the row is deleted while the update wa
 
 /** Creates writers with a short timeout. */
 function createImpatient() {
-  const impatient = createDatabase(
-    { ...config.database, url, queryTimeoutMs: 1000 },
-    createLog('silent', 'test'),
-  )
+  const impatient = openDatabase({ url, queryTimeoutMs: 1000 }, 'silent')
   return { ...createWriters(impatient, counts, users), close: impatient.close }
 }
 
