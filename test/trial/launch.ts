@@ -3,12 +3,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { findInstallation } from '../../src/cli/private-servers/mysql.ts'
 import { runProgram } from '../../src/cli/private-servers/run-program.ts'
 import { environmentWith, programFolders } from '../../src/config/environment.ts'
 import { root } from '../../src/config/root.ts'
 import { exitCodes, FatalError } from '../../src/core/exit-codes.ts'
+import { base } from './ask-keeper.ts'
 
 /** What the keeper reports to the process that has started it. */
 const reportSchema = z.union([
@@ -17,6 +19,14 @@ const reportSchema = z.union([
   z.strictObject({ failed: z.string() }),
 ])
 export type Report = z.output<typeof reportSchema>
+
+export interface KeeperOptions {
+  /** The port of the API. */
+  readonly port: string
+  readonly mysql: boolean
+}
+
+const program = fileURLToPath(new URL('./keeper.ts', import.meta.url))
 
 /** Debian's releases have no MySQL. @returns the folder of a downloaded one, or nothing if MySQL is installed */
 async function downloadMysql(begin: (line: string) => void): Promise<string[]> {
@@ -27,26 +37,26 @@ async function downloadMysql(begin: (line: string) => void): Promise<string[]> {
 
 /**
  * Starts the keeper and waits until the trial runs.
- * @param base the folder of the trial, which exists
- * @param script the program of the keeper, with its arguments
  * @param begin called with a line before each step
  * @param signal stops the keeper and everything that it has started
  * @returns the description of the trial
  */
 export async function launchKeeper(
-  base: string,
-  script: readonly string[],
-  mysql: boolean,
+  { port, mysql }: KeeperOptions,
   begin: (line: string) => void,
   signal: AbortSignal,
 ): Promise<string> {
   const folders = mysql ? await downloadMysql(begin) : []
   const log = openSync(join(base, 'trial.log'), 'a')
-  const keeper = spawn(process.execPath, [...process.execArgv, ...script], {
-    env: environmentWith({ PATH: [...folders, programFolders()].join(':') }),
-    detached: true,
-    stdio: ['ignore', log, log, 'ipc'],
-  })
+  const keeper = spawn(
+    process.execPath,
+    [...process.execArgv, program, '--port', port, ...(mysql ? ['--mysql'] : [])],
+    {
+      env: environmentWith({ PATH: [...folders, programFolders()].join(':') }),
+      detached: true,
+      stdio: ['ignore', log, log, 'ipc'],
+    },
+  )
   closeSync(log)
   const exited = once(keeper, 'exit')
   signal.addEventListener('abort', () => keeper.kill('SIGTERM'))

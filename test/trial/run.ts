@@ -1,14 +1,11 @@
 // Entry point of `npm run cluster`: a trial of three nodes on this machine, behind HAProxy and on a cluster of databases. The
-// trial runs in the background, in a process of this program (`keep`).
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+// trial runs in the background (`keeper.ts`).
 import { parseArgs } from 'node:util'
 import { print, runCommand, UsageError } from '../../src/cli/command-line.ts'
 import { assertWritable } from '../../src/cli/private-servers/folders.ts'
 import { createProgress } from '../../src/cli/progress.ts'
-import { root } from '../../src/config/root.ts'
-import { keepTrial, sendToKeeper } from './keeper.ts'
-import { launchKeeper, type Report } from './launch.ts'
+import { askKeeper, base } from './ask-keeper.ts'
+import { type KeeperOptions, launchKeeper } from './launch.ts'
 
 const usage = `usage: npm run cluster [-- start|stop|status] [--mysql] [--port NUMBER]
 
@@ -24,16 +21,10 @@ exit codes: 0 done, 1 failed, 2 usage error, 3 the trial is not running (status)
 const exitCodes = { done: 0, notRunning: 3 } as const
 const MAX_FIRST_PORT = 65_000
 
-const base = join(root, 'var', 'cluster')
 const interruption = new AbortController()
 
-interface Options {
-  readonly mysql: boolean
-  readonly port: string
-}
-
-async function start({ mysql, port }: Options): Promise<number> {
-  const running = await sendToKeeper(base, 'status')
+async function start({ mysql, port }: KeeperOptions): Promise<number> {
+  const running = await askKeeper('status')
   if (running !== undefined) {
     print(`the trial is already running\n\n${running}\n`)
     return exitCodes.done
@@ -42,8 +33,7 @@ async function start({ mysql, port }: Options): Promise<number> {
   const startedMs = performance.now()
   const progress = createProgress(process.stdout)
   try {
-    const script = [fileURLToPath(import.meta.url), 'keep', '--port', port, ...(mysql ? ['--mysql'] : [])]
-    const description = await launchKeeper(base, script, mysql, progress.begin, interruption.signal)
+    const description = await launchKeeper({ port, mysql }, progress.begin, interruption.signal)
     progress.end()
     print(`started in ${((performance.now() - startedMs) / 1000).toFixed(1)} s: ${description}`)
     return exitCodes.done
@@ -54,47 +44,20 @@ async function start({ mysql, port }: Options): Promise<number> {
 
 async function stop(): Promise<number> {
   print('stopping the trial')
-  print((await sendToKeeper(base, 'stop')) === undefined ? 'not running' : 'stopped')
+  print((await askKeeper('stop')) === undefined ? 'not running' : 'stopped')
   return exitCodes.done
 }
 
 async function status(): Promise<number> {
-  const reply = await sendToKeeper(base, 'status')
+  const reply = await askKeeper('status')
   print(reply === undefined ? 'the trial is not running' : `the trial\n\n${reply}\n`)
   return reply === undefined ? exitCodes.notRunning : exitCodes.done
 }
 
-/** The background process. It stops everything if the process that has started it ends before the trial runs. */
-async function keep({ mysql, port }: Options): Promise<number> {
-  const report = (message: Report) => process.connected && process.send?.(message)
-  let isReady = false
-  process.on('disconnect', () => isReady || interruption.abort())
-  const options = {
-    base,
-    firstPort: Number(port),
-    mysql,
-    print(line: string) {
-      print(`${new Date().toISOString()} ${line}`)
-      report({ step: line })
-    },
-  }
-  try {
-    await keepTrial(options, interruption, description => {
-      isReady = true
-      report({ ready: description })
-    })
-    return exitCodes.done
-  } catch (error) {
-    report({ failed: error instanceof Error ? error.message : String(error) })
-    throw error
-  }
-}
-
-const commands: Readonly<Record<string, (options: Options) => Promise<number>>> = {
+const commands: Readonly<Record<string, (options: KeeperOptions) => Promise<number>>> = {
   start,
   stop,
   status,
-  keep,
 }
 
 async function main(): Promise<number> {
