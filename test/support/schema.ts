@@ -1,5 +1,5 @@
 // The schema of a new database. dist/migrate.js creates it once on each test server; other databases get a copy, because a
-// migration is a process with a second of CPU time, and a copy takes a few milliseconds of it.
+// migration is a process with a second of CPU time, and a copy is a few statements.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { Connection, RowDataPacket } from 'mysql2/promise'
