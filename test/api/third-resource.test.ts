@@ -12,6 +12,7 @@ import { createCounts } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
 import { createIdempotencyKeys } from '../../src/database/idempotency-keys.ts'
 import { exactCollation } from '../../src/database/migrations/collation.ts'
+import { addSearch } from '../../src/database/migrations/search-columns.ts'
 import { groups } from '../../src/model/groups.ts'
 import type { Relation, Resource } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
@@ -66,6 +67,7 @@ await knex.raw(`CREATE TABLE roles (
   version BIGINT UNSIGNED NOT NULL,
   UNIQUE KEY roles_name (name)
 ) ${options}`)
+await addSearch(knex, 'roles', ['name', 'description'])
 await knex.raw(`CREATE TABLE user_roles (
   user_id BIGINT UNSIGNED NOT NULL,
   role_id BIGINT UNSIGNED NOT NULL,
@@ -258,6 +260,7 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   await expectIds(t, '/v1/roles?description[exists]=false', [reader, guest])
   await expectIds(t, '/v1/roles?description=!a', [reader, writer, guest])
   await expectIds(t, '/v1/roles?name[prefix]=w', [writer])
+  await expectIds(t, '/v1/roles?search=WRITE', [writer])
   await expectIds(t, '/v1/roles?sort=description,-name', [reader, guest, owner, writer])
   const page = await read(t, '/v1/roles?start_index=1&records_per_page=2')
   t.like(page.meta, { total_records: 4, start_index: 1 })

@@ -10,6 +10,7 @@ import { migrations } from '../../src/database/migrations/index.ts'
 import { assertMigrated, migrate } from '../../src/database/migrator.ts'
 import { openPool } from '../../src/database/pool.ts'
 import { executeOn } from '../support/execute.ts'
+import { createClient } from '../support/http.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase, startService } from '../support/service.ts'
@@ -164,6 +165,25 @@ test('migration 006: foreign keys of older databases lose ON DELETE CASCADE, als
     any: true,
     code: 'ER_NO_REFERENCED_ROW_2',
   })
+})
+
+test('migration 009: the search is added while the service writes, also after a crash', async t => {
+  const url = await createDatabase()
+  await executeOn(url, 'ALTER TABLE users DROP KEY users_last_name_search, DROP KEY users_first_name_search')
+  await executeOn(url, 'ALTER TABLE users DROP COLUMN last_name_search')
+  const service = await startService({ database: url })
+  t.teardown(() => service.stop())
+  const client = createClient(service.url)
+  t.teardown(client.close)
+  await executeOn(url, "DELETE FROM knex_migrations WHERE name = '009-search'")
+  const migrating = migrate(url, log)
+  const created = Array.from({ length: 20 }, (_, index) =>
+    client.post('/v1/users', { first_name: 'Émile', last_name: `Number ${index}` }),
+  )
+  t.deepEqual(await migrating, ['009-search'])
+  for (const { status } of await Promise.all(created)) t.is(status, 200)
+  const found = await client.get('/v1/users?search=number+emile')
+  t.is(found.body.meta.total_records, 20)
 })
 
 test('migrations: several processes at once apply each migration once', async t => {

@@ -4,7 +4,7 @@ import { requestIdPattern } from '../../listener/request-identity.ts'
 import { columnsOf, idName, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf } from '../requests/filters.ts'
 import { idempotencyKeyPattern } from '../requests/idempotency-key.ts'
-import { unpagedRecords } from '../requests/query.ts'
+import { MAX_SEARCH_WORDS, unpagedRecords } from '../requests/query.ts'
 import { capitalize, idSchema, integer, type Schema } from './json-schema.ts'
 
 export interface Parameter {
@@ -174,6 +174,12 @@ function filterParameter(resource: Resource, name: string, target: FilterTarget)
   return inQuery(name, description, { ...operand.schema, examples })
 }
 
+function searchParameter(resource: Resource): Parameter {
+  const words = Object.values(resource.fields).map(({ example }) => example.slice(0, 3).toLowerCase())
+  const description = `At most ${MAX_SEARCH_WORDS} words. A record matches if the words, in their order, can be cut into runs of one or more, each of which begins one of its text fields. Case and accents are ignored. Every character is literal.`
+  return inQuery('search', description, { type: 'string', examples: [words.join(' ')] })
+}
+
 /** Returns the parameters of a collection. */
 export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
   const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
@@ -183,6 +189,7 @@ export function collectionParameters(resource: Resource, limits: Config['limits'
     ...includeParameters(resource),
     namesInQuery('sort', description, keys, keys.slice(-1)),
     ...pagingParameters(limits, unpagedRecords(limits)),
+    searchParameter(resource),
     ...[...filtersOf(resource)].map(([name, target]) => filterParameter(resource, name, target)),
   ]
 }

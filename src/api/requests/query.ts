@@ -1,7 +1,7 @@
 // Parses the query parameters of a request. All faults are reported at once, each with the allowed values.
 import type { Config } from '../../config/config.ts'
 import { type Fault, Faults } from '../../core/api-error.ts'
-import type { Filter, SortKey } from '../../database/reading/page-query.ts'
+import type { Filter, Selection, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf, parseComparison } from './filters.ts'
 import { type Pair, parseQueryString } from './query-string.ts'
@@ -19,14 +19,16 @@ export interface Paging {
   readonly others: string
 }
 
-export interface ListQuery extends Paging {
-  readonly filters: readonly Filter[]
+export interface ListQuery extends Paging, Selection {
   readonly sort: readonly SortKey[]
   /** The names of relations, in the order of the definition. */
   readonly include: readonly string[]
 }
 
 type QueryLimits = Pick<Config['limits'], 'filters' | 'recordsPerPage'>
+
+/** Maximum number of words of a search. Each further word doubles the conditions of its SQL. */
+export const MAX_SEARCH_WORDS = 5
 
 const pagingNames = ['start_index', 'records_per_page']
 
@@ -92,6 +94,14 @@ class Parameters {
     return keys
   }
 
+  /** Parses `search=ada lov` into its words. */
+  search(): string[] {
+    const words = (this.values.get('search') ?? '').split(/\p{White_Space}+/u).filter(word => word !== '')
+    if (words.length > MAX_SEARCH_WORDS)
+      this.fault('search', `at most ${MAX_SEARCH_WORDS} words are allowed`, 'limit_exceeded')
+    return words
+  }
+
   /** Parses `include=groups`. An empty value includes nothing. */
   include(resource: Resource): string[] {
     const value = this.values.get('include') ?? ''
@@ -135,10 +145,15 @@ class Parameters {
 /** Parses the parameters of a collection. @throws ApiError with all faults */
 export function parseListQuery(resource: Resource, search: string, limits: QueryLimits): ListQuery {
   const targets = filtersOf(resource)
-  const parameters = new Parameters(search, [...targets.keys()], ['sort', 'include', ...pagingNames])
+  const parameters = new Parameters(
+    search,
+    [...targets.keys()],
+    ['sort', 'include', 'search', ...pagingNames],
+  )
   const query = {
     ...parameters.paging(unpagedRecords(limits), limits.recordsPerPage),
     filters: parameters.filters(targets, limits.filters),
+    search: parameters.search(),
     sort: parameters.sort(resource),
     include: parameters.include(resource),
   }

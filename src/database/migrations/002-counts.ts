@@ -1,5 +1,6 @@
 // Creates the counts of users and groups by id range, the counts of members, and an index on first names.
 import type { Knex } from 'knex'
+import { hasIndex } from './has-index.ts'
 
 /** Number of ids per slot. This migration is released, so the value must not change. */
 const SLOT_IDS = 2048
@@ -18,11 +19,6 @@ async function countExisting(trx: Knex.Transaction): Promise<void> {
     `INSERT INTO counts (kind, slot, amount)
      SELECT 'groups.members', group_id, COUNT(*) FROM memberships GROUP BY group_id`,
   )
-}
-
-async function hasIndex(knex: Knex, table: string, name: string): Promise<boolean> {
-  const [rows] = await knex.raw('SHOW INDEX FROM ?? WHERE Key_name = ?', [table, name])
-  return rows.length > 0
 }
 
 // The previous version of the service does not update the counts: `excludesOlder` in index.ts.

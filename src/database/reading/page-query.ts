@@ -19,8 +19,14 @@ export interface SortKey {
   readonly descending: boolean
 }
 
-export interface PageQuery {
+/** Which records a query selects: those that match all filters and the search. */
+export interface Selection {
   readonly filters: readonly Filter[]
+  /** The words of a search. */
+  readonly search?: readonly string[]
+}
+
+export interface PageQuery extends Selection {
   readonly sort: readonly SortKey[]
   readonly startIndex: number
   readonly recordsPerPage: number

@@ -25,13 +25,13 @@ const SEARCHED_PARTS = [64, 4096, Number.MAX_SAFE_INTEGER]
 /** Restricts a page to the ids from the part on in which it begins. An OFFSET would read all earlier records. */
 async function seekFrom(
   resource: Resource,
-  { filters, startIndex }: PageQuery,
+  query: PageQuery,
   ids: CountedIds,
   on: Statements,
 ): Promise<PageSeek> {
-  const idColumn = idOfMatching(resource, filters)
+  const idColumn = idOfMatching(resource, query)
   for (const maxParts of SEARCHED_PARTS) {
-    const [found] = await on.run(knex => seekSql(knex, ids, startIndex, maxParts))
+    const [found] = await on.run(knex => seekSql(knex, ids, query.startIndex, maxParts))
     // The sums are NULL if one of their subqueries was interrupted.
     if (Number(found?.parts) > 0 && found?.total == null)
       throw unavailable(new TypeError('the database returned counts without their sum'))
@@ -39,7 +39,7 @@ async function seekFrom(
       return {
         total: Number(found.total),
         narrow: shown => shown.where(idColumn, '>=', Number(found.part) * ids.size),
-        skip: startIndex - Number(found.skipped),
+        skip: query.startIndex - Number(found.skipped),
       }
   }
   return { narrow: shown => shown.whereRaw('FALSE') }
@@ -124,10 +124,10 @@ const selectsFew = ({ unique }: Resource, filters: readonly Filter[]): boolean =
 }
 
 /** Whether the cost of a page does not grow with the number of records. */
-export function isBounded(resource: Resource, { filters, sort }: PageQuery): boolean {
+export function isBounded(resource: Resource, { filters, search = [], sort }: PageQuery): boolean {
   if (selectsFew(resource, filters)) return true
   const others = filters.filter(filter => filter !== membersFilter(filters))
-  return sort.every(isById) && others.length === 0
+  return sort.every(isById) && others.length === 0 && search.length === 0
 }
 
 /** Returns the preparatory query, to be run in the snapshot of the page; undefined if none is needed. */
@@ -135,7 +135,8 @@ export function seekFor(
   resource: Resource,
   query: PageQuery,
 ): ((on: Statements) => Promise<PageSeek>) | undefined {
-  const { filters, sort, startIndex } = query
+  const { filters, search = [], sort, startIndex } = query
+  if (search.length > 0) return undefined
   const isDeep = sort.every(isById) && startIndex >= SLOT_IDS
   if (isDeep && filters.length === 0) return on => seekFrom(resource, query, recordIds(resource), on)
   const members = membersFilter(filters)

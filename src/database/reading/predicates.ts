@@ -1,7 +1,8 @@
 // Converts the filters and sort keys of a collection to SQL. The count and the page use the same predicate.
 import type { Knex } from 'knex'
 import type { Relation, Resource } from '../../model/resource.ts'
-import type { Comparison, Filter, SortKey } from './page-query.ts'
+import type { Comparison, Filter, Selection, SortKey } from './page-query.ts'
+import { foundIds } from './search.ts'
 
 /**
  * Returns the least string that is greater than every string with this prefix, in code point order; undefined
@@ -72,6 +73,8 @@ export const relatedIdSql = (on: Knex, filter: RelatedFilter): Knex.QueryBuilder
 
 /** The alias of the pairs from which a query for the members of one related record starts. */
 const MEMBERS = 'members'
+/** The alias of the ids that a search has found. */
+const FOUND = 'found'
 
 /** Returns the first filter that selects the members of one related record. */
 export const membersFilter = (filters: readonly Filter[]): RelatedFilter | undefined =>
@@ -111,26 +114,29 @@ function compareRelated(
 }
 
 /**
- * Returns a query for the records of `resource` that match all `filters`, without a select list. For the members of one
+ * Returns a query for the records of `resource` that `selection` selects, without a select list. For the members of one
  * related record, it reads the pairs, and the table of the resource only if a filter or a sort key needs it.
  */
 export function matching(
   on: Knex,
   resource: Resource,
-  filters: readonly Filter[],
+  selection: Selection,
   sort: readonly SortKey[] = [],
 ): Knex.QueryBuilder {
   const { plural } = resource
-  const ownId = idOfMatching(resource, filters)
+  const { filters, search = [] } = selection
+  const ownId = idOfMatching(resource, selection)
   const members = membersFilter(filters)
-  const builder = on(members === undefined ? plural : { [MEMBERS]: members.relation.table })
+  const found = search.length > 0 ? foundIds(on, resource, search).as(FOUND) : undefined
+  const builder = on(members === undefined ? (found ?? plural) : { [MEMBERS]: members.relation.table })
   if (members !== undefined) {
     builder.where(`${MEMBERS}.${members.relation.otherKey}`, memberOfSql(on, members))
-    const needsRow =
-      sort.some(({ column }) => column !== 'id') ||
-      filters.some(filter => !isRelated(filter) && filter.column !== 'id')
-    if (needsRow) builder.join(plural, `${plural}.id`, ownId)
+    if (found !== undefined) builder.join(found, `${FOUND}.id`, ownId)
   }
+  const needsRow =
+    sort.some(({ column }) => column !== 'id') ||
+    filters.some(filter => !isRelated(filter) && filter.column !== 'id')
+  if (needsRow && ownId !== `${plural}.id`) builder.join(plural, `${plural}.id`, ownId)
   for (const [index, filter] of filters.entries()) {
     if (filter === members) continue
     if (isRelated(filter)) compareRelated(builder, on, ownId, filter, `pair${index}`)
@@ -143,9 +149,10 @@ export function matching(
  * Returns the id column of a `matching` query. If the query reads pairs, it is their column: MySQL reads the pairs in this
  * order, but would sort them by the equal id of the resource.
  */
-export function idOfMatching({ plural }: Resource, filters: readonly Filter[]): string {
+export function idOfMatching({ plural }: Resource, { filters, search = [] }: Selection): string {
   const members = membersFilter(filters)
-  return members === undefined ? `${plural}.id` : `${MEMBERS}.${members.relation.ownKey}`
+  if (members !== undefined) return `${MEMBERS}.${members.relation.ownKey}`
+  return `${search.length > 0 ? FOUND : plural}.id`
 }
 
 /** Orders by `keys`, then by ascending `id`. In MySQL, NULL sorts before all values. */

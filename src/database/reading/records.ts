@@ -38,8 +38,8 @@ export function createRecords(database: Database, resource: Resource): Records {
   const selectByIds = knex(table).select(columns).whereIn('id', [0]).toSQL().sql
 
   function pageStatement(query: PageQuery, { narrow, skip, total }: PageSeek = {}): Knex.QueryBuilder {
-    const id = idOfMatching(resource, query.filters)
-    const shown = matching(knex, resource, query.filters, query.sort)
+    const id = idOfMatching(resource, query)
+    const shown = matching(knex, resource, query, query.sort)
       .select({ id })
       .limit(query.recordsPerPage)
       .offset(skip ?? query.startIndex)
@@ -49,9 +49,7 @@ export function createRecords(database: Database, resource: Resource): Records {
     // ids in an index; complete rows are read only for these ids.
     const page = knex
       .select('counted.total', ...columns)
-      .from(
-        knex.select(knex.raw('? AS total', [total ?? totalSql(knex, resource, query.filters)])).as('counted'),
-      )
+      .from(knex.select(knex.raw('? AS total', [total ?? totalSql(knex, resource, query)])).as('counted'))
       .leftJoin(shown.as('shown'), knex.raw('TRUE'))
       .leftJoin(table, `${table}.id`, 'shown.id')
     applySort(page, table, query.sort)

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { countBeyondSql, countSql, membersKind } from '../counting/counts.ts'
-import type { Filter } from './page-query.ts'
+import type { Filter, Selection } from './page-query.ts'
 import { complementOf, matching, relatedIdSql } from './predicates.ts'
 
 /**
@@ -13,7 +13,7 @@ function totalFromCounts(on: Knex, resource: Resource, filter: Filter): Knex.Raw
   const { relation, column, comparison } = filter
   const complement = complementOf(comparison)
   if (complement !== undefined) {
-    const others = totalSql(on, resource, [{ ...filter, comparison: complement }])
+    const others = totalSql(on, resource, { filters: [{ ...filter, comparison: complement }] })
     return on.raw('? - (?)', [countSql(on, resource.plural), others])
   }
   if (relation !== undefined) {
@@ -27,10 +27,14 @@ function totalFromCounts(on: Knex, resource: Resource, filter: Filter): Knex.Raw
   return undefined
 }
 
-/** Returns an SQL expression for the number of records of `resource` that match all `filters`. */
-export function totalSql(on: Knex, resource: Resource, filters: readonly Filter[]): Knex.Raw {
-  const [filter, ...others] = filters
-  if (filter === undefined) return countSql(on, resource.plural)
-  const total = others.length === 0 ? totalFromCounts(on, resource, filter) : undefined
-  return total ?? on.raw('?', [matching(on, resource, filters).count('*')])
+/** Returns an SQL expression for the number of records of `resource` that `selection` selects. */
+export function totalSql(on: Knex, resource: Resource, selection: Selection): Knex.Raw {
+  const { search = [] } = selection
+  const [filter, ...others] = selection.filters
+  if (search.length === 0) {
+    if (filter === undefined) return countSql(on, resource.plural)
+    const total = others.length === 0 ? totalFromCounts(on, resource, filter) : undefined
+    if (total !== undefined) return total
+  }
+  return on.raw('?', [matching(on, resource, selection).count('*')])
 }
