@@ -8,7 +8,6 @@ import { base, privateDatabase } from './cli/private-servers/missing-servers.ts'
 import { privateMysqlUrl } from './cli/private-servers/mysql.ts'
 import { loadDatabaseConfig } from './config/config.ts'
 import { createLog } from './core/log.ts'
-import { createCounts } from './database/counting/counts.ts'
 import { createRecount } from './database/counting/recount.ts'
 import { createDatabase } from './database/database.ts'
 import { isNotUpYet } from './database/driver-errors.ts'
@@ -30,7 +29,7 @@ async function main(): Promise<number> {
     await assertMigrated(database.knex).catch((error: unknown) => {
       throw isNotUpYet(error) ? unreachable(error) : error
     })
-    const recount = createRecount(database, createCounts(database), resources)
+    const recount = createRecount(database, resources)
     const differences = await (options.check ? recount.find() : recount.correct(options.upgraded))
     for (const { ids, kept, actual } of differences) print(`${ids}: ${kept} kept, ${actual} counted`)
     const found = `differences: ${differences.length}`

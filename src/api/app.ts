@@ -4,7 +4,6 @@ import Koa from 'koa'
 import type { Cache } from '../cache/cache.ts'
 import type { Config } from '../config/config.ts'
 import type { Log } from '../core/log.ts'
-import { createCounts } from '../database/counting/counts.ts'
 import type { Database } from '../database/database.ts'
 import type { IdempotencyKeys } from '../database/idempotency-keys.ts'
 import { createSemaphore } from '../database/semaphore.ts'
@@ -51,7 +50,6 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     limits,
     database,
     cache,
-    counts: createCounts(database),
     readBody: createReadBody(limits),
     withIdempotency: createWithIdempotency(keys),
     inLargePageSlot: createSemaphore(LARGE_PAGES, LARGE_PAGE_WAIT_MS),

@@ -5,50 +5,47 @@ import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
+import { createCompaction } from './counting/compaction.ts'
+import { storeDerivedRows } from './derived-rows.ts'
 import {
-  ConflictError,
+  contentionPauseMs,
   isContention,
   isLocked,
   isNotUpYet,
   isUnreachable,
   translate,
 } from './driver-errors.ts'
-import { contentionPauseMs, createLockQueue, LockedError } from './lock-queue.ts'
+import { createLane } from './lane/lane.ts'
+import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
 import { openPool, send, withConnection } from './pool.ts'
-import { createKeyedQueues, createSemaphore, type QueueKeys, type Semaphore } from './semaphore.ts'
+import { createSemaphore, type Semaphore } from './semaphore.ts'
 import { type Statements, type Transaction, transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
-/** Fewer cost more transactions, more make the writes of the batch wait longer. */
-const MAX_BATCH_TRIES = 3
+/** Fewer cost more transactions, more make the writes of the group wait longer. */
+const MAX_GROUP_TRIES = 3
 
 /** Each statement throws an ApiError `unavailable` if the database is unreachable. */
 export interface Database extends Statements {
   /** Builds statements. Statements are executed with `run` or `transaction`. */
   readonly knex: Knex
   /**
-   * Runs a transaction and repeats it on contention, in the lock queue if another session holds a lock.
-   * @param key the row that it locks first; transactions of this process with the same key run one by one
+   * Runs a transaction, and repeats it on contention. Writes of records go through `createWriter`.
    * @throws ApiError `unavailable` like a statement, and after queryTimeoutMs of contention
    */
-  transaction<T>(act: (trx: Transaction) => Promise<T>, key?: string): Promise<T>
-  /**
-   * Like `transaction`, but returns `locked` if another session holds a lock.
-   * @param size the number of writes, of different requests, in the transaction
-   * @throws ConflictError after several conflicts of a transaction with more than one write. On a cluster, one hot row lets
-   * the whole transaction fail at its COMMIT, so that its parts are better repeated apart.
-   */
-  tryTransaction<T>(act: (trx: Transaction) => Promise<T>, size: number): Promise<T | 'locked'>
-  /** Like `transaction`, for a transaction that has to wait for the lock `key`. */
-  transactionInQueue<T>(key: string, act: (trx: Transaction) => Promise<T>): Promise<T>
-  /** The locks of other sessions that transactions wait for. */
-  readonly lockedKeys: QueueKeys
+  transaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
+  /** Creates a writer of records, see `lane/lane.ts`. The writers of a database share one lane. */
+  createWriter<I extends Item>(options: WriterOptions<I>): Writer<I>
   /** Limits the pages whose cost grows with the number of records: they leave connections to all other requests. */
   readonly inPageSlot: Semaphore
   /** Runs reads in one consistent snapshot. */
   snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
+  /** Runs reads that return what other transactions have not committed yet. */
+  uncommitted<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
+  /** Moves the recorded changes of counts into `counts`. */
+  compact(): Promise<void>
   /** The start of the current outage, as `performance.now()`; undefined while the database can serve. */
   downSinceMs(): number | undefined
   /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
@@ -93,60 +90,64 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
   // A few connections are left to reads, whatever the transactions wait for.
   const fifth = Math.max(1, Math.floor(settings.poolMax / 5))
   const inWriteSlot = createSemaphore(Math.max(1, settings.poolMax - 2 * fifth), settings.acquireTimeoutMs)
-  const lockQueue = createLockQueue(act => transact(knex, act, { mayWait: true }), {
-    slots: fifth,
-    timeoutMs: settings.queryTimeoutMs,
-  })
 
   const inPageSlot = createSemaphore(Math.max(1, settings.poolMax - 3 * fifth), settings.acquireTimeoutMs)
 
-  const rowQueues = createKeyedQueues(settings.queryTimeoutMs)
+  /** Runs a transaction, and starts a compaction after some of them. */
+  async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
+    let countRows = 0
+    const beforeCommit = async (trx: Transaction) => {
+      countRows = await storeDerivedRows(trx)
+    }
+    const result = await transact(knex, act, { beforeCommit })
+    compaction.after(countRows)
+    return result
+  }
 
-  /**
-   * Runs a transaction, and repeats it after a deadlock or a conflict.
-   * @throws an error that `isLocked`, ConflictError
-   */
-  const attempt = <T>(act: (trx: Transaction) => Promise<T>, size = 1): Promise<T> =>
-    retry(() => inWriteSlot(() => transact(knex, act)), {
+  /** Runs a transaction, and repeats it as long as an error `isTransient`, at most `maxTries` times. */
+  const attempt = <T>(
+    act: (trx: Transaction) => Promise<T>,
+    isTransient: (error: unknown) => boolean,
+    maxTries = Infinity,
+  ): Promise<T> =>
+    retry(() => inWriteSlot(() => runTransaction(act)), {
       timeoutMs: settings.queryTimeoutMs,
       pauseMs: contentionPauseMs,
-      isTransient: error => isContention(error) && !isLocked(error),
+      isTransient,
       beforePause(error, tries) {
-        if (size > 1 && tries === MAX_BATCH_TRIES) throw new ConflictError(reasonOf(error))
+        if (tries === maxTries) throw error
       },
     })
 
-  /** Like `attempt`, but one by one with the transactions of the same key. */
-  function attemptInTurn<T>(act: (trx: Transaction) => Promise<T>, key: string): Promise<T> {
-    const queue = rowQueues.join(key)
-    return queue.inTurn(() => attempt(act)).finally(queue.leave)
-  }
+  const transaction = <T>(act: (trx: Transaction) => Promise<T>): Promise<T> =>
+    serve(() => attempt(act, isContention))
+  const compaction = createCompaction(transaction)
+
+  const lane = createLane({
+    // A conflict of several writes can be that of one of them: on a cluster, one hot row lets the whole COMMIT fail.
+    attempt: (act, size) =>
+      attempt(act, error => isContention(error) && !isLocked(error), size > 1 ? MAX_GROUP_TRIES : undefined),
+    maxWaiting: fifth,
+    timeoutMs: settings.queryTimeoutMs,
+  })
 
   return {
     knex,
     run: statement => serve(() => statement(knex)),
     query: (sql, values) =>
       serve(() => withConnection(knex, connection => send(knex, connection, sql, values))),
-    transaction: (act, key) =>
-      serve(async () => {
-        try {
-          return await (key === undefined ? attempt(act) : attemptInTurn(act, key))
-        } catch (error) {
-          if (!isLocked(error)) throw error
-          return lockQueue.run(error instanceof LockedError ? error.key : 'other locks', act)
-        }
-      }),
-    tryTransaction: (act, size) =>
-      serve(() =>
-        attempt(act, size).catch((error: unknown) => {
-          if (!isLocked(error)) throw error
-          return 'locked'
-        }),
-      ),
-    transactionInQueue: (key, act) => serve(() => lockQueue.run(key, act)),
-    lockedKeys: lockQueue.keys,
+    transaction,
+    createWriter(options) {
+      const { write, writeIn } = lane.createWriter(options)
+      return {
+        write: item => serve(() => write(item)),
+        writeIn: (item, around) => serve(() => writeIn(item, around)),
+      }
+    },
     inPageSlot,
-    snapshot: act => serve(() => transact(knex, act, { isSnapshot: true })),
+    snapshot: act => serve(() => transact(knex, act, { isolation: 'REPEATABLE READ' })),
+    uncommitted: act => serve(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
+    compact: compaction.compact,
     downSinceMs: outage.sinceMs,
     probe: outage.probe,
     ready: () =>

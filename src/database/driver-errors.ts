@@ -71,14 +71,20 @@ export function isContention(error: unknown): boolean {
   return hasCode(error) && (contended.has(error.code) || isCommitConflict(error))
 }
 
-/** A batch of writes was rolled back because of contention. It is to be repeated in parts. */
-export class ConflictError extends Error {
-  override readonly name = 'ConflictError'
-}
+/** Short: the next transaction of another server can end while this one pauses, and then this one fails again. */
+const MAX_PAUSE_MS = 30
+
+/** Milliseconds before the next attempt. The jitter keeps two transactions from colliding again. */
+export const contentionPauseMs = (tries: number): number =>
+  Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** tries)
 
 /** Creates an error for contention that the database did not report itself. The transaction is retried. */
-export const contentionError = (message: string): CodedError =>
+const contentionError = (message: string): CodedError =>
   Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
+
+/** Creates the error of a lock that another session holds. The message is logged, so it contains no names. */
+export const lockedError = (): CodedError =>
+  Object.assign(new Error('another session holds a lock'), { code: 'ER_LOCK_NOWAIT' })
 
 /**
  * Checks how many rows a statement has changed. MariaDB may change none, without an error, if the statement is interrupted.

@@ -16,15 +16,23 @@ export interface KeptAnswer {
   readonly body: string
 }
 
+/** `replayed`: it was saved before. */
+type ReplayableAnswer = KeptAnswer & { readonly replayed: boolean }
+
+type WriteIn = (
+  around: (trx: Transaction, write: () => Promise<KeptAnswer>) => Promise<ReplayableAnswer>,
+) => Promise<ReplayableAnswer>
+
 export interface IdempotencyKeys {
   /**
-   * Returns the saved response of the key, or runs `work` and saves its response in the same transaction. If
-   * `work` returns an error response, it must not have written anything. If it throws, the transaction is
-   * rolled back and no response is saved.
+   * Returns the saved response of the key, or writes and saves its response in the same transaction. If the write
+   * returns an error response, it must not have written anything. If it throws, the transaction must be
+   * rolled back, so that no response is saved.
    * @param fingerprint identifies the content of the request: a key is valid for one request only
+   * @param writeIn calls its parameter in a transaction, with a function that writes
    * @throws ApiError `request_in_progress`, `idempotency_key_reused`, `limit_exceeded`
    */
-  once(key: string, fingerprint: string, work: Work): Promise<KeptAnswer & { readonly replayed: boolean }>
+  once(key: string, fingerprint: string, writeIn: WriteIn): Promise<ReplayableAnswer>
   /** Deletes expired keys. Several processes can do this at the same time. */
   removeExpired(): Promise<void>
 }
@@ -37,8 +45,6 @@ interface SavedKey extends KeptAnswer {
   /** 1 or 0. */
   readonly expired: number
 }
-
-type Work = (trx: Transaction) => Promise<KeptAnswer>
 
 const table = 'idempotency_keys'
 /** In UTF-16 units. A response that does not compress at all is within the 16 MiB of MEDIUMBLOB and of a packet. */
@@ -82,6 +88,9 @@ export const keyReused = () =>
   new ApiError('idempotency_key_reused', 'this Idempotency-Key was already used for a different request')
 
 export function createIdempotencyKeys(database: Database, keepSeconds: number): IdempotencyKeys {
+  /** The keys of the requests of this process. */
+  const inProgress = new Set<string>()
+
   /** Reads the row of a key. Without a lock, only committed rows are visible, which always have a response. */
   async function find(trx: Transaction, key: string, locked: boolean): Promise<SavedKey | undefined> {
     return trx.run(knex => {
@@ -122,33 +131,53 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
     }
   }
 
+  async function writeOrReplay(
+    trx: Transaction,
+    key: string,
+    fingerprint: string,
+    write: () => Promise<KeptAnswer>,
+  ): Promise<ReplayableAnswer> {
+    const kept = await findOrClaim(trx, key, fingerprint)
+    if (kept !== undefined && kept.fingerprint !== fingerprint) throw keyReused()
+    if (kept !== undefined) return { ...(await unpack(kept)), replayed: true }
+    const response = await write()
+    if (response.body.length > MAX_BODY_LENGTH)
+      throw new ApiError(
+        'limit_exceeded',
+        'the response is too large to be saved for an Idempotency-Key; send a smaller request',
+      )
+    const packed = await pack(response)
+    const saved = await trx.run(knex => knex(table).where({ idempotency_key: key }).update(packed))
+    assertRowCount(table, saved, 1)
+    return { ...response, replayed: false }
+  }
+
   async function deleteExpired(trx: Transaction): Promise<number> {
     const sql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND
       ORDER BY created_at LIMIT ${MAX_DELETED_KEYS}`
-    return (await trx.execute(sql, [keepSeconds])).affectedRows
+    try {
+      return (await trx.execute(sql, [keepSeconds])).affectedRows
+    } catch (error) {
+      // A request that reuses one of the keys keeps it locked. The next call deletes the others.
+      if (isLocked(error)) return 0
+      throw error
+    }
   }
 
   return {
-    once: (key, fingerprint, work) =>
-      database.transaction(async trx => {
-        const kept = await findOrClaim(trx, key, fingerprint)
-        if (kept !== undefined && kept.fingerprint !== fingerprint) throw keyReused()
-        if (kept !== undefined) return { ...(await unpack(kept)), replayed: true }
-        const response = await work(trx)
-        if (response.body.length > MAX_BODY_LENGTH)
-          throw new ApiError(
-            'limit_exceeded',
-            'the response is too large to be saved for an Idempotency-Key; send a smaller request',
-          )
-        const packed = await pack(response)
-        const saved = await trx.run(knex => knex(table).where({ idempotency_key: key }).update(packed))
-        assertRowCount(table, saved, 1)
-        return { ...response, replayed: false }
-      }),
+    async once(key, fingerprint, writeIn) {
+      // A write that needs a lock of another session claims its key only from time to time.
+      if (inProgress.has(key)) throw requestInProgress()
+      inProgress.add(key)
+      try {
+        return await writeIn((trx, write) => writeOrReplay(trx, key, fingerprint, write))
+      } finally {
+        inProgress.delete(key)
+      }
+    },
 
     async removeExpired() {
-      // A request that reuses one of the keys keeps it locked. The next call deletes the others.
-      while ((await database.tryTransaction(deleteExpired, 1)) === MAX_DELETED_KEYS);
+      while ((await database.transaction(deleteExpired)) === MAX_DELETED_KEYS);
     },
   }
 }

@@ -4,8 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { retry } from '../core/retry.ts'
-import { isContention } from './driver-errors.ts'
-import { contentionPauseMs } from './lock-queue.ts'
+import { contentionPauseMs, isContention } from './driver-errors.ts'
 
 const TIMEOUT_MS = 120_000
 const RENEW_MS = 1000

@@ -1,4 +1,4 @@
-// Limits how many operations are in progress, in total or for each key.
+// Limits how many operations are in progress.
 import { unavailable } from '../core/api-error.ts'
 
 /**
@@ -36,28 +36,5 @@ export function createSemaphore(max: number, timeoutMs: number): Semaphore {
       if (next === undefined) inProgress--
       else next()
     }
-  }
-}
-
-/** The keys that have a queue. */
-export type QueueKeys = Pick<ReadonlySet<string>, 'has' | 'size'>
-
-/** Creates queues of operations by key. Of each queue, one operation is in progress. */
-export function createKeyedQueues(timeoutMs: number) {
-  const queues = new Map<string, { readonly inTurn: Semaphore; members: number }>()
-  const keys: QueueKeys = queues
-  return {
-    keys,
-    /** Takes part in the queue of `key` until `leave` is called. */
-    join(key: string) {
-      const queue = queues.get(key) ?? { inTurn: createSemaphore(1, timeoutMs), members: 0 }
-      queue.members++
-      queues.set(key, queue)
-      const leave = () => {
-        queue.members--
-        if (queue.members === 0) queues.delete(key)
-      }
-      return { inTurn: queue.inTurn, leave }
-    },
   }
 }

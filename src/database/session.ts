@@ -2,7 +2,7 @@
 import { promisify } from 'node:util'
 import type { Connection } from 'mysql2'
 
-/** The shortest time that both servers accept. Longer waits are repeated, see `lock-queue.ts`. */
+/** The shortest time that both servers accept. Longer waits are repeated, see `lane/locked-writes.ts`. */
 const LOCK_WAIT_S = 1
 
 /**

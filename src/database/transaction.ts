@@ -4,6 +4,7 @@
 import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
 import { retry } from '../core/retry.ts'
+import { type Change, type Proof, proofOf } from './changes.ts'
 import { isContention, isUnreachable } from './driver-errors.ts'
 import { type PoolConnection, send, withConnection } from './pool.ts'
 
@@ -28,32 +29,21 @@ export interface Transaction extends Statements {
   /** Executes SQL text that modifies rows. */
   execute(sql: string, values: readonly unknown[]): Promise<Modified>
   /**
-   * Whether statements wait for locks of other sessions. Outside of the lock queue, they fail at once wherever the database
-   * offers this (NOWAIT, SKIP LOCKED).
+   * Says what the transaction has changed. What it stores beside its rows follows from that: counts, generations, and the
+   * row that shows whether it was stored. Without a change, a COMMIT without an answer is an error.
    */
-  readonly mayWait: boolean
-  /**
-   * Names a row that the transaction changes. Versions are random, so the row shows whether the transaction was stored.
-   * Without one, a COMMIT without an answer is an error.
-   */
-  noteChange(change: RowChange): void
-  /** Calls `action` after the COMMIT. */
-  afterCommit(action: () => void): void
-}
-
-/** The versions of a row before and after a transaction; undefined: the row does not exist. */
-interface RowChange {
-  readonly table: string
-  readonly id: number
-  readonly before: number | undefined
-  readonly after: number | undefined
+  record(...changes: readonly Change[]): void
+  /** The changes so far, in their order. */
+  readonly changes: readonly Change[]
+  /** Runs a part of the transaction. If it throws, the rows and the changes are as before it, and the transaction can go on. */
+  part<T>(act: () => Promise<T>): Promise<T>
 }
 
 const LOOKUP_TIMEOUT_MS = 3000
 const LOOKUP_PAUSE_MS = 100
 
 /** Returns undefined if the outcome is unknown: another transaction has changed the row since. */
-async function wasStored(knex: Knex, { table, id, before, after }: RowChange): Promise<boolean | undefined> {
+async function wasStored(knex: Knex, { table, id, before, after }: Proof): Promise<boolean | undefined> {
   // The lock waits for the end of the transaction, in case the server is still executing its COMMIT.
   const read = async () => knex(table).where({ id }).forShare().first('version')
   const row = await retry(read, {
@@ -70,9 +60,9 @@ async function wasStored(knex: Knex, { table, id, before, after }: RowChange): P
  * Returns if the transaction was stored although COMMIT failed.
  * @throws `error` if it was not stored, ApiError `unavailable` if the outcome is unknown
  */
-async function checkStored(knex: Knex, change: RowChange | undefined, error: unknown): Promise<void> {
-  if (change === undefined || isContention(error)) throw error
-  const stored = await wasStored(knex, change).catch(() => undefined)
+async function checkStored(knex: Knex, proof: Proof | undefined, error: unknown): Promise<void> {
+  if (proof === undefined || isContention(error)) throw error
+  const stored = await wasStored(knex, proof).catch(() => undefined)
   if (stored === false) throw error
   if (stored === undefined)
     throw unavailable(
@@ -83,9 +73,8 @@ async function checkStored(knex: Knex, change: RowChange | undefined, error: unk
 }
 
 /** Creates the statements of a transaction that has begun on `connection`. */
-function openTransaction(knex: Knex, connection: PoolConnection, mayWait: boolean) {
-  const commitActions: (() => void)[] = []
-  let change: RowChange | undefined
+function openTransaction(knex: Knex, connection: PoolConnection) {
+  const changes: Change[] = []
   let hasEnded = false
   /** After the end, the connection belongs to another transaction, or executes in autocommit mode. */
   function assertOpen(): void {
@@ -105,25 +94,39 @@ function openTransaction(knex: Knex, connection: PoolConnection, mayWait: boolea
       const result = await sendOpen<Modified | Record<string, unknown>[]>(sql, values)
       return Array.isArray(result) ? { insertId: 0, affectedRows: result.length, returned: result } : result
     },
-    mayWait,
-    noteChange(noted) {
-      change = noted
+    record(...recorded) {
+      assertOpen()
+      for (const change of recorded) changes.push(change)
     },
-    afterCommit(action) {
-      commitActions.push(action)
+    changes,
+    async part(act) {
+      const { length } = changes
+      await sendOpen('SAVEPOINT part', [])
+      try {
+        return await act()
+      } catch (error) {
+        // This fails if the server has rolled back the transaction, as with innodb_rollback_on_timeout.
+        await sendOpen('ROLLBACK TO SAVEPOINT part', [])
+        changes.length = length
+        throw error
+      }
     },
   }
   async function end(sql: 'COMMIT' | 'ROLLBACK'): Promise<void> {
     hasEnded = true
     await send(knex, connection, sql)
   }
-  return { trx, end, commitActions, change: () => change }
+  return { trx, end }
 }
 
 interface TransactionOptions {
-  readonly mayWait?: boolean
-  /** Whether all reads are of one consistent snapshot. */
-  readonly isSnapshot?: boolean
+  /**
+   * The isolation level, instead of READ COMMITTED. REPEATABLE READ: all reads are of one consistent snapshot. READ
+   * UNCOMMITTED: reads return what other transactions have not committed yet.
+   */
+  readonly isolation?: 'REPEATABLE READ' | 'READ UNCOMMITTED'
+  /** Called before the COMMIT, as part of the transaction. */
+  readonly beforeCommit?: (trx: Transaction) => Promise<void>
 }
 
 /**
@@ -133,23 +136,24 @@ interface TransactionOptions {
 export async function transact<T>(
   knex: Knex,
   act: (trx: Transaction) => Promise<T>,
-  { mayWait = false, isSnapshot = false }: TransactionOptions = {},
+  { isolation, beforeCommit }: TransactionOptions = {},
 ): Promise<T> {
-  const { result, open, commitError } = await withConnection(knex, async connection => {
-    if (isSnapshot) await send(knex, connection, 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+  const { result, changes, commitError } = await withConnection(knex, async connection => {
+    if (isolation !== undefined) await send(knex, connection, `SET TRANSACTION ISOLATION LEVEL ${isolation}`)
     await send(knex, connection, 'BEGIN')
-    const open = openTransaction(knex, connection, mayWait)
+    const { trx, end } = openTransaction(knex, connection)
+    const { changes } = trx
     let result: T
     try {
-      result = await act(open.trx)
+      result = await act(trx)
+      await beforeCommit?.(trx)
     } catch (error) {
-      await open.end('ROLLBACK').catch(() => {})
+      await end('ROLLBACK').catch(() => {})
       throw error
     }
-    const commitError: unknown = await open.end('COMMIT').catch((error: unknown) => error)
-    return { result, open, commitError }
+    const commitError: unknown = await end('COMMIT').catch((error: unknown) => error)
+    return { result, changes, commitError }
   })
-  if (commitError !== undefined) await checkStored(knex, open.change(), commitError)
-  for (const action of open.commitActions) action()
+  if (commitError !== undefined) await checkStored(knex, proofOf(changes), commitError)
   return result
 }

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
 import { limitedRelations, type Resource } from '../model/resource.ts'
-import { lockedAs } from './lock-queue.ts'
 import type { Transaction } from './transaction.ts'
 
 /**
@@ -30,11 +29,7 @@ export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
   return [on.raw(`${tokens.join(' ^ ')} AS generation`)]
 }
 
-/** Invalidates all cached includes that contain records of `resource`. A row that is missing is inserted. */
-export async function renewGeneration(trx: Transaction, { generation }: Resource): Promise<void> {
-  if (generation !== undefined)
-    await lockedAs(
-      generation,
-      trx.run(knex => knex(generation).insert({ id: 1, token: newVersion() }).onConflict('id').merge()),
-    )
+/** Invalidates all cached includes with records of a resource. A row that is missing is inserted. @param table its `generation` */
+export async function renewGeneration(trx: Transaction, table: string): Promise<void> {
+  await trx.run(knex => knex(table).insert({ id: 1, token: newVersion() }).onConflict('id').merge())
 }

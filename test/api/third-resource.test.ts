@@ -8,7 +8,6 @@ import { createApp } from '../../src/api/app.ts'
 import { createCache } from '../../src/cache/cache.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
-import { createCounts } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
 import { createIdempotencyKeys } from '../../src/database/idempotency-keys.ts'
 import { exactCollation } from '../../src/database/migrations/collation.ts'
@@ -361,7 +360,7 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   expectOk(t, await call(t, 'DELETE', `/v1/roles/${writer}`))
   await expectIds(t, '/v1/users?roles[*].name=!writer', [alan])
   await expectIds(t, '/v1/roles?sort=name', [...more, guest, reader])
-  t.deepEqual(await createRecount(database, createCounts(database), resources).find(), [])
+  t.deepEqual(await createRecount(database, resources).find(), [])
 })
 
 test.serial('third resource: no write of a user waits for a row that users share', async t => {

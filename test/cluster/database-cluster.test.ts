@@ -8,7 +8,6 @@ import { findInstallation } from '../../src/cli/private-servers/mysql.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { withDatabase } from '../../src/config/host-urls.ts'
 import { createLog } from '../../src/core/log.ts'
-import { createCounts } from '../../src/database/counting/counts.ts'
 import { createDatabase, type Database } from '../../src/database/database.ts'
 import { migrations } from '../../src/database/migrations/index.ts'
 import { migrate } from '../../src/database/migrator.ts'
@@ -44,7 +43,7 @@ test.after.always(async () => {
   await claim.release()
 })
 
-const writersOf = (node: Database) => createWriters(node, createCounts(node), users)
+const writersOf = (node: Database) => createWriters(node, users)
 
 const isolate = (value: 0 | 1) => `SET GLOBAL wsrep_provider_options = 'gmcast.isolate=${value}'`
 

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
-import { createCounts } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { resources } from '../../src/model/index.ts'
@@ -30,7 +29,7 @@ async function correctBlocks(url: string): Promise<number> {
   const { database: settings } = await loadConfig()
   const database = createDatabase({ ...settings, url }, createLog('warn', 'test'))
   try {
-    const recount = createRecount(database, createCounts(database), resources)
+    const recount = createRecount(database, resources)
     const differences = await recount.correct()
     const totals = new Map<string, number>()
     for (const { kind, slot, kept, actual } of differences) {

@@ -1,26 +1,27 @@
 // Counts and totals in a real database: exact during concurrent writes and compactions.
 import test from 'ava'
 import fc from 'fast-check'
-import { createCounts, SLOT_IDS } from '../../src/database/counting/counts.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { insertCountChanges, recordChange, SLOT_IDS } from '../../src/database/counting/counts.ts'
+import { createDatabase } from '../../src/database/database.ts'
 import type { Filter } from '../../src/database/reading/page-query.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
-import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
-import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { createWriters } from '../support/writers.ts'
+import { createMemberWriters, createWriters } from '../support/writers.ts'
 
+const config = await loadConfig()
 const url = await createTestDatabase()
-const database = openDatabase({ url })
-const counts = createCounts(database)
+const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
 const records = createRecords(database, users)
-const writers = createWriters(database, counts, users)
-const groupWriters = createWriters(database, counts, groups)
-const memberships = createMemberships(database, counts, users, relation, 1000)
+const writers = createWriters(database, users)
+const groupWriters = createWriters(database, groups)
+const memberships = createMemberWriters(database, users, relation, 1000)
 test.after.always(() => database.close())
 
 const allRecords = { filters: [], sort: [], startIndex: 0, recordsPerPage: 1000 }
@@ -81,7 +82,7 @@ function perform(operation: Write): Promise<unknown> {
     case 'delete group':
       return groupWriters.remove(operation.group)
     case 'compact':
-      return counts.compact()
+      return database.compact()
   }
 }
 
@@ -115,8 +116,8 @@ test.serial('counts: totals are exact in each snapshot during concurrent writes'
 })
 
 test.serial('compact: keeps all totals and moves all rows', async t => {
-  await Promise.all([1, 2, 3].map(() => createCounts(database).compact()))
-  await compactAll(database, counts)
+  await Promise.all([1, 2, 3].map(() => database.compact()))
+  await compactAll(database)
   for (const filters of allFilters) await assertExact(filters)
   t.pass()
 })
@@ -124,17 +125,22 @@ test.serial('compact: keeps all totals and moves all rows', async t => {
 test.serial('compact: does not wait for open transactions that have written', async t => {
   const changes = Array.from({ length: 64 }, (_, slot) => ({ kind: 'unused', slot, amount: 1 }))
   await database.knex('count_changes').insert(changes)
-  const impatient = openDatabase({ url, queryTimeoutMs: 1000 }, 'silent')
+  const impatient = createDatabase(
+    { ...config.database, url, queryTimeoutMs: 1000 },
+    createLog('silent', 'test'),
+  )
   await database.transaction(async trx => {
-    await writers.insertOne({ first_name: 'Still', last_name: 'Writing' }, trx)
-    await t.notThrowsAsync(createCounts(impatient).compact())
+    const insertSql = 'INSERT INTO users (first_name, last_name, version) VALUES (?)'
+    const { insertId } = await trx.execute(insertSql, [['Still', 'Writing', 1]])
+    await insertCountChanges(trx, [recordChange(users, insertId, 1)])
+    await t.notThrowsAsync(impatient.compact())
   })
   await impatient.close()
   await assertExact([])
 })
 
 test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => {
-  const ignoring = openDatabase({ url })
+  const ignoring = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
   const client = Object.getPrototypeOf(ignoring.knex.client)
   const { _query } = client
   client._query = function (connection: unknown, statement: { sql: string }) {
@@ -143,7 +149,7 @@ test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => 
   }
   const changes = Array.from({ length: 500 }, (_, slot) => ({ kind: 'twice?', slot, amount: 1 }))
   await database.knex('count_changes').insert(changes)
-  await Promise.all([1, 2, 3, 4].map(() => createCounts(ignoring).compact()))
+  await Promise.all([1, 2, 3, 4].map(() => ignoring.compact()))
   await ignoring.close()
   const [row] = await database.knex('counts').where({ kind: 'twice?' }).sum('amount as amount')
   t.is(Number(row?.amount), 500)
@@ -155,7 +161,7 @@ test.serial('counts: deleting a group deletes its member count', async t => {
   const user = await writers.insertOne({ first_name: 'Ada', last_name: 'Lovelace' })
   if (group === undefined || user === undefined) throw new Error('the user or the group exists already')
   await memberships.add(user.id, [group.id])
-  await compactAll(database, counts)
+  await compactAll(database)
   await groupWriters.remove(group.id)
   t.deepEqual(await database.knex('counts').where({ kind: 'groups.members', slot: group.id }), [])
 })
@@ -189,7 +195,7 @@ test.serial('counts: deletes during concurrent membership changes leave no rows 
       groupWriters.remove(groupIds[index] ?? 0),
     ]),
   )
-  await counts.compact()
+  await database.compact()
   t.deepEqual(await database.knex('users').whereIn('id', userIds), [])
   t.deepEqual(await database.knex('groups').whereIn('id', groupIds), [])
   t.deepEqual(await database.knex('counts').where({ kind: 'groups.members' }).whereIn('slot', groupIds), [])
@@ -226,7 +232,7 @@ test.serial('page seek: a page at a large offset is the same as with OFFSET', as
 })
 
 test.serial('page seek: a sum that was interrupted is an error, not the end of the collection', async t => {
-  const interrupted = openDatabase({ url }, 'silent')
+  const interrupted = createDatabase({ ...config.database, url }, createLog('silent', 'test'))
   const client = Object.getPrototypeOf(interrupted.knex.client)
   const { _query } = client
   // MariaDB returns NULL for an interrupted scalar subquery.

@@ -1,19 +1,25 @@
 // Writes that the database interrupts. If the answer to COMMIT is lost, the response says whether the write was stored. If a
 // statement has changed nothing, without an error, its transaction is repeated.
 import test, { type ExecutionContext } from 'ava'
-import { createCounts } from '../../src/database/counting/counts.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createDatabase } from '../../src/database/database.ts'
+import { users } from '../../src/model/users.ts'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 import { type Fault, openMysqlProxy } from '../support/mysql-proxy.ts'
-import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { origin } from '../support/writers.ts'
 
 const url = await createTestDatabase()
 const mysqlProxy = await openMysqlProxy(url)
 const { api, close } = await openApi({ database: mysqlProxy.url })
-const database = openDatabase({ url: mysqlProxy.url }, 'silent')
+const database = createDatabase(
+  { ...(await loadConfig()).database, url: mysqlProxy.url },
+  createLog('silent', 'test'),
+)
 const group = await api.create('/v1/groups', { name: 'Lost' })
 test.after.always(async t => {
   mysqlProxy.disarm()
@@ -107,7 +113,9 @@ test.serial('COMMIT: a 503 says that the outcome is unknown if it cannot be read
 test.serial('COMMIT: the outcome is unknown if another transaction has changed the row since', async t => {
   const id = await api.create('/v1/users', person())
   armCommit('cut after')
-  const write = database.transaction(async trx => trx.noteChange({ table: 'users', id, before: 1, after: 2 }))
+  const write = database.transaction(async trx =>
+    trx.record({ type: 'updated', resource: users, id, before: 1, after: 2, origin }),
+  )
   await t.throwsAsync(write, { any: true, code: 'unavailable', message: /unknown/ })
 })
 
@@ -118,7 +126,7 @@ test.serial('interrupted: a transaction is repeated if one of its statements has
     [patch, /UPDATE \(SELECT/],
     [remove, /delete from `users`/],
     [join, /UPDATE `users` FORCE INDEX/],
-    [leave, /delete from `memberships`/],
+    [leave, /DELETE memberships/],
     [keyed, /update `idempotency_keys`/],
   ] as const
   for (const [write, statement] of cases) {
@@ -135,7 +143,7 @@ test.serial('interrupted: a transaction is repeated if one of its statements has
   await until(async () => {
     // One of the writes may have started a compaction, which may move this row as well.
     await database.knex('count_changes').insert({ kind: 'unused', slot: 0, amount: 0 })
-    await createCounts(database).compact()
+    await database.compact()
     return mysqlProxy.struck() === 1
   })
   await expectExactTotals(t)

@@ -1,61 +1,49 @@
 // Many users join a group in one transaction: versions, totals, limits, and requests for the same users at the same time.
 import test from 'ava'
+import { loadConfig } from '../../src/config/config.ts'
 import { hasCode } from '../../src/core/error-reason.ts'
-import { createCounts } from '../../src/database/counting/counts.ts'
+import { createLog } from '../../src/core/log.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import type { Database } from '../../src/database/database.ts'
+import { createDatabase } from '../../src/database/database.ts'
+import type { Result } from '../../src/database/lane/outcome.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
-import { type Added, createMemberships } from '../../src/database/writing/memberships.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
-import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
-import { createWriters } from '../support/writers.ts'
+import { createMemberWriters, createWriters } from '../support/writers.ts'
 
 const USERS = 1000
 const LIMIT = 15
 
+const config = await loadConfig()
 const url = await createTestDatabase()
 /** The error codes of statements that failed. */
 const failures: string[] = []
 
 /** Opens the database as one node of several does. */
 const openNode = () => {
-  const database = openDatabase({ url, queryTimeoutMs: 30_000 })
-  const note = (error: unknown): never => {
-    failures.push(hasCode(error) ? error.code : String(error))
-    throw error
+  const database = createDatabase(
+    { ...config.database, url, queryTimeoutMs: 30_000 },
+    createLog('warn', 'test'),
+  )
+  const client = Object.getPrototypeOf(database.knex.client)
+  const { _query } = client
+  client._query = function (...statement: unknown[]) {
+    return _query.apply(this, statement).catch((error: unknown) => {
+      failures.push(hasCode(error) ? error.code : String(error))
+      throw error
+    })
   }
-  database.knex.on('query-error', (error: unknown) => failures.push(hasCode(error) ? error.code : `${error}`))
-  const watched: Database = {
-    ...database,
-    query: (...sent) => database.query(...sent).catch(note),
-    transaction: (act, key) =>
-      database.transaction(
-        trx =>
-          act({
-            ...trx,
-            query: (...sent) => trx.query(...sent).catch(note),
-            execute: (...sent) => trx.execute(...sent).catch(note),
-          }),
-        key,
-      ),
-  }
-  const counts = createCounts(watched)
-  return {
-    database,
-    counts,
-    memberships: createMemberships(watched, counts, users, relation, LIMIT),
-  }
+  return { database, memberships: createMemberWriters(database, users, relation, LIMIT) }
 }
 const nodes = [openNode(), openNode()] as const
-const [{ database, counts, memberships }, other] = nodes
+const [{ database, memberships }, other] = nodes
 const { add, addMembers, remove } = memberships
-const writers = createWriters(database, counts, users)
+const writers = createWriters(database, users)
 const records = createRecords(database, users)
-const groupWriters = createWriters(database, counts, groups)
+const groupWriters = createWriters(database, groups)
 
 let sequence = 0
 const createUsers = async (count: number): Promise<number[]> => {
@@ -75,10 +63,8 @@ const totalOf = async (group: number): Promise<number> => {
   return (await records.page(query)).total
 }
 /** The outcomes without their rows. */
-const brief = (added: Added[] | 'changed' | undefined) =>
-  added === undefined || added === 'changed'
-    ? []
-    : added.map(one => (typeof one === 'object' ? one.created : one))
+const brief = (added: Result) =>
+  typeof added === 'string' ? [] : added.map(one => (typeof one === 'object' ? one.changed : one))
 
 test.serial('members: 1,000 users join in one transaction, each with a version of its own', async t => {
   const group = await createGroup()
@@ -107,10 +93,10 @@ test.serial('members: of 1,000 users, only those below their limit join', async 
   const [group, before] = [await createGroup(), await versions(some)]
   const missing = Number.MAX_SAFE_INTEGER
   t.deepEqual(brief(await addMembers(group, [missing, ...some, missing, 1])), [
-    'unknown',
+    'not_found',
     ...Array(10).fill('full'),
     ...Array(990).fill(true),
-    'unknown',
+    'not_found',
     true,
   ])
   const after = await versions(some)
@@ -119,8 +105,8 @@ test.serial('members: of 1,000 users, only those below their limit join', async 
     full,
   )
   t.is(await totalOf(group), 991)
-  t.is(await addMembers(missing, some), undefined)
-  t.is(await addMembers(group, some, () => false), 'changed')
+  t.is(await addMembers(missing, some), 'not_found')
+  t.is(await addMembers(group, some, () => false), 'precondition_failed')
 })
 
 test.serial('members: requests for the same users in opposite orders meet no deadlock', async t => {
@@ -147,7 +133,7 @@ test.serial('members: requests for the same users in opposite orders meet no dea
   for (const outcome of outcomes) t.is(brief(outcome).length, USERS)
   for (const group of targets) t.is(await totalOf(group), USERS)
   t.is(await totalOf(extra), 0)
-  t.deepEqual(await createRecount(database, counts, resources).find(), [])
+  t.deepEqual(await createRecount(database, resources).find(), [])
 })
 
 test.serial('members: changes from both sides at the same time keep the limit and the totals', async t => {
@@ -165,5 +151,5 @@ test.serial('members: changes from both sides at the same time keep the limit an
   const member = targets.find((_, index) => flat[index] === true) ?? 0
   t.is(await remove(user, member), 'removed')
   t.deepEqual(brief(await add(user, [member])), [true])
-  t.deepEqual(await createRecount(database, counts, resources).find(), [])
+  t.deepEqual(await createRecount(database, resources).find(), [])
 })

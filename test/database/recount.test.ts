@@ -1,26 +1,27 @@
 // The recount of the kept totals: exact during concurrent writes, and the output of `npm run recount`.
 import test from 'ava'
 import fc from 'fast-check'
-import { createCounts, recordChange } from '../../src/database/counting/counts.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { deleteMemberCount, insertCountChanges, recordChange } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import { createMemberships } from '../../src/database/writing/memberships.ts'
+import { createDatabase } from '../../src/database/database.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
-import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { createWriters } from '../support/writers.ts'
+import { createMemberWriters, createWriters } from '../support/writers.ts'
 
+const config = await loadConfig()
 const url = await createTestDatabase()
-const database = openDatabase({ url })
-const counts = createCounts(database)
-const userWriters = createWriters(database, counts, users)
-const groupWriters = createWriters(database, counts, groups)
-const memberships = createMemberships(database, counts, users, relation, 1000)
-const recount = createRecount(database, counts, resources)
+const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const userWriters = createWriters(database, users)
+const groupWriters = createWriters(database, groups)
+const memberships = createMemberWriters(database, users, relation, 1000)
+const recount = createRecount(database, resources)
 test.after.always(() => database.close())
 
 /** The kept counts by kind and slot, without those that are 0. */
@@ -71,7 +72,7 @@ const write = fc.oneof(
       () =>
         memberships.remove(user, group),
   ),
-  fc.constant(() => counts.compact()),
+  fc.constant(() => database.compact()),
 )
 
 test.serial('recount: wrong counts are corrected exactly during concurrent writes and recounts', async t => {
@@ -102,7 +103,7 @@ test.serial('recount: right counts are left unchanged', async t => {
 })
 
 test.serial('recount: two concurrent recounts correct a difference once', async t => {
-  await database.transaction(trx => counts.record(trx, [recordChange(users, 1, 1)]))
+  await database.transaction(trx => insertCountChanges(trx, [recordChange(users, 1, 1)]))
   const found = await Promise.all(Array.from({ length: 4 }, () => recount.correct()))
   t.is(found.flat().length, 1)
   t.deepEqual(await recount.find(), [])
@@ -122,8 +123,8 @@ test.serial('recount: a record that is deleted during the recount leaves no coun
   let corrected: Promise<unknown> = Promise.resolve()
   await database.transaction(async trx => {
     await trx.run(knex => knex('groups').where({ id: group }).delete())
-    await counts.deleteMemberCount(trx, groups, group)
-    await counts.record(trx, [recordChange(groups, group, -1)])
+    await deleteMemberCount(trx, groups, group)
+    await insertCountChanges(trx, [recordChange(groups, group, -1)])
     corrected = recount.correct().finally(() => (done = true))
     // InnoDB refreshes this table only if it was not read for 100 ms.
     await until(async () => done || isWaiting(), { everyMs: 150 })

@@ -1,20 +1,21 @@
 // Batched writes in a real database: each write has its own outcome, and the outcome agrees with the table.
 import test from 'ava'
 import fc from 'fast-check'
-import { createCounts } from '../../src/database/counting/counts.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { MAX_ID } from '../../src/model/resource.ts'
 import type { Row } from '../../src/model/row.ts'
 import { users } from '../../src/model/users.ts'
-import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters } from '../support/writers.ts'
 
+const config = await loadConfig()
 const url = await createTestDatabase()
-const database = openDatabase({ url })
-const counts = createCounts(database)
-const writers = createWriters(database, counts, users)
+const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const writers = createWriters(database, users)
 const records = createRecords(database, users)
 test.after.always(() => database.close())
 
@@ -81,8 +82,8 @@ test.serial(
       const changed = new Set<number>()
       for (const [index, { which, values, conditional }] of changes.entries()) {
         const outcome = outcomes[index]
-        t.is(outcome === undefined, which > 4)
-        t.is(outcome === 'changed', conditional && changed.has(which))
+        t.is(outcome === 'not_found', which > 4)
+        t.is(outcome === 'precondition_failed', conditional && changed.has(which))
         if (typeof outcome !== 'object') continue
         changed.add(which)
         t.like(outcome, { ...values, id: ids[which] ?? 0 })
@@ -136,7 +137,7 @@ test.serial('update: a locked row delays only updates of this row', async t => {
   for (const first_name of ['y', 'z']) {
     waiting.push(change(third, first_name))
     const outcomes = others.map(id => change(id, first_name))
-    t.is(await change(missingId, first_name), undefined)
+    t.is(await change(missingId, first_name), 'not_found')
     for (const outcome of await Promise.all(outcomes)) t.like(outcome, { first_name })
   }
   waiting.push(writers.update(third, { first_name: 'no' }, () => false))
@@ -144,25 +145,28 @@ test.serial('update: a locked row delays only updates of this row', async t => {
   const [y, z, no] = await Promise.all(waiting)
   t.like(y, { first_name: 'y', last_name: '3' })
   t.like(z, { first_name: 'z', last_name: '3' })
-  t.is(no, 'changed')
+  t.is(no, 'precondition_failed')
   const [stored] = await records.read([third])
   t.true([y, z].some(row => typeof row === 'object' && row.version === stored?.version))
   t.like(await change(third, 'unlocked'), { first_name: 'unlocked' })
 })
 
-test.serial('update: returns undefined if the row is deleted while the update waits for it', async t => {
+test.serial('update: not_found if the row is deleted while the update waits for it', async t => {
   const { locker, third, others } = await lockThird()
   const waiting = writers.update(third, { first_name: 'y' })
   t.like(await writers.update(others[0] ?? 0, { first_name: 'y' }), { first_name: 'y' })
   await locker('users').where({ id: third }).delete()
   await locker.commit()
-  t.is(await waiting, undefined)
+  t.is(await waiting, 'not_found')
 })
 
 /** Creates writers with a short timeout. */
 function createImpatient() {
-  const impatient = openDatabase({ url, queryTimeoutMs: 1000 }, 'silent')
-  return { ...createWriters(impatient, counts, users), close: impatient.close }
+  const impatient = createDatabase(
+    { ...config.database, url, queryTimeoutMs: 1000 },
+    createLog('silent', 'test'),
+  )
+  return { ...createWriters(impatient, users), close: impatient.close }
 }
 
 test.serial('update: unavailable if a row stays locked for too long', async t => {
@@ -184,15 +188,15 @@ test.serial('update: updating most rows of a small table does not wait for the o
 })
 
 test.serial('generation: changes only if a group is updated or deleted', async t => {
-  const groupWriters = createWriters(database, counts, groups)
+  const groupWriters = createWriters(database, groups)
   const token = async () => (await database.knex('group_generation').first('token')).token
   const [one] = await groupWriters.insertMany([{ name: 'one' }, { name: 'two' }])
   const before = await token()
-  t.is(await groupWriters.update(2 ** 53 - 1, { name: 'x' }), undefined)
+  t.is(await groupWriters.update(2 ** 53 - 1, { name: 'x' }), 'not_found')
   t.true((await groupWriters.update(one?.id ?? 0, { name: 'two' })) === 'exists')
-  t.is(await groupWriters.update(one?.id ?? 0, { name: 'x' }, () => false), 'changed')
-  t.is(await groupWriters.remove(2 ** 53 - 1), undefined)
-  t.is(await groupWriters.remove(one?.id ?? 0, () => false), 'changed')
+  t.is(await groupWriters.update(one?.id ?? 0, { name: 'x' }, () => false), 'precondition_failed')
+  t.is(await groupWriters.remove(2 ** 53 - 1), 'not_found')
+  t.is(await groupWriters.remove(one?.id ?? 0, () => false), 'precondition_failed')
   t.is(await token(), before)
   await groupWriters.update(one?.id ?? 0, { name: 'uno' })
   const renamed = await token()

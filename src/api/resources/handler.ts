@@ -2,11 +2,14 @@
 import type { Context } from 'koa'
 import type { Cache } from '../../cache/cache.ts'
 import type { Config } from '../../config/config.ts'
-import type { Counts } from '../../database/counting/counts.ts'
+import type { ApiError } from '../../core/api-error.ts'
+import type { Origin } from '../../database/changes.ts'
 import type { Database } from '../../database/database.ts'
+import type { Refusal } from '../../database/lane/outcome.ts'
 import type { Semaphore } from '../../database/semaphore.ts'
 import { idName, parseId, type Resource } from '../../model/resource.ts'
-import { notAnObject, notFound } from '../errors.ts'
+import { exists, notAnObject, notFound, versionMismatch } from '../errors.ts'
+import { callerOf } from '../middleware/authentication.ts'
 import type { ReadBody } from '../requests/body.ts'
 import { isObject, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson } from '../respond.ts'
@@ -19,11 +22,24 @@ export interface Shared {
   readonly limits: Config['limits']
   readonly database: Database
   readonly cache: Cache
-  readonly counts: Counts
   readonly readBody: ReadBody
   readonly withIdempotency: WithIdempotency
   /** Limits the large pages that are being made. Each can have `limits.responseBytes`, and needs several times as much. */
   readonly inLargePageSlot: Semaphore
+}
+
+/** Returns the request that a write comes from. */
+export const originOf = (ctx: Context): Origin => ({
+  by: callerOf(ctx)?.name ?? null,
+  requestId: ctx.response.get('Request-Id'),
+})
+
+/** Returns the error of a record that a write has refused. @param id the id in the request; undefined for a new record */
+export function refused(resource: Resource, refusal: Refusal, id = 0): ApiError {
+  if (refusal === 'not_found') return notFound(resource, id)
+  if (refusal === 'precondition_failed') return versionMismatch(resource, id)
+  if (refusal === 'exists') return exists(resource)
+  throw new Error(`a write of ${resource.plural} was refused: ${refusal}`)
 }
 
 /** Returns the id of a record in the path. @throws ApiError with status 404 if it is not a valid id */

@@ -1,19 +1,16 @@
 // The handlers that change the memberships of both sides of a relation, and that list the related records of one record.
-import type { ApiError, Faults } from '../../core/api-error.ts'
 import type { CompleteLoader } from '../../database/reading/record-loader.ts'
-import type { Transaction } from '../../database/transaction.ts'
-import { type Add, createMemberships } from '../../database/writing/memberships.ts'
+import { createMemberships, type Memberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import { idName, type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
-import { notFound, notMember, tooManyMemberships, versionMismatch } from '../errors.ts'
+import { notFound, notMember, tooManyMemberships } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
-import type { Outcome } from '../requests/batch.ts'
 import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
-import { checkReference, type JsonObject, type Reference } from '../requests/validation.ts'
+import { checkReference } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
 import type { CheckPath, Handler, PathParams } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { objectBody, pathId, type Shared } from './handler.ts'
+import { objectBody, originOf, pathId, refused, type Shared } from './handler.ts'
 import { postWork } from './post-work.ts'
 
 /** @param loader its complete records have the related records alone, as the JSON text of an array */
@@ -21,12 +18,12 @@ export function createMembershipHandlers(
   resource: Resource,
   relation: LimitedRelation,
   loader: CompleteLoader,
-  { limits, database, counts, readBody, withIdempotency }: Shared,
+  { limits, database, readBody, withIdempotency }: Shared,
 ) {
   const { to, name } = relation
   const etags = createEtags(resource)
   const maxMemberships = relation.maxPerRecord(limits)
-  const memberships = createMemberships(database, counts, resource, relation, maxMemberships)
+  const memberships = createMemberships(database, resource, relation, maxMemberships)
 
   /**
    * Returns the handler that adds one record or a batch of records to the record of the path.
@@ -34,27 +31,29 @@ export function createMembershipHandlers(
    * @param added the resource of the added records, and the field of a batch
    */
   const addHandler =
-    (target: Resource, { to, name }: Pick<Relation, 'to' | 'name'>, add: Add): Handler =>
+    (side: Memberships['side'], target: Resource, added: Pick<Relation, 'to' | 'name'>): Handler =>
     async ctx => {
       const id = pathId(target, ctx.params)
       parseNoQuery(ctx.querystring)
       const precondition = preconditionOf(ctx.req.headers)
-      const write = async (references: readonly Reference[], trx?: Transaction) => {
-        const ids = references.flatMap(reference => reference.id ?? [])
-        const outcomes = await add(id, ids, precondition, trx)
-        if (outcomes === undefined) throw notFound(target, id)
-        if (outcomes === 'changed') throw versionMismatch(target, id)
-        return ids.map((addedId, at): ApiError | Outcome => {
-          const outcome = outcomes[at]
-          if (outcome === undefined || outcome === 'unknown') return notFound(to, addedId)
-          if (outcome === 'full') return tooManyMemberships(resource, maxMemberships, relation)
-          return { text: recordText(to, outcome.row), result: outcome.created ? 'created' : 'unchanged' }
-        })
-      }
+      const origin = originOf(ctx)
       const body = await objectBody(ctx, readBody)
-      const check = (reference: JsonObject, faults: Faults) => checkReference(to, reference, faults)
-      const outcomeOf = (outcome: ApiError | Outcome) => outcome
-      await withIdempotency(ctx, postWork(body, name, limits.batchEntries, { check, write, outcomeOf }))
+      const work = postWork(body, added.name, limits.batchEntries, {
+        check: (reference, faults) => checkReference(added.to, reference, faults),
+        writer: memberships,
+        itemOf: (references): Memberships => {
+          const others = references.flatMap(reference => reference.id ?? [])
+          return { origin, action: 'add', side, id, others, precondition }
+        },
+        outcomeOf: (written, reference) => {
+          if (written === 'full') return tooManyMemberships(resource, maxMemberships, relation)
+          if (typeof written === 'string') return refused(added.to, written, reference.id)
+          const text = recordText(added.to, written.row)
+          return { text, result: written.changed ? 'created' : 'unchanged' }
+        },
+        refused: refusal => refused(target, refusal, id),
+      })
+      await withIdempotency(ctx, work)
     }
 
   const list: Handler = async ctx => {
@@ -85,18 +84,19 @@ export function createMembershipHandlers(
     parseNoQuery(ctx.querystring)
     const precondition = preconditionOf(ctx.req.headers)
     assertAcceptsJson(ctx)
-    const outcome = await memberships.remove(id, other, precondition)
-    if (outcome === 'unknown') throw notFound(resource, id)
-    if (outcome === 'changed') throw versionMismatch(resource, id)
-    if (outcome === 'no member') throw notMember(resource, id, to, other)
+    const origin = originOf(ctx)
+    const item = { origin, action: 'remove', side: 'limited', id, others: [other], precondition } as const
+    const result = await memberships.write(item)
+    if (typeof result === 'string') throw refused(resource, result, id)
+    if (typeof result[0] === 'string') throw notMember(resource, id, to, other)
     const message = `${resource.singular} ${id} removed from ${to.singular} ${other}`
     respond(ctx, JSON.stringify({ meta: { status: 200, message } }))
   }
 
   return {
     list,
-    create: addHandler(resource, relation, memberships.add),
-    createMembers: addHandler(to, { to: resource, name: resource.plural }, memberships.addMembers),
+    create: addHandler('limited', resource, relation),
+    createMembers: addHandler('related', to, { to: resource, name: resource.plural }),
     remove,
     checkMember,
   }

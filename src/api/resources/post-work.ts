@@ -1,25 +1,32 @@
 // The write that the body of a POST asks for: one record, or a batch whose entries succeed or fail independently.
 import { ApiError, Faults } from '../../core/api-error.ts'
 import type { KeptAnswer } from '../../database/idempotency-keys.ts'
+import type { Refusal, Result, Stored, Outcome as Written } from '../../database/lane/outcome.ts'
+import type { Writer } from '../../database/lane/writer.ts'
 import type { Transaction } from '../../database/transaction.ts'
 import { notAnObject } from '../errors.ts'
 import { batchText, entriesOf, failed, MAX_FAULTS_OF_ENTRY, type Outcome } from '../requests/batch.ts'
 import { isObject, type JsonObject } from '../requests/validation.ts'
 
 /** How the records of a body are written. */
-interface Writing<Fields, Result> {
+interface Writing<Fields, Item> {
   /** Returns the valid fields of a record. @param faults receives what is wrong with it */
   check(body: JsonObject, faults: Faults): Fields
-  /** Returns one result for each record, in order. */
-  write(records: readonly Fields[], trx?: Transaction): Promise<readonly Result[]>
-  outcomeOf(result: Result): ApiError | Outcome
+  readonly writer: Writer<Item>
+  itemOf(records: readonly Fields[]): Item
+  /** Returns the outcome of a record in the response. */
+  outcomeOf(written: Written, record: Fields): ApiError | Outcome
+  /** Returns the error for a refusal of the whole write. */
+  refused(refusal: Refusal): ApiError
   /** Returns headers of the response to a single record; the ETag is without its quotes. */
-  headersOf?(result: Result): { readonly location: string; readonly etag: string } | undefined
+  headersOf?(stored: Stored): { readonly location: string; readonly etag: string }
 }
 
 export interface PostWork {
   /** @throws ApiError if nothing was written */
-  readonly run: (trx?: Transaction) => Promise<KeptAnswer>
+  run(): Promise<KeptAnswer>
+  /** Like `run`, in a transaction that `around` shares. @see Writer.writeIn */
+  runIn<T>(around: (trx: Transaction, run: () => Promise<KeptAnswer>) => Promise<T>): Promise<T>
   /** False if all entries of a batch are invalid. */
   readonly canWrite: boolean
 }
@@ -28,29 +35,43 @@ export interface PostWork {
  * @param name the field of a batch
  * @throws ApiError with all faults of the body, except for those of single entries
  */
-export function postWork<Fields extends JsonObject, Result>(
+export function postWork<Fields extends JsonObject, Item>(
   body: JsonObject,
   name: string,
   maxEntries: number,
-  { check, write, outcomeOf, headersOf }: Writing<Fields, Result>,
+  { check, writer, itemOf, outcomeOf, refused, headersOf }: Writing<Fields, Item>,
 ): PostWork {
-  const nextOf = (results: Iterator<Result>): Result => {
-    const { value, done } = results.next()
-    if (done === true) throw new Error('a record of the body has no result')
-    return value
+  /** @param answerOf returns the response; each call of its parameter returns the outcome of the next record */
+  function work(records: readonly Fields[], answerOf: (next: () => Written) => KeptAnswer): PostWork {
+    const item = itemOf(records)
+    const answer = (result: Result): KeptAnswer => {
+      if (typeof result === 'string') throw refused(result)
+      const outcomes = result.values()
+      return answerOf(() => {
+        const { value, done } = outcomes.next()
+        if (done === true) throw new Error('a record of the body has no outcome')
+        return value
+      })
+    }
+    return {
+      run: async () => answer(await writer.write(item)),
+      runIn: around => writer.writeIn(item, (trx, write) => around(trx, async () => answer(await write()))),
+      canWrite: records.length > 0,
+    }
   }
+
   const entries = entriesOf(body, name, maxEntries)
   if (entries === undefined) {
     const faults = new Faults()
     const values = check(body, faults)
     faults.throw()
-    const run = async (trx?: Transaction) => {
-      const result = nextOf((await write([values], trx)).values())
-      const outcome = outcomeOf(result)
+    return work([values], next => {
+      const written = next()
+      const outcome = outcomeOf(written, values)
       if (outcome instanceof ApiError) throw outcome
-      return { status: 200, location: null, etag: null, ...headersOf?.(result), body: outcome.text }
-    }
-    return { run, canWrite: true }
+      const headers = typeof written === 'object' ? headersOf?.(written) : undefined
+      return { status: 200, location: null, etag: null, ...headers, body: outcome.text }
+    })
   }
 
   const checked = entries.map(entry => {
@@ -62,13 +83,11 @@ export function postWork<Fields extends JsonObject, Result>(
   const valid = checked.flatMap(({ values, error }) =>
     values !== undefined && error === undefined ? [values] : [],
   )
-  const run = async (trx?: Transaction) => {
-    const results = (await write(valid, trx)).values()
+  return work(valid, next => {
     const outcomes = checked.map(({ values, error }): Outcome => {
-      const outcome = error ?? outcomeOf(nextOf(results))
+      const outcome = error ?? (values === undefined ? notAnObject('an entry') : outcomeOf(next(), values))
       return outcome instanceof ApiError ? failed(outcome, values) : outcome
     })
     return { status: 200, location: null, etag: null, body: batchText(name, outcomes) }
-  }
-  return { run, canWrite: valid.length > 0 }
+  })
 }

@@ -11,7 +11,7 @@ import type { PostWork } from './post-work.ts'
 
 /**
  * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
- * If the request has a key, `work` gets a transaction and writes in it. It must not have written anything when it throws an
+ * If the request has a key, `work` writes in the transaction of the key. It must not have written anything when it throws an
  * ApiError. A batch whose entries are all invalid is not saved, like every invalid request.
  */
 export type WithIdempotency = (ctx: Context, work: PostWork) => Promise<void>
@@ -51,11 +51,11 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
 }
 
 export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
-  return async (ctx, { run, canWrite }) => {
+  return async (ctx, { run, runIn, canWrite }) => {
     const key = idempotencyKeyOf(ctx.req.headers)
     if (key === undefined || !canWrite) return send(ctx, await run())
-    const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), trx =>
-      outcomeOf(ctx, run(trx)),
+    const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), around =>
+      runIn((trx, run) => around(trx, () => outcomeOf(ctx, run()))),
     )
     if (replayed) ctx.set('Idempotent-Replayed', 'true')
     send(ctx, kept)

@@ -1,51 +1,61 @@
 // The handlers that create, change and delete records. They check for faults in this order: path, parameters, headers,
 // body, existence.
 import { Faults } from '../../core/api-error.ts'
+import type { Origin } from '../../database/changes.ts'
+import type { Outcome, Refusal, Result, Stored } from '../../database/lane/outcome.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
-import type { Transaction } from '../../database/transaction.ts'
 import type { Precondition } from '../../database/version.ts'
 import { createDelete } from '../../database/writing/delete.ts'
-import { createInserts } from '../../database/writing/insert.ts'
+import { createInsert } from '../../database/writing/insert.ts'
 import { createUpdate } from '../../database/writing/update.ts'
 import { recordText } from '../../model/representation.ts'
 import type { Resource } from '../../model/resource.ts'
-import type { Row, Values } from '../../model/row.ts'
-import { exists, notFound, preconditionFailed, versionMismatch } from '../errors.ts'
+import type { Values } from '../../model/row.ts'
+import { preconditionFailed } from '../errors.ts'
 import { writeCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { checkBody, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { objectBody, pathId, type Shared } from './handler.ts'
+import { objectBody, originOf, pathId, refused, type Shared } from './handler.ts'
 import { postWork } from './post-work.ts'
 
 export function createWriteHandlers(resource: Resource, loader: RecordLoader, shared: Shared) {
-  const { resources, limits, database, counts, readBody, withIdempotency } = shared
-  const inserts = createInserts(database, counts, resource)
+  const { resources, limits, database, readBody, withIdempotency } = shared
+  const insert = createInsert(database, resource)
   const update = createUpdate(database, resource)
-  const deleteRecord = createDelete(database, counts, resource, resources)
+  const deleteRecord = createDelete(database, resource, resources)
   const { singular, plural } = resource
   const etags = createEtags(resource)
 
-  const writing = {
+  const writing = (origin: Origin) => ({
     check: (record: JsonObject, faults: Faults) => checkBody(resource, record, 'create', faults),
-    async write(records: readonly Values[], trx?: Transaction) {
-      const [first] = records
-      if (first === undefined || records.length > 1) return inserts.insertMany(records, trx)
-      return [await inserts.insertOne(first, trx)]
-    },
-    outcomeOf: (row: Row | undefined) =>
-      row === undefined ? exists(resource) : { text: recordText(resource, row), result: 'created' as const },
-    headersOf: (row: Row | undefined) =>
-      row && { location: `/v1/${plural}/${row.id}`, etag: etags.record(row) },
+    writer: insert,
+    itemOf: (entries: readonly Values[]) => ({ origin, entries }),
+    outcomeOf: (written: Outcome) =>
+      typeof written === 'string'
+        ? refused(resource, written)
+        : { text: recordText(resource, written.row), result: 'created' as const },
+    refused: (refusal: Refusal) => refused(resource, refusal),
+    headersOf: ({ row }: Stored) => ({ location: `/v1/${plural}/${row.id}`, etag: etags.record(row) }),
+  })
+
+  /** Returns the outcome of a write of one record. @throws ApiError */
+  function storedOf(id: number, result: Result | undefined): Stored {
+    const outcome = typeof result === 'object' ? result[0] : result
+    if (typeof outcome === 'object') return outcome
+    throw refused(resource, outcome ?? 'not_found', id)
   }
 
-  /** Updates a record. An empty change returns it as it is. */
-  async function store(id: number, values: Values, precondition?: Precondition) {
-    if (Object.keys(values).length > 0) return update(id, values, precondition)
+  /** Updates a record. An empty change returns it as it is. @throws ApiError */
+  async function store(id: number, values: Values, precondition: Precondition | undefined, origin: Origin) {
+    if (Object.keys(values).length > 0)
+      return storedOf(id, await update.write({ origin, changes: [{ id, values, precondition }] })).row
     const row = await loader(id)
-    return row !== undefined && precondition?.(row.version) === false ? 'changed' : row
+    if (row === undefined) throw refused(resource, 'not_found', id)
+    if (precondition?.(row.version) === false) throw refused(resource, 'precondition_failed', id)
+    return row
   }
 
   const change =
@@ -57,10 +67,7 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
       const faults = new Faults()
       const values = checkBody(resource, await objectBody(ctx, readBody), mode, faults, id)
       faults.throw()
-      const row = await store(id, values, precondition)
-      if (row === undefined) throw notFound(resource, id)
-      if (row === 'changed') throw versionMismatch(resource, id)
-      if (row === 'exists') throw exists(resource)
+      const row = await store(id, values, precondition, originOf(ctx))
       setEtag(ctx, etags.record(row))
       respond(ctx, recordText(resource, row))
     }
@@ -68,7 +75,12 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
   const create: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
     const condition = writeCondition(ctx.req.headers)
-    const work = postWork(await objectBody(ctx, readBody), plural, limits.batchEntries, writing)
+    const work = postWork(
+      await objectBody(ctx, readBody),
+      plural,
+      limits.batchEntries,
+      writing(originOf(ctx)),
+    )
     // The collection exists, but has no ETag of its own: `*` matches, any other tag does not.
     if (condition?.(() => false) === false) throw preconditionFailed('the collection')
     await withIdempotency(ctx, work)
@@ -79,9 +91,7 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
     parseNoQuery(ctx.querystring)
     const precondition = preconditionOf(ctx.req.headers)
     assertAcceptsJson(ctx)
-    const removed = await deleteRecord(id, precondition)
-    if (removed === undefined) throw notFound(resource, id)
-    if (removed === 'changed') throw versionMismatch(resource, id)
+    storedOf(id, await deleteRecord({ origin: originOf(ctx), id, precondition }))
     respond(ctx, JSON.stringify({ meta: { status: 200, message: `${singular} ${id} deleted` } }))
   }
 

@@ -1,10 +1,8 @@
 // Exact counts that are cheap to read and to write. A write inserts the change of a count into
 // `count_changes` in its own transaction, so concurrent writes never wait for a shared counter row.
-// Compaction occasionally adds these rows to `counts`. A count is the sum of both tables in one snapshot.
+// Compaction (`compaction.ts`) occasionally adds these rows to `counts`. A count is the sum of both tables in one snapshot.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import type { Database } from '../database.ts'
-import { assertRowCount } from '../driver-errors.ts'
 import type { Transaction } from '../transaction.ts'
 
 /**
@@ -18,10 +16,6 @@ export const SLOT_IDS = 2048
  * Smaller blocks would need more rows: a record has one row for each block with members.
  */
 export const BLOCK_IDS = 16_384
-
-/** Average number of recorded rows per compaction. It is small, so reading the remaining rows is cheap. */
-const COMPACT_EVERY_ROWS = 64
-const MAX_COMPACT_ROWS = 500
 
 /**
  * The change of a count. Records are counted by slots of ids. Members are counted by the id of the record that has them,
@@ -60,17 +54,8 @@ export const memberChange = (
   amount,
 })
 
-export interface Counts {
-  /** Records the count changes of a transaction. */
-  record(trx: Transaction, changes: readonly CountChange[]): Promise<void>
-  /** Deletes the member count of a record that the transaction deletes. */
-  deleteMemberCount(trx: Transaction, resource: Resource, id: number): Promise<void>
-  /** Moves the recorded changes into `counts`. Several processes can do this at the same time. */
-  compact(): Promise<void>
-}
-
 /** Returns one change per slot and block, in a fixed order so that concurrent transactions do not deadlock. */
-function merge(changes: readonly CountChange[]): CountChange[] {
+export function merge(changes: readonly CountChange[]): CountChange[] {
   const merged = new Map<string, CountChange>()
   for (const change of changes) {
     const key = `${change.kind} ${change.slot} ${change.block}`
@@ -81,69 +66,27 @@ function merge(changes: readonly CountChange[]): CountChange[] {
     .flatMap(([, change]) => (change.amount === 0 ? [] : [change]))
 }
 
-const insertChangesSql = 'INSERT INTO count_changes (kind, slot, block, amount) VALUES ?'
-const addToCountsSql = `INSERT INTO counts (kind, slot, block, amount) VALUES ?
-  ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)`
-// The join starts with the ids. A scan of count_changes would wait for uncommitted rows of other transactions.
-const deleteChangesSql = (rowCount: number) =>
-  `DELETE count_changes FROM (SELECT ? AS id${' UNION ALL SELECT ?'.repeat(rowCount - 1)}) AS added
-  STRAIGHT_JOIN count_changes ON count_changes.id = added.id`
-const asRows = (changes: readonly CountChange[]) =>
+/** Returns the rows of an INSERT. */
+export const asRows = (changes: readonly CountChange[]): unknown[][] =>
   changes.map(({ kind, slot, block, amount }) => [kind, slot, block, amount])
 
-export function createCounts(database: Database): Counts {
-  let compacting = false
+/** Inserts the count changes of a transaction. @returns the number of rows */
+export async function insertCountChanges(trx: Transaction, changes: readonly CountChange[]): Promise<number> {
+  const merged = merge(changes)
+  if (merged.length > 0)
+    await trx.execute('INSERT INTO count_changes (kind, slot, block, amount) VALUES ?', [asRows(merged)])
+  return merged.length
+}
 
-  /** @returns the number of rows that were moved */
-  async function compactRows(trx: Transaction): Promise<number> {
-    // Rows that another process is compacting are locked and therefore skipped.
-    const rows: (CountChange & { id: number })[] = await trx.run(knex =>
-      knex('count_changes')
-        .orderBy('id')
-        .limit(MAX_COMPACT_ROWS)
-        .forUpdate()
-        .skipLocked()
-        .select('id', 'kind', 'slot', 'block', 'amount'),
+/** Deletes the member count of a record that the transaction deletes. */
+export async function deleteMemberCount(trx: Transaction, resource: Resource, id: number): Promise<void> {
+  // count_changes comes first: its locks wait for a compaction of the rows, which are then in counts.
+  for (const table of ['count_changes', 'counts'])
+    await trx.run(knex =>
+      knex(table)
+        .where({ kind: membersKind(resource), slot: id })
+        .delete(),
     )
-    if (rows.length === 0) return 0
-    const changes = merge(rows)
-    if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])
-    const ids = rows.map(({ id }) => id)
-    const { affectedRows } = await trx.execute(deleteChangesSql(ids.length), ids)
-    // A database can ignore SKIP LOCKED. Another process may then have added the same rows.
-    assertRowCount('count_changes', affectedRows, rows.length)
-    return rows.length
-  }
-
-  async function compact(): Promise<void> {
-    if (compacting) return
-    compacting = true
-    try {
-      while ((await database.transaction(compactRows)) === MAX_COMPACT_ROWS);
-    } finally {
-      compacting = false
-    }
-  }
-
-  return {
-    compact,
-    async deleteMemberCount(trx, resource, id) {
-      // count_changes comes first: its locks wait for a compaction of the rows, which are then in counts.
-      for (const table of ['count_changes', 'counts'])
-        await trx.run(knex =>
-          knex(table)
-            .where({ kind: membersKind(resource), slot: id })
-            .delete(),
-        )
-    },
-    async record(trx, changes) {
-      const merged = merge(changes)
-      if (merged.length === 0) return
-      await trx.execute(insertChangesSql, [asRows(merged)])
-      // A failed compaction is ignored: the next one moves the same rows, and `database` logs outages.
-      if (Math.random() < merged.length / COMPACT_EVERY_ROWS) trx.afterCommit(() => compact().catch(() => {}))
-    },
-  }
 }
 
 /** Returns an SQL expression for the count of a kind. @param within restricts the slots */

@@ -2,7 +2,7 @@
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import type { Statements, Transaction } from '../transaction.ts'
-import { BLOCK_IDS, type Counts, membersKind, SLOT_IDS } from './counts.ts'
+import { BLOCK_IDS, deleteMemberCount, insertCountChanges, membersKind, SLOT_IDS } from './counts.ts'
 import { keepBlocksExact } from './exact-blocks.ts'
 
 /** A kind of counts and the table that it counts. */
@@ -39,7 +39,7 @@ const sourcesOf = (resource: Resource): Source[] => [
   })),
 ]
 
-export function createRecount(database: Database, counts: Counts, resources: readonly Resource[]) {
+export function createRecount(database: Database, resources: readonly Resource[]) {
   const sources = new Map(resources.flatMap(sourcesOf).map(source => [source.kind, source]))
   const kept = (table: string) =>
     `SELECT kind, slot, block, amount AS kept, 0 AS actual FROM ${table} WHERE kind IN (?)`
@@ -86,8 +86,8 @@ export function createRecount(database: Database, counts: Counts, resources: rea
         const differences = await find(trx)
         for (const { kind, slot, block, owner, kept, actual } of differences)
           if (owner === undefined || (await lockRecord(trx, owner, slot)))
-            await counts.record(trx, [{ kind, slot, block, amount: actual - kept }])
-          else await counts.deleteMemberCount(trx, owner, slot)
+            await insertCountChanges(trx, [{ kind, slot, block, amount: actual - kept }])
+          else await deleteMemberCount(trx, owner, slot)
         if (keepExact) await trx.run(keepBlocksExact)
         return differences
       }),

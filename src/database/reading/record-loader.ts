@@ -6,8 +6,7 @@ import type { Statements } from '../transaction.ts'
 import type { Includes } from './includes.ts'
 import type { Records } from './records.ts'
 
-// Not eager: many small batches cost more than a few large ones.
-const limits = { concurrency: 2, maxSize: 1000, eager: false }
+const limits = { concurrency: 2, maxSize: 1000 }
 // Fewer, because each of these records can have as much text as all rows of a batch.
 const completeLimits = { ...limits, maxSize: 100 }
 

@@ -1,15 +1,23 @@
 // Deletes records and their memberships.
-import { limitedRelations, type Relation, type Resource } from '../../model/resource.ts'
-import { type CountChange, type Counts, memberChange, recordChange } from '../counting/counts.ts'
+import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
+import type { Row } from '../../model/row.ts'
+import type { EndedMembership } from '../changes.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
-import { lockedAs, rowKey } from '../lock-queue.ts'
+import type { Outcome, Result } from '../lane/outcome.ts'
+import type { Item } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
-import { type Precondition, renewGeneration } from '../version.ts'
-import { createRowLocks } from './row-locks.ts'
+import type { Precondition } from '../version.ts'
+import { createRowLocks, rowKey } from './row-locks.ts'
+
+/** Deletes one record if its version meets `precondition`. */
+interface Deletion extends Item {
+  readonly id: number
+  readonly precondition?: Precondition | undefined
+}
 
 /**
- * Deletes a record. `changed`: its version does not meet `precondition`. Undefined: the id does not exist.
+ * Deletes a record.
  *
  * The members of a group can be millions. They are removed in portions, each in a transaction of its own, and
  * the group with the last one. Meanwhile, a reader sees the group with fewer and fewer members. Each of these
@@ -17,13 +25,20 @@ import { createRowLocks } from './row-locks.ts'
  * meanwhile, the group remains with the members that are left, and can be deleted again. Members that are added
  * meanwhile are removed, too.
  */
-export type Delete = (id: number, precondition?: Precondition) => Promise<'removed' | 'changed' | undefined>
+export type Delete = (deletion: Deletion) => Promise<Result>
 
 /** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000
 
-/** The pairs of a relation, as seen from the record whose id is in `ownKey`. */
-type Side = Pick<Relation, 'table' | 'ownKey' | 'otherKey'>
+/** The memberships that end with a record. */
+interface Side {
+  /** The limited side of the relation. */
+  readonly resource: Resource
+  readonly relation: LimitedRelation
+  /** The columns of the record that is deleted, and of the record on the other side. */
+  readonly ownKey: string
+  readonly otherKey: string
+}
 
 /**
  * @param resources all resources, which can have relations to `resource`
@@ -31,92 +46,107 @@ type Side = Pick<Relation, 'table' | 'ownKey' | 'otherKey'>
  */
 export function createDelete(
   database: Database,
-  counts: Counts,
   resource: Resource,
   resources: readonly Resource[],
   portionRows = PORTION_ROWS,
 ): Delete {
   const { plural: table } = resource
-  const relations = limitedRelations(resource)
-  const { lockAll } = createRowLocks(resource)
-  const memberSides = resources
-    .flatMap(limitedRelations)
-    .filter(({ to }) => to === resource)
-    .map(({ table, ownKey, otherKey }): Side => ({ table, ownKey: otherKey, otherKey: ownKey }))
+  const lockRows = createRowLocks(resource, 'update')
+  /** The memberships that the record itself has; their number is limited. */
+  const limitedSides = limitedRelations(resource).map(
+    (relation): Side => ({ ...relation, resource, relation }),
+  )
+  const memberSides = resources.flatMap(limited =>
+    limitedRelations(limited)
+      .filter(({ to }) => to === resource)
+      .map((relation): Side => {
+        const { ownKey, otherKey } = relation
+        return { resource: limited, relation, ownKey: otherKey, otherKey: ownKey }
+      }),
+  )
 
   /**
-   * Deletes pairs of the record and returns the ids on their other side. The lock on the record's row prevents
-   * new pairs. The locks on the pairs prevent a concurrent transaction from deleting, and counting, the same ones.
+   * Deletes pairs of the record. The lock on the record's row prevents new pairs. The locks on the pairs prevent a
+   * concurrent transaction from deleting, and counting, the same ones.
+   * @returns their number
    */
-  async function deletePairs(
-    trx: Transaction,
-    { table, ownKey, otherKey }: Side,
-    id: number,
-    limit?: number,
-  ): Promise<number[]> {
-    const selecting = trx.run(knex => {
-      const selected = knex(table).where(ownKey, id).orderBy(otherKey).forUpdate()
+  async function deletePairs(trx: Transaction, side: Side, { id, origin }: Deletion, limit?: number) {
+    const { ownKey, otherKey, relation } = side
+    const { table } = relation
+    const others: number[] = await trx.run(knex => {
+      const selected = knex(table).where(ownKey, id).orderBy(otherKey).forUpdate().noWait()
       if (limit !== undefined) selected.limit(limit)
-      if (!trx.mayWait) selected.noWait()
       return selected.pluck(otherKey)
     })
-    const ids: number[] = await lockedAs(`${table} ${ownKey} ${id}`, selecting)
-    const [first, last] = [ids[0], ids.at(-1)]
-    if (first !== undefined && last !== undefined)
-      assertRowCount(
-        table,
-        await trx.run(knex => knex(table).where(ownKey, id).whereBetween(otherKey, [first, last]).delete()),
-        ids.length,
-      )
-    return ids
+    const [first, last] = [others[0], others.at(-1)]
+    if (first === undefined || last === undefined) return 0
+    const deleted = await trx.run(knex =>
+      knex(table).where(ownKey, id).whereBetween(otherKey, [first, last]).delete(),
+    )
+    assertRowCount(table, deleted, others.length)
+    const isLimited = side.resource === resource
+    const ended = { type: 'ended', resource: side.resource, relation, ending: resource, origin } as const
+    trx.record(
+      ...others.map((other): EndedMembership => {
+        return isLimited ? { ...ended, id, otherId: other } : { ...ended, id: other, otherId: id }
+      }),
+    )
+    return others.length
   }
 
   /** Removes a portion of the members. @returns whether all of them are removed */
-  async function deleteMembers(trx: Transaction, id: number): Promise<boolean> {
-    for (const side of memberSides) {
-      const members = await deletePairs(trx, side, id, portionRows)
-      const changes = members.map(member => memberChange(resource, id, member, -1))
-      await counts.record(trx, changes)
-      if (members.length === portionRows) return false
-    }
+  async function deleteMembers(trx: Transaction, deletion: Deletion): Promise<boolean> {
+    for (const side of memberSides)
+      if ((await deletePairs(trx, side, deletion, portionRows)) === portionRows) return false
     return true
   }
 
-  /** Deletes the memberships that the record itself has; their number is limited. */
-  async function deleteMemberships(trx: Transaction, id: number): Promise<CountChange[]> {
-    const changes: CountChange[] = []
-    for (const relation of relations) {
-      const others = await deletePairs(trx, relation, id)
-      changes.push(...others.map(other => memberChange(relation.to, other, id, -1)))
-    }
-    return changes
-  }
-
+  /** @returns undefined if members are left */
   async function deletePortion(
     trx: Transaction,
-    id: number,
-    precondition?: Precondition,
-  ): Promise<'removed' | 'changed' | 'members left' | undefined> {
-    const row = (await lockAll(trx, [id])).get(id)
-    if (row === undefined) return undefined
-    if (precondition?.(row.version) === false) return 'changed'
-    const complete = await deleteMembers(trx, id)
-    if (complete) {
-      const memberChanges = await deleteMemberships(trx, id)
-      assertRowCount(table, await trx.run(knex => knex(table).where({ id }).delete()), 1)
-      await counts.record(trx, [recordChange(resource, id, -1), ...memberChanges])
-      if (resource.generation !== undefined) await counts.deleteMemberCount(trx, resource, id)
-      trx.noteChange({ table, id, before: row.version, after: undefined })
-    }
-    await renewGeneration(trx, resource)
-    return complete ? 'removed' : 'members left'
+    row: Row | undefined,
+    deletion: Deletion,
+  ): Promise<Outcome | undefined> {
+    if (row === undefined) return 'not_found'
+    const { id, precondition, origin } = deletion
+    if (precondition?.(row.version) === false) return 'precondition_failed'
+    if (!(await deleteMembers(trx, deletion))) return undefined
+    for (const side of limitedSides) await deletePairs(trx, side, deletion)
+    assertRowCount(table, await trx.run(knex => knex(table).where({ id }).delete()), 1)
+    trx.record({ type: 'deleted', resource, id, before: row.version, after: undefined, origin })
+    return { row, changed: true }
   }
 
-  return async (id, precondition) => {
+  const { write } = database.createWriter<Deletion>({
+    keysOf: ({ id }) => [rowKey(resource, id)],
+
+    async apply(trx, items) {
+      const { rows, skippedIds } = await lockRows(
+        trx,
+        items.map(({ id }) => id),
+      )
+      const results: (Result | 'locked')[] = []
+      let isComplete = true
+      for (const item of items) {
+        if (skippedIds.has(item.id)) results.push('locked')
+        else if (!isComplete) results.push([])
+        else {
+          const outcome = await deletePortion(trx, rows.get(item.id), item)
+          if (typeof outcome === 'object') rows.delete(item.id)
+          // A transaction ends after a portion: the records after this one come in the next one.
+          isComplete = outcome !== undefined
+          results.push(outcome === undefined ? [] : [outcome])
+        }
+      }
+      return results
+    },
+  })
+
+  return async deletion => {
     for (;;) {
-      const act = (trx: Transaction) => deletePortion(trx, id, precondition)
-      const outcome = await database.transaction(act, rowKey(table, id))
-      if (outcome !== 'members left') return outcome
+      const result = await write(deletion)
+      // Without an outcome, members are left.
+      if (result.length > 0) return result
     }
   }
 }

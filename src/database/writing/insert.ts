@@ -1,52 +1,42 @@
-// Inserts records. The unique index detects existing records; there is no query before the write. Concurrent
-// inserts share a transaction and therefore one disk flush, but each has its own outcome.
+// Inserts records. The unique index detects existing records; there is no query before the write.
 import { MAX_ID, type Resource } from '../../model/resource.ts'
-import { type Row, readRow, type Values } from '../../model/row.ts'
-import { createBatcher } from '../batcher.ts'
-import { type Counts, recordChange } from '../counting/counts.ts'
+import { readRow, type Values } from '../../model/row.ts'
 import type { Database } from '../database.ts'
-import { LockedError, lockedAs } from '../lock-queue.ts'
+import type { Outcome } from '../lane/outcome.ts'
+import type { Item, Writer } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion } from '../version.ts'
-import { nameKey } from './row-locks.ts'
+import { createNames, noWait } from './names.ts'
 
-// New batches fill while others flush to disk. With a lower concurrency, the worker would wait for the disk.
-const limits = { concurrency: 3, maxSize: 200, eager: true }
+/** Records to insert. An entry that equals an earlier one exists already. */
+export interface Insert extends Item {
+  readonly entries: readonly Values[]
+}
 
 interface NewRow {
   readonly values: Values
   readonly version: number
 }
 
-export function createInserts(database: Database, counts: Counts, resource: Resource) {
+export function createInsert(database: Database, resource: Resource): Writer<Insert> {
   const { plural: table, unique } = resource
+  const { namesOf, keyOf, assertFree, heldKeys } = createNames(database, resource, 'update')
   const fields = Object.keys(resource.fields)
   const columns = [...fields, 'version'].join(', ')
   // Existing rows are left unchanged. MariaDB executes the comment, which saves it the first query below.
-  const insertSql = `INSERT INTO \`${table}\` (${columns}) VALUES ?
+  const insertSql = `${noWait} INSERT INTO \`${table}\` (${columns}) VALUES ?
     ON DUPLICATE KEY UPDATE version = \`${table}\`.version /*M! RETURNING id, version */`
   const readFromSql = `SELECT id, version FROM \`${table}\` WHERE id >= ? ORDER BY id LIMIT ?`
   const readBackSql = `SELECT id, version FROM \`${table}\` WHERE (${unique.join(', ')}) IN (?)`
-
-  const isNameLocked = (values: Values) =>
-    database.lockedKeys.size > 0 && database.lockedKeys.has(nameKey(resource, values))
-
-  /** Names the lock that an INSERT of `rows` waits for. The database does not tell which of several names it is. */
-  function lockKeyOf([row, ...others]: readonly NewRow[]): string {
-    return row === undefined || others.length > 0
-      ? `${table} of several names`
-      : nameKey(resource, row.values)
-  }
 
   /**
    * Inserts rows and returns the ids of the inserted ones by version. Versions are random, so a row with one
    * of these versions was inserted by this statement.
    */
   async function insert(trx: Transaction, rows: readonly NewRow[]): Promise<ReadonlyMap<number, number>> {
-    const locked = trx.mayWait ? undefined : rows.find(row => isNameLocked(row.values))
-    if (locked !== undefined) throw new LockedError(nameKey(resource, locked.values))
+    if (rows.length === 0) return new Map()
     const values = rows.map(row => [...fields.map(field => row.values[field] ?? null), row.version])
-    const { insertId, returned } = await lockedAs(lockKeyOf(rows), trx.execute(insertSql, [values]))
+    const { insertId, returned } = await trx.execute(insertSql, [values])
     const missing = new Map(rows.map(row => [row.version, row]))
     const ids = new Map<number, number>()
     const collectIds = (stored: readonly Record<string, unknown>[]) => {
@@ -61,54 +51,34 @@ export function createInserts(database: Database, counts: Counts, resource: Reso
       const names = [...missing.values()].map(({ values }) => unique.map(field => values[field] ?? null))
       collectIds(await trx.query(readBackSql, [names]))
     }
-    for (const [version, id] of ids) trx.noteChange({ table, id, before: undefined, after: version })
-    const changes = [...ids.values()].map(id => recordChange(resource, id, 1))
-    await counts.record(trx, changes)
     return ids
   }
 
-  async function insertRows(trx: Transaction, entries: readonly Values[]): Promise<(Row | undefined)[]> {
-    const rows = entries.map((values): NewRow => ({ values, version: newVersion() }))
-    const ids = await insert(trx, rows)
-    return rows.map(({ values, version }) => {
-      const id = ids.get(version)
-      return id === undefined ? undefined : { ...values, id, version }
-    })
-  }
+  return database.createWriter<Insert>({
+    keysOf: ({ entries }) => namesOf(entries).map(keyOf),
 
-  /**
-   * Inserts all entries in one transaction. Returns undefined for an entry that already exists, also for one
-   * that equals an earlier entry.
-   * @param on the transaction to insert in
-   */
-  async function insertMany(entries: readonly Values[], on?: Transaction): Promise<(Row | undefined)[]> {
-    if (entries.length === 0) return []
-    return on === undefined ? database.transaction(trx => insertRows(trx, entries)) : insertRows(on, entries)
-  }
+    async apply(trx, items) {
+      await assertFree(
+        trx,
+        items.flatMap(({ entries }) => entries),
+      )
+      const rows = items.map(({ entries }) =>
+        entries.map((values): NewRow => ({ values, version: newVersion() })),
+      )
+      const ids = await insert(trx, rows.flat())
+      return items.map(({ origin }, index) =>
+        (rows[index] ?? []).map(({ values, version }): Outcome => {
+          const id = ids.get(version)
+          if (id === undefined) return 'exists'
+          trx.record({ type: 'created', resource, id, before: undefined, after: version, origin })
+          return { row: { ...values, id, version }, changed: true }
+        }),
+      )
+    },
 
-  /** `locked`: another session has, or may have, locked the name. */
-  async function insertFree(entries: readonly Values[]): Promise<(Row | undefined | 'locked')[]> {
-    const free = entries.filter(values => !isNameLocked(values))
-    const isFree = new Set(free)
-    const inserted =
-      free.length === 0 ? 'locked' : await database.tryTransaction(trx => insertRows(trx, free), free.length)
-    if (inserted === 'locked') return entries.map(() => 'locked')
-    const rows = inserted.values()
-    return entries.map(values => (isFree.has(values) ? rows.next().value : 'locked'))
-  }
-
-  // Inserts of one name wait here for each other and not in the database.
-  const keyOf = (values: Values) => nameKey(resource, values)
-  const insertBatched = createBatcher(insertFree, { ...limits, keyOf })
-
-  /** Returns undefined if the record already exists. @param on the transaction to insert in */
-  async function insertOne(values: Values, on?: Transaction): Promise<Row | undefined> {
-    if (on !== undefined) return (await insertRows(on, [values]))[0]
-    const inserted = await insertBatched(values)
-    if (inserted !== 'locked') return inserted
-    const [row] = await database.transactionInQueue(keyOf(values), trx => insertRows(trx, [values]))
-    return row
-  }
-
-  return { insertOne, insertMany }
+    async held(items) {
+      const held = await heldKeys(items.flatMap(({ entries }) => namesOf(entries)))
+      return new Set(items.filter(({ entries }) => namesOf(entries).some(name => held.has(keyOf(name)))))
+    },
+  })
 }

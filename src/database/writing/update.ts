@@ -1,52 +1,58 @@
-// Updates records. Concurrent updates share a transaction and therefore one disk flush, but each has its own
-// outcome. A row that another session has locked delays only the updates of this row.
+// Updates records.
 import type { Resource } from '../../model/resource.ts'
-import type { Row, Values } from '../../model/row.ts'
-import { createBatcher } from '../batcher.ts'
+import { type Row, readRow, type Values } from '../../model/row.ts'
+import type { Origin } from '../changes.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount, isDuplicate } from '../driver-errors.ts'
-import { LockedError, lockedAs, rowKey } from '../lock-queue.ts'
+import type { Outcome } from '../lane/outcome.ts'
+import type { Item, Writer } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
-import { newVersion, type Precondition, renewGeneration } from '../version.ts'
-import { createRowLocks, nameKey } from './row-locks.ts'
+import { newVersion, type Precondition } from '../version.ts'
+import { createNames, noWait } from './names.ts'
+import { createRowLocks, rowKey } from './row-locks.ts'
 
-// While one transaction flushes to disk, the other one can continue.
-const limits = { concurrency: 2, maxSize: 200, eager: true }
-
-/** Updates the fields in `values` if the current version meets `precondition`. */
-export type Update = (id: number, values: Values, precondition?: Precondition) => Promise<UpdateOutcome>
-
-/**
- * The new row. `exists`: another record has the same unique values. `changed`: the version does not meet the
- * precondition. Undefined: the id does not exist.
- */
-type UpdateOutcome = Row | 'exists' | 'changed' | undefined
-
+/** Sets the fields in `values` if the current version meets `precondition`. */
 interface Change {
   readonly id: number
   readonly values: Values
-  readonly precondition: Precondition | undefined
+  readonly precondition?: Precondition | undefined
 }
 
-/** By change, without those of records that do not exist. LockedError: another session holds a lock. */
-type Outcomes = Map<Change, UpdateOutcome | LockedError>
+/** Changes that are applied in their order. Several can be of the same record; each outcome has the row after its own change. */
+export interface Update extends Item {
+  readonly changes: readonly Change[]
+}
 
-/** Splits changes into rounds with at most one change per record. The changes of a record keep their order. */
-function roundsOf(changes: readonly Change[]): Change[][] {
-  const rounds: Change[][] = []
-  const seen = new Map<number, number>()
-  for (const change of changes) {
-    const round = seen.get(change.id) ?? 0
-    seen.set(change.id, round + 1)
-    rounds[round] = [...(rounds[round] ?? []), change]
+/** A change of one of the items of a transaction. */
+interface Step {
+  readonly change: Change
+  readonly origin: Origin
+}
+
+/**
+ * Divides the changes of items into rounds with at most one change per record. The changes of a record, and those of an
+ * item, keep their order.
+ */
+function roundsOf(items: readonly Update[]): Step[][] {
+  const rounds: Step[][] = []
+  const next = new Map<number, number>()
+  for (const item of items) {
+    let round = 0
+    for (const change of item.changes) {
+      round = Math.max(round, next.get(change.id) ?? 0)
+      next.set(change.id, round + 1)
+      rounds[round] = [...(rounds[round] ?? []), { change, origin: item.origin }]
+    }
   }
   return rounds
 }
 
-export function createUpdate(database: Database, resource: Resource): Update {
-  const { plural: table } = resource
+export function createUpdate(database: Database, resource: Resource): Writer<Update> {
+  const { plural: table, unique } = resource
   const fields = Object.keys(resource.fields)
-  const { lockFree } = createRowLocks(resource)
+  const { namesOf, keyOf, assertFree, heldKeys } = createNames(database, resource, 'share')
+  const lockRows = createRowLocks(resource, 'update')
+  const readSql = `SELECT id, version, ${unique.join(', ')} FROM \`${table}\` WHERE id IN (?)`
   const columns = ['id', ...fields, 'version']
   const assignments = columns.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
   /** Returns SQL that updates `rowCount` rows in one round trip. */
@@ -54,72 +60,16 @@ export function createUpdate(database: Database, resource: Resource): Update {
     const first = `SELECT ${columns.map(column => `? AS ${column}`).join(', ')}`
     const others = ` UNION ALL SELECT ${columns.map(() => '?').join(', ')}`.repeat(rowCount - 1)
     // This join order reads rows by primary key. A scan of a small table would wait for all of its rows.
-    return `UPDATE (${first}${others}) AS changed STRAIGHT_JOIN \`${table}\` ON changed.id = \`${table}\`.id
+    return `${noWait} UPDATE (${first}${others}) AS changed STRAIGHT_JOIN \`${table}\` ON changed.id = \`${table}\`.id
       SET ${assignments.join(', ')}`
-  }
-
-  async function applyChanges(trx: Transaction, changes: readonly Change[]) {
-    const ids = changes.map(({ id }) => id)
-    const { rows, skippedIds } = await lockFree(trx, ids)
-    const before = new Map(rows)
-    const outcomes: Outcomes = new Map()
-    for (const change of changes)
-      if (skippedIds.has(change.id)) outcomes.set(change, new LockedError(rowKey(table, change.id)))
-    for (const round of roundsOf(changes)) await applyRound(trx, rows, round, outcomes)
-    const updated = [...rows.values()].find(row => row !== before.get(row.id))
-    // The cache is invalidated only if at least one row was updated.
-    if (updated !== undefined) {
-      const { id, version } = updated
-      trx.noteChange({ table, id, before: before.get(id)?.version, after: version })
-      await renewGeneration(trx, resource)
-    }
-    return outcomes
-  }
-
-  /** Applies changes of different records in one statement; after a unique conflict, one by one. */
-  async function applyRound(
-    trx: Transaction,
-    rows: Map<number, Row>,
-    round: readonly Change[],
-    outcomes: Outcomes,
-  ): Promise<void> {
-    const updates = round.flatMap(change => {
-      const row = rows.get(change.id)
-      if (row === undefined) return []
-      if (change.precondition?.(row.version) === false) {
-        outcomes.set(change, 'changed')
-        return []
-      }
-      const renamed = { ...row, ...change.values, version: newVersion() }
-      if (!trx.mayWait && database.lockedKeys.size > 0 && isNameLocked(row, renamed)) {
-        outcomes.set(change, new LockedError(nameKey(resource, renamed)))
-        return []
-      }
-      return [{ change, row: renamed }]
-    })
-    const changedRows = updates.map(({ row }) => row)
-    const storedAll = await storeAll(trx, changedRows)
-    for (const { change, row } of updates) {
-      const stored = storedAll || (updates.length > 1 && (await storeAll(trx, [row])))
-      if (stored) rows.set(row.id, row)
-      outcomes.set(change, stored ? row : 'exists')
-    }
-  }
-
-  function isNameLocked(row: Row, renamed: Row): boolean {
-    const key = nameKey(resource, renamed)
-    return key !== nameKey(resource, row) && database.lockedKeys.has(key)
   }
 
   /** Stores rows with one statement. @returns false after a unique conflict; no row is stored then */
   async function storeAll(trx: Transaction, rows: readonly Row[]): Promise<boolean> {
-    const [first] = rows
-    if (first === undefined) return true
+    if (rows.length === 0) return true
     const values = rows.flatMap(row => [row.id, ...fields.map(field => row[field] ?? null), row.version])
     try {
-      // A transaction of the lock queue updates only one row, so it waits for this name.
-      const updating = trx.execute(updateSql(rows.length), values)
-      const { affectedRows } = await lockedAs(nameKey(resource, first), updating)
+      const { affectedRows } = await trx.execute(updateSql(rows.length), values)
       assertRowCount(table, affectedRows, rows.length)
       return true
     } catch (error) {
@@ -129,29 +79,66 @@ export function createUpdate(database: Database, resource: Resource): Update {
     }
   }
 
-  const updateBatched = createBatcher(
-    async (changes: readonly Change[]) => {
-      const outcomes = await database.tryTransaction(trx => applyChanges(trx, changes), changes.length)
-      return changes.map(change =>
-        outcomes === 'locked' ? new LockedError(rowKey(table, change.id)) : outcomes.get(change),
+  const isRenamed = (before: Row, after: Row) => unique.some(field => before[field] !== after[field])
+
+  /** Applies changes of different records in one statement; after a unique conflict, one by one. */
+  async function applyRound(
+    trx: Transaction,
+    rows: Map<number, Row>,
+    round: readonly Step[],
+    outcomes: Map<Change, Outcome>,
+  ): Promise<void> {
+    const updates = round.flatMap(({ change, origin }) => {
+      const before = rows.get(change.id)
+      if (before === undefined) outcomes.set(change, 'not_found')
+      else if (change.precondition?.(before.version) === false) outcomes.set(change, 'precondition_failed')
+      else return [{ change, origin, before, row: { ...before, ...change.values, version: newVersion() } }]
+      return []
+    })
+    const renamed = updates.filter(({ before, row }) => isRenamed(before, row))
+    await assertFree(
+      trx,
+      renamed.map(({ row }) => row),
+    )
+    const changedRows = updates.map(({ row }) => row)
+    const storedAll = await storeAll(trx, changedRows)
+    for (const { change, origin, before, row } of updates) {
+      const stored = storedAll || (updates.length > 1 && (await storeAll(trx, [row])))
+      outcomes.set(change, stored ? { row, changed: true } : 'exists')
+      if (!stored) continue
+      rows.set(row.id, row)
+      const versions = { before: before.version, after: row.version }
+      trx.record({ type: 'updated', resource, id: row.id, ...versions, origin })
+    }
+  }
+
+  return database.createWriter<Update>({
+    keysOf: ({ changes }) =>
+      changes.flatMap(({ id, values }) => [rowKey(resource, id), ...namesOf([values]).map(keyOf)]),
+
+    async apply(trx, items) {
+      const ids = items.flatMap(({ changes }) => changes.map(({ id }) => id))
+      const { rows, skippedIds } = await lockRows(trx, ids)
+      const isFree = ({ changes }: Update) => changes.every(({ id }) => !skippedIds.has(id))
+      const outcomes = new Map<Change, Outcome>()
+      for (const round of roundsOf(items.filter(isFree))) await applyRound(trx, rows, round, outcomes)
+      return items.map(item =>
+        isFree(item) ? item.changes.map(change => outcomes.get(change) ?? 'not_found') : 'locked',
       )
     },
-    { ...limits, keyOf: ({ id }: Change) => id },
-  )
 
-  /** Updates one record in the lock queue. */
-  const updateInQueue = (key: string, change: Change): Promise<UpdateOutcome> =>
-    database.transactionInQueue(key, async trx => {
-      const outcome = (await applyChanges(trx, [change])).get(change)
-      if (outcome instanceof LockedError) throw outcome
-      return outcome
-    })
-
-  return async (id, values, precondition) => {
-    const change = { id, values, precondition }
-    const key = rowKey(table, id)
-    if (database.lockedKeys.has(key)) return updateInQueue(key, change)
-    const outcome = await updateBatched(change)
-    return outcome instanceof LockedError ? updateInQueue(outcome.key, change) : outcome
-  }
+    async held(items) {
+      const ids = items.flatMap(({ changes }) => changes.map(({ id }) => id))
+      const stored = (await database.query(readSql, [ids])).map(readRow)
+      const rows = new Map(stored.map(row => [row.id, row]))
+      const namesAfter = ({ changes }: Update) =>
+        changes.flatMap(({ id, values }) => {
+          const row = rows.get(id)
+          const renamed = row && { ...row, ...values }
+          return row && renamed && isRenamed(row, renamed) ? namesOf([renamed]) : []
+        })
+      const held = await heldKeys(items.flatMap(namesAfter))
+      return new Set(items.filter(item => namesAfter(item).some(name => held.has(keyOf(name)))))
+    },
+  })
 }

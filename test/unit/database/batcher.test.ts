@@ -3,7 +3,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
 import { createBatcher } from '../../../src/database/batcher.ts'
-import { ConflictError } from '../../../src/database/driver-errors.ts'
 
 /** A batch starts in the second turn, because the first one has added items. */
 async function quietTurns(): Promise<void> {
@@ -18,7 +17,7 @@ test('batcher: the items of one event loop turn share a batch', async t => {
       calls.push(items)
       return items.map(item => `v${item}`)
     },
-    { concurrency: 1, maxSize: 10, eager: true },
+    { concurrency: 1, maxSize: 10 },
   )
   t.deepEqual(await Promise.all([submit(1), submit(2), submit(2)]), ['v1', 'v2', 'v2'])
   t.deepEqual(calls, [[1, 2, 2]])
@@ -35,7 +34,7 @@ test('batcher: an item never joins a batch that has already started', async t =>
       })
       return items.map(() => seen)
     },
-    { concurrency: 1, maxSize: 10, eager: true },
+    { concurrency: 1, maxSize: 10 },
   )
   const first = submit(1)
   await quietTurns()
@@ -56,7 +55,7 @@ test('batcher: a failed batch rejects its own items but not later ones', async t
       if (broken) throw new Error('broken')
       return items
     },
-    { concurrency: 1, maxSize: 10, eager: true },
+    { concurrency: 1, maxSize: 10 },
   )
   const results = await Promise.allSettled([submit(1), submit(2)])
   t.deepEqual(
@@ -67,54 +66,31 @@ test('batcher: a failed batch rejects its own items but not later ones', async t
   t.is(await submit(1), 1)
 })
 
-test('batcher: a batch that fails with a conflict is repeated in halves, in order', async t => {
-  const calls: (readonly number[])[] = []
+test('batcher: a further batch starts with at least as many items as are in progress', async t => {
+  const calls: number[] = []
+  let finish = (): void => {}
+  const finished = new Promise<void>(resolve => {
+    finish = resolve
+  })
   const submit = createBatcher(
     async (items: readonly number[]) => {
-      calls.push(items)
-      if (items.includes(3)) throw items.length > 1 ? new ConflictError('together') : new Error('alone')
+      calls.push(items.length)
+      await finished
       return items
     },
-    {
-      concurrency: 1,
-      maxSize: 10,
-      eager: true,
-    },
+    { concurrency: 2, maxSize: 10 },
   )
-  const results = await Promise.allSettled([1, 2, 3, 4, 5].map(submit))
-  t.deepEqual(
-    results.map(result => (result.status === 'fulfilled' ? result.value : result.reason.message)),
-    [1, 2, 'alone', 4, 5],
-  )
-  t.deepEqual(calls, [[1, 2, 3, 4, 5], [1, 2, 3], [1, 2], [3], [4, 5]])
+  const all = [submit(1), submit(2)]
+  await quietTurns()
+  all.push(submit(3))
+  await quietTurns()
+  t.deepEqual(calls, [2])
+  all.push(submit(4))
+  await quietTurns()
+  t.deepEqual(calls, [2, 2])
+  finish()
+  await Promise.all(all)
 })
-
-for (const eager of [true, false])
-  test(`batcher: eager ${eager}: a further batch starts with ${eager ? 'any number of items' : 'at least as many items as are in progress'}`, async t => {
-    const calls: number[] = []
-    let finish = (): void => {}
-    const finished = new Promise<void>(resolve => {
-      finish = resolve
-    })
-    const submit = createBatcher(
-      async (items: readonly number[]) => {
-        calls.push(items.length)
-        await finished
-        return items
-      },
-      { concurrency: 2, maxSize: 10, eager },
-    )
-    const all = [submit(1), submit(2)]
-    await quietTurns()
-    all.push(submit(3))
-    await quietTurns()
-    t.deepEqual(calls, eager ? [2, 1] : [2])
-    all.push(submit(4))
-    await quietTurns()
-    t.deepEqual(calls, eager ? [2, 1] : [2, 2])
-    finish()
-    await Promise.all(all)
-  })
 
 test('batcher: items that arrive one in each turn share batches of at most 16', async t => {
   const firstSizes: number[] = []
@@ -126,7 +102,7 @@ test('batcher: items that arrive one in each turn share batches of at most 16', 
         calls.push(items.length)
         return items
       },
-      { concurrency: 100, maxSize: 100, eager: true },
+      { concurrency: 100, maxSize: 100 },
     )
     const all: Promise<number>[] = []
     for (let item = 0; item < 20; item++) {
@@ -146,7 +122,7 @@ test('batcher: after long turns, a batch starts although its first turn has adde
       calls.push(items.length)
       return items
     },
-    { concurrency: 2, maxSize: 10, eager: true },
+    { concurrency: 2, maxSize: 10 },
   )
   const item = submit(1)
   for (const startMs = performance.now(); performance.now() - startMs < 5; );
@@ -160,9 +136,8 @@ test('batcher: each item gets its own result, within maxSize and concurrency', a
   const limits = fc.record({
     concurrency: fc.integer({ min: 1, max: 3 }),
     maxSize: fc.integer({ min: 1, max: 5 }),
-    eager: fc.boolean(),
   })
-  const property = fc.asyncProperty(turns, limits, async (plan, { concurrency, maxSize, eager }) => {
+  const property = fc.asyncProperty(turns, limits, async (plan, { concurrency, maxSize }) => {
     let inProgress = 0
     const submit = createBatcher(
       async (items: readonly number[]) => {
@@ -172,7 +147,7 @@ test('batcher: each item gets its own result, within maxSize and concurrency', a
         inProgress--
         return items.map(item => item * 10)
       },
-      { concurrency, maxSize, eager },
+      { concurrency, maxSize },
     )
     const results: Promise<boolean>[] = []
     for (const items of plan) {
@@ -182,36 +157,4 @@ test('batcher: each item gets its own result, within maxSize and concurrency', a
     await Promise.all(results)
   })
   await fc.assert(property, { numRuns: 200 })
-})
-
-test('batcher: items with the same key never share the time of two batches, and keep their order', async t => {
-  const item = fc.record({ key: fc.nat(3), turns: fc.nat(3) })
-  const property = fc.asyncProperty(fc.array(item, { maxLength: 40 }), async items => {
-    const keysInProgress: number[] = []
-    const processed: (typeof items)[number][] = []
-    const submit = createBatcher(
-      async (batch: readonly (typeof items)[number][]) => {
-        const keys = [...new Set(batch.map(({ key }) => key))]
-        t.false(keys.some(key => keysInProgress.includes(key)))
-        keysInProgress.push(...keys)
-        for (let turn = 0; turn < (batch[0]?.turns ?? 0); turn++) await nextTurn()
-        for (const key of keys) keysInProgress.splice(keysInProgress.indexOf(key), 1)
-        processed.push(...batch)
-        return batch
-      },
-      { concurrency: 3, maxSize: 4, eager: true, keyOf: ({ key }: { key: number }) => key },
-    )
-    const results: Promise<unknown>[] = []
-    for (const [index, one] of items.entries()) {
-      if (index % 5 === 4) await nextTurn()
-      results.push(submit(one))
-    }
-    t.deepEqual(await Promise.all(results), items)
-    for (const key of [0, 1, 2, 3])
-      t.deepEqual(
-        processed.filter(one => one.key === key),
-        items.filter(one => one.key === key),
-      )
-  })
-  await fc.assert(property, { numRuns: 100 })
 })

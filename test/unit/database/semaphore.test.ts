@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
-import { createKeyedQueues, createSemaphore } from '../../../src/database/semaphore.ts'
+import { createSemaphore } from '../../../src/database/semaphore.ts'
 
 test('semaphore: runs all operations in order, at most `max` at a time, also if some fail', async t => {
   const operations = fc.array(fc.record({ turns: fc.nat(3), fails: fc.boolean() }), { maxLength: 30 })
@@ -47,23 +47,4 @@ test('semaphore: an operation that cannot start in time is unavailable, and late
   finish()
   await first
   t.is(await run(async () => 'ran'), 'ran')
-})
-
-test('keyed queues: one operation of each key at a time, and no key remains', async t => {
-  const queues = createKeyedQueues(60_000)
-  const inProgress = new Set<string>()
-  await Promise.all(
-    ['a', 'b', 'a', 'a', 'b'].map(async key => {
-      const queue = queues.join(key)
-      await queue.inTurn(async () => {
-        t.false(inProgress.has(key))
-        inProgress.add(key)
-        t.true(queues.keys.has(key))
-        await nextTurn()
-        inProgress.delete(key)
-      })
-      queue.leave()
-    }),
-  )
-  t.is(queues.keys.size, 0)
 })

@@ -1,0 +1,67 @@
+// Moves the recorded changes of counts into `counts`, so that reading a total stays cheap.
+import { assertRowCount } from '../driver-errors.ts'
+import type { Transaction } from '../transaction.ts'
+import { asRows, type CountChange, merge } from './counts.ts'
+
+/** Average number of recorded rows per compaction. It is small, so reading the remaining rows is cheap. */
+const COMPACT_EVERY_ROWS = 64
+const MAX_COMPACT_ROWS = 500
+
+const addToCountsSql = `INSERT INTO counts (kind, slot, block, amount) VALUES ?
+  ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)`
+// The join starts with the ids. A scan of count_changes would wait for uncommitted rows of other transactions.
+const deleteChangesSql = (rowCount: number) =>
+  `DELETE count_changes FROM (SELECT ? AS id${' UNION ALL SELECT ?'.repeat(rowCount - 1)}) AS added
+  STRAIGHT_JOIN count_changes ON count_changes.id = added.id`
+
+/** @returns the number of rows that were moved */
+async function compactRows(trx: Transaction): Promise<number> {
+  // Rows that another process is compacting are locked and therefore skipped.
+  const rows: (CountChange & { id: number })[] = await trx.run(knex =>
+    knex('count_changes')
+      .orderBy('id')
+      .limit(MAX_COMPACT_ROWS)
+      .forUpdate()
+      .skipLocked()
+      .select('id', 'kind', 'slot', 'block', 'amount'),
+  )
+  if (rows.length === 0) return 0
+  const changes = merge(rows)
+  if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])
+  const ids = rows.map(({ id }) => id)
+  const { affectedRows } = await trx.execute(deleteChangesSql(ids.length), ids)
+  // A database can ignore SKIP LOCKED. Another process may then have added the same rows.
+  assertRowCount('count_changes', affectedRows, rows.length)
+  return rows.length
+}
+
+export interface Compaction {
+  /** Moves the recorded changes. Several processes can do this at the same time. */
+  compact(): Promise<void>
+  /** Starts a compaction after some of the transactions, in proportion to the rows that they have inserted. */
+  after(countRows: number): void
+}
+
+export function createCompaction(
+  transaction: <T>(act: (trx: Transaction) => Promise<T>) => Promise<T>,
+): Compaction {
+  let compacting = false
+
+  async function compact(): Promise<void> {
+    if (compacting) return
+    compacting = true
+    try {
+      while ((await transaction(compactRows)) === MAX_COMPACT_ROWS);
+    } finally {
+      compacting = false
+    }
+  }
+
+  return {
+    compact,
+    after(countRows) {
+      // A failed compaction is ignored: the next one moves the same rows, and `database` logs outages.
+      if (Math.random() < countRows / COMPACT_EVERY_ROWS) compact().catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,204 @@
+// The lane that all writes of records pass through. Writes that use different rows and names share a transaction, and therefore
+// one disk flush, but each has its own result. Writes of this process that use the same ones run one after the other. A
+// transaction never waits for a lock of another session: a write that needs such a lock is tried again until it gets it, and all
+// other writes go on.
+import { isContention, isLocked } from '../driver-errors.ts'
+import { createGather } from '../gather.ts'
+import type { Transaction } from '../transaction.ts'
+import { createKeyQueues } from './key-queues.ts'
+import { createLockedWrites } from './locked-writes.ts'
+import { type WaitingPlaces, writePatiently } from './patient-write.ts'
+import {
+  applyRecorded,
+  type Entry,
+  fits,
+  type Item,
+  isSingle,
+  type Ticket,
+  type Writer,
+  type WriterOptions,
+} from './writer.ts'
+
+/** New groups fill while others flush to disk. With a lower concurrency, the worker would wait for the disk. */
+const CONCURRENCY = 3
+
+export interface LaneOptions {
+  /**
+   * Runs a transaction, and repeats it after a conflict.
+   * @param size the number of writes in the transaction; the conflict of several ends the repetitions soon
+   */
+  attempt<T>(act: (trx: Transaction) => Promise<T>, size: number): Promise<T>
+  /** Maximum number of transactions that stay open while their write waits for a lock. */
+  readonly maxWaiting: number
+  /** Milliseconds after which a write does not wait for a lock any longer. */
+  readonly timeoutMs: number
+}
+
+export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
+  const queues = createKeyQueues<Ticket>()
+  const waiting: WaitingPlaces = { free: maxWaiting }
+
+  function leave(ticket: Ticket): void {
+    for (const next of queues.leave(ticket)) next.wake()
+  }
+
+  function fail<I>(entries: readonly Entry<I>[], error: unknown): void {
+    for (const entry of entries) {
+      entry.reject(error)
+      leave(entry)
+    }
+  }
+
+  function createWriter<I extends Item>(writer: WriterOptions<I>): Writer<I> {
+    /** The entries that are not in progress. */
+    const pending = new Map<Ticket, Entry<I>>()
+    /** Those of them that can be the first ones of all of their queues. */
+    const candidates = new Set<Entry<I>>()
+    let groupsInProgress = 0
+    const gather = createGather(() => candidates.size, dispatch)
+    const { keep, keepHeld } = createLockedWrites({ writer, run, fail })
+
+    function schedule(): void {
+      if (candidates.size > 0 && groupsInProgress < CONCURRENCY) gather()
+    }
+
+    /** Removes the entries of the next group from those that are pending. */
+    function takeGroup(): Entry<I>[] {
+      const group = new Set<Ticket>()
+      const entries: Entry<I>[] = []
+      let keys = 0
+      // The set grows meanwhile: writes with the same keys share a transaction, in their order.
+      for (const entry of candidates) {
+        if (!queues.isNext(entry, group)) {
+          candidates.delete(entry)
+          continue
+        }
+        keys += entry.keys.size
+        if (!fits(entries, keys, entry)) break
+        candidates.delete(entry)
+        pending.delete(entry)
+        group.add(entry)
+        entries.push(entry)
+        for (const follower of queues.followers(entry, group)) {
+          const own = pending.get(follower)
+          if (own !== undefined) candidates.add(own)
+        }
+      }
+      return entries
+    }
+
+    function dispatch(): void {
+      const entries = takeGroup()
+      if (entries.length === 0) return
+      // Writes with a transaction of their own cannot wait to share one.
+      const size = entries.some(isSingle) ? 0 : 1
+      groupsInProgress += size
+      schedule()
+      void run(entries).then(() => {
+        groupsInProgress -= size
+        schedule()
+      })
+    }
+
+    /** Writes one entry in a transaction of its own. Resolves when it has its result, or waits for a lock. */
+    function writeAlone(entry: Entry<I>, alone: NonNullable<Entry<I>['alone']>): Promise<void> {
+      return new Promise((resolve, reject) => {
+        let waits = false
+        const onWait = () => {
+          waits = true
+          resolve()
+        }
+        attempt(trx => alone(trx, () => writePatiently(writer, trx, entry, waiting, onWait)), 1).then(
+          deliver => {
+            deliver()
+            leave(entry)
+            resolve()
+          },
+          error => {
+            if (waits) failOrKeep(entry, error)
+            else reject(error)
+          },
+        )
+      })
+    }
+
+    function failOrKeep(entry: Entry<I>, error: unknown): void {
+      if (isLocked(error)) keep([entry])
+      else fail([entry], error)
+    }
+
+    /** Writes entries in one transaction, and delivers their results. */
+    async function writeGroup(entries: readonly Entry<I>[]): Promise<void> {
+      const items = entries.map(({ item }) => item)
+      const results = await attempt(trx => applyRecorded(writer, trx, items), entries.length)
+      for (const [index, entry] of entries.entries()) {
+        const result = results[index] ?? 'locked'
+        if (result === 'locked') keep([entry])
+        else {
+          entry.settle(result)
+          leave(entry)
+        }
+      }
+    }
+
+    /** Runs a group, and after a conflict its parts. It does not reject. */
+    async function run(entries: readonly Entry<I>[]): Promise<void> {
+      const [first] = entries
+      if (first === undefined) return
+      try {
+        if (first.alone === undefined) await writeGroup(entries)
+        else await writeAlone(first, first.alone)
+      } catch (error) {
+        if (entries.length === 1) failOrKeep(first, error)
+        else if (!isContention(error)) fail(entries, error)
+        else await runParts(entries, isLocked(error))
+      }
+    }
+
+    /** Runs the entries that need no lock of another session; if none that does is found, the two halves. */
+    async function runParts(entries: readonly Entry<I>[], needsLock: boolean): Promise<void> {
+      const free = needsLock ? await keepHeld(entries) : entries
+      if (free.length < entries.length) return run(free)
+      const middle = Math.ceil(entries.length / 2)
+      await run(entries.slice(0, middle))
+      await run(entries.slice(middle))
+    }
+
+    function add(item: I, { alone, settle, reject }: Pick<Entry<I>, 'alone' | 'settle' | 'reject'>): void {
+      const entry: Entry<I> = {
+        item,
+        keys: new Set(writer.keysOf(item)),
+        deadlineMs: performance.now() + timeoutMs,
+        alone,
+        settle,
+        reject,
+        wake() {
+          if (!pending.has(entry)) return
+          candidates.add(entry)
+          schedule()
+        },
+      }
+      queues.join(entry)
+      pending.set(entry, entry)
+      entry.wake()
+    }
+
+    return {
+      write: item =>
+        new Promise((settle, reject) => {
+          add(item, { alone: undefined, settle, reject })
+        }),
+
+      writeIn: (item, around) =>
+        new Promise((resolve, reject) => {
+          const alone: Entry<I>['alone'] = async (trx, write) => {
+            const value = await around(trx, write)
+            return () => resolve(value)
+          }
+          add(item, { alone, settle: () => {}, reject })
+        }),
+    }
+  }
+
+  return { createWriter, keysInUse: queues.size }
+}

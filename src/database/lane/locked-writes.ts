@@ -1,0 +1,57 @@
+// The writes that need a lock of another session. They are tried again, all together, until they get it, so that any number of
+// them needs one connection.
+import { setTimeout as delay } from 'node:timers/promises'
+import { lockedError } from '../driver-errors.ts'
+import { type Entry, groupsOf, type WriterOptions } from './writer.ts'
+
+/** The shortest pause before writes are tried again. */
+const MIN_PAUSE_MS = 10
+/** The tries take at most a fifth of the time, so that they leave the database to other writes. */
+const PAUSE_FACTOR = 4
+
+interface LockedWritesOptions<I> {
+  readonly writer: WriterOptions<I>
+  /** Runs a group. It does not reject. */
+  run(entries: readonly Entry<I>[]): Promise<void>
+  /** Rejects entries. */
+  fail(entries: readonly Entry<I>[], error: unknown): void
+}
+
+export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions<I>) {
+  let locked: Entry<I>[] = []
+  let trying = false
+
+  /** Keeps entries, with their keys, until they get their locks or their time is up. */
+  function keep(entries: readonly Entry<I>[]): void {
+    locked.push(...entries)
+    if (!trying) void tryAgain()
+  }
+
+  /** Keeps the entries that need a lock of another session. @returns the others */
+  async function keepHeld(entries: readonly Entry<I>[]): Promise<readonly Entry<I>[]> {
+    if (entries.length === 0) return entries
+    // Whatever prevents the search also prevents, and is reported by, the write.
+    const held = await writer.held?.(entries.map(({ item }) => item)).catch(() => undefined)
+    if (held === undefined || held.size === 0) return entries
+    keep(entries.filter(({ item }) => held.has(item)))
+    return entries.filter(({ item }) => !held.has(item))
+  }
+
+  async function tryAgain(): Promise<void> {
+    trying = true
+    for (let pauseMs = MIN_PAUSE_MS; locked.length > 0; ) {
+      await delay(pauseMs)
+      const beganMs = performance.now()
+      const late = locked.filter(({ deadlineMs }) => deadlineMs < beganMs)
+      const inTime = locked.filter(({ deadlineMs }) => deadlineMs >= beganMs)
+      locked = []
+      fail(late, lockedError())
+      const free = await keepHeld(inTime)
+      for (const group of groupsOf(free)) await run(group)
+      pauseMs = Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (performance.now() - beganMs))
+    }
+    trying = false
+  }
+
+  return { keep, keepHeld }
+}

@@ -1,0 +1,67 @@
+// The entries of the unique index: which ones a write uses, and which ones another session has locked.
+import type { Resource } from '../../model/resource.ts'
+import type { Row, Values } from '../../model/row.ts'
+import type { Database } from '../database.ts'
+import type { Transaction } from '../transaction.ts'
+import { type LockMode, skipLocked } from './row-locks.ts'
+
+/** MariaDB fails at once where a statement would have to wait for a lock. MySQL has nothing like it for INSERT and UPDATE. */
+export const noWait = '/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */'
+
+/** The values of a record in the unique index. */
+type Name = readonly unknown[]
+
+/** @param mode the lock that a write needs on a record that has the name already */
+export function createNames(database: Database, { plural: table, unique }: Resource, mode: LockMode) {
+  /** Returns the names of records. A record without one of the values has none: it conflicts with no other record. */
+  function namesOf(records: readonly (Values | Row)[]): Name[] {
+    const names = records.map(record => unique.map(field => record[field] ?? null))
+    return names.filter(name => !name.includes(null))
+  }
+
+  /** Names an entry of the index, for the lane. */
+  const keyOf = (name: Name) => `${table} ${JSON.stringify(name)}`
+
+  /** Returns SQL that reads the entries of `count` names, each one by the index: a scan would lock all others, too. */
+  function readSql(count: number): string {
+    const first = `SELECT ${unique.map(field => `? AS ${field}`).join(', ')}`
+    const others = ` UNION ALL SELECT ${unique.map(() => '?').join(', ')}`.repeat(count - 1)
+    const same = unique.map(field => `\`${table}\`.${field} = named.${field}`).join(' AND ')
+    return `SELECT ${unique.map(field => `\`${table}\`.${field}`).join(', ')} FROM (${first}${others}) AS named
+      STRAIGHT_JOIN \`${table}\` FORCE INDEX (${table}_${unique.join('_')}) ON ${same}`
+  }
+
+  let serverWaits: boolean | undefined
+
+  /**
+   * Fails at once, with an error that `isLocked`, if another session has locked the name of one of the records. On MariaDB,
+   * the write that follows does so itself.
+   */
+  async function assertFree(trx: Transaction, records: readonly (Values | Row)[]): Promise<void> {
+    const names = namesOf(records)
+    if (names.length === 0) return
+    if (serverWaits === undefined) {
+      const [row] = await trx.query('SELECT VERSION() AS version', [])
+      serverWaits = !String(row?.version).includes('MariaDB')
+    }
+    if (!serverWaits) return
+    await trx.query(`${readSql(names.length)} FOR ${mode} OF \`${table}\` NOWAIT`, names.flat())
+  }
+
+  /** Returns the keys of those of the names that another session has locked. */
+  async function heldKeys(names: readonly Name[]): Promise<ReadonlySet<string>> {
+    if (names.length === 0) return new Set()
+    const sql = readSql(names.length)
+    const keysOf = (rows: readonly Record<string, unknown>[]) =>
+      rows.map(row => keyOf(unique.map(field => row[field])))
+    // A name that another session removes is still committed, and a name that it adds is not committed yet.
+    const removed = keysOf(await database.query(sql, names.flat()))
+    return database.uncommitted(async trx => {
+      const added = keysOf(await trx.query(sql, names.flat()))
+      const free = new Set(keysOf(await trx.query(`${sql} ${skipLocked[mode]}`, names.flat())))
+      return new Set([...removed, ...added].filter(key => !free.has(key)))
+    })
+  }
+
+  return { namesOf, keyOf, assertFree, heldKeys }
+}

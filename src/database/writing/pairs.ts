@@ -1,0 +1,49 @@
+// The rows of a join table.
+import type { LimitedRelation } from '../../model/resource.ts'
+import { assertRowCount } from '../driver-errors.ts'
+import type { Statements, Transaction } from '../transaction.ts'
+
+/** The ids of a record of the limited side and of a related record. */
+export interface Pair {
+  readonly id: number
+  readonly otherId: number
+}
+
+export const pairKey = ({ id, otherId }: Pair): string => `${id} ${otherId}`
+
+export function createPairs({ table, ownKey, otherKey }: LimitedRelation) {
+  const countSql = `SELECT ${ownKey} AS id, COUNT(*) AS count FROM ${table} WHERE ${ownKey} IN (?) GROUP BY ${ownKey}`
+  const readSql = `SELECT ${ownKey} AS id, ${otherKey} AS other_id FROM ${table}
+    WHERE ${ownKey} IN (?) AND ${otherKey} IN (?)`
+  const insertSql = `INSERT INTO ${table} (${ownKey}, ${otherKey}) VALUES ?`
+  // The join starts with the given pairs. A scan of a small table would wait for rows of other transactions.
+  const deleteSql = (count: number) =>
+    `DELETE ${table} FROM (SELECT ? AS id, ? AS other_id${' UNION ALL SELECT ?, ?'.repeat(count - 1)}) AS removed
+    STRAIGHT_JOIN ${table} ON ${table}.${ownKey} = removed.id AND ${table}.${otherKey} = removed.other_id`
+  const asRows = (pairs: readonly Pair[]) => pairs.map(({ id, otherId }) => [id, otherId])
+
+  return {
+    /** Returns the number of pairs of each of the records of the limited side; those without any are missing. */
+    async counts(on: Statements, ids: readonly number[]): Promise<Map<number, number>> {
+      const rows = ids.length === 0 ? [] : await on.query(countSql, [ids])
+      return new Map(rows.map(({ id, count }) => [Number(id), Number(count)]))
+    },
+    /** Returns the keys of those that exist of all pairs of these ids. MariaDB would read a list of pairs without the index. */
+    async existing(
+      on: Statements,
+      ids: readonly number[],
+      otherIds: readonly number[],
+    ): Promise<Set<string>> {
+      const rows = ids.length === 0 || otherIds.length === 0 ? [] : await on.query(readSql, [ids, otherIds])
+      return new Set(rows.map(row => pairKey({ id: Number(row.id), otherId: Number(row.other_id) })))
+    },
+    async insert(trx: Transaction, pairs: readonly Pair[]): Promise<void> {
+      if (pairs.length > 0) await trx.execute(insertSql, [asRows(pairs)])
+    },
+    async remove(trx: Transaction, pairs: readonly Pair[]): Promise<void> {
+      if (pairs.length === 0) return
+      const { affectedRows } = await trx.execute(deleteSql(pairs.length), asRows(pairs).flat())
+      assertRowCount(table, affectedRows, pairs.length)
+    },
+  }
+}

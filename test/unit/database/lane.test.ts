@@ -1,0 +1,196 @@
+// The lane without a database: which writes share a transaction, which ones wait, and what a writer must record.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import test from 'ava'
+import fc from 'fast-check'
+import type { Change } from '../../../src/database/changes.ts'
+import { createLane } from '../../../src/database/lane/lane.ts'
+import type { Result } from '../../../src/database/lane/outcome.ts'
+import type { Transaction } from '../../../src/database/transaction.ts'
+import { users } from '../../../src/model/users.ts'
+import { origin } from '../../support/writers.ts'
+
+interface Write {
+  readonly origin: typeof origin
+  readonly keys: readonly string[]
+  readonly number: number
+}
+
+const row = { id: 1, version: 1 }
+const write = (number: number, ...keys: string[]): Write => ({ origin, keys, number })
+const locked = () => Object.assign(new Error('locked'), { code: 'ER_LOCK_NOWAIT' })
+const conflict = () => Object.assign(new Error('deadlock'), { code: 'ER_LOCK_DEADLOCK' })
+
+/** Returns a transaction that only records, because the writers of these tests send no statements. */
+function transaction(): Transaction {
+  const changes: Change[] = []
+  const none = () => Promise.reject(new Error('no statement is expected'))
+  return {
+    run: none,
+    query: none,
+    execute: none,
+    record: (...recorded) => void changes.push(...recorded),
+    changes,
+    part: act => act(),
+  }
+}
+
+/** Opens a lane with one writer, and collects the groups of numbers that it writes. */
+function open(
+  apply: (group: readonly Write[]) => Promise<readonly (Result | 'locked')[]>,
+  timeoutMs = 10_000,
+) {
+  const groups: number[][] = []
+  const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 1, timeoutMs })
+  const writer = lane.createWriter<Write>({
+    keysOf: ({ keys }) => keys,
+    async apply(trx, items) {
+      groups.push(items.map(({ number }) => number))
+      const results = await apply(items)
+      for (const item of items)
+        trx.record({ type: 'updated', resource: users, id: 1, before: item.number, after: 1, origin })
+      return results
+    },
+  })
+  return { ...writer, groups, keysInUse: lane.keysInUse }
+}
+const stored: Result = [{ row, changed: true }]
+
+test('lane: writes of different keys share a transaction, and so do those of one key, in their order', async t => {
+  const lane = open(async items => items.map(() => stored))
+  await Promise.all([write(1, 'a'), write(2, 'b'), write(3, 'a'), write(4, 'a', 'b')].map(lane.write))
+  t.deepEqual(lane.groups, [[1, 2, 3, 4]])
+  t.is(lane.keysInUse(), 0)
+})
+
+test('lane: a locked write delays only writes that share a key with it', async t => {
+  let held = true
+  const lane = open(async items =>
+    items.map(({ keys }) => (held && keys.includes('held') ? 'locked' : stored)),
+  )
+  let answered = 0
+  const send = (one: Write) => lane.write(one).then(() => answered++)
+  const waiting = [write(1, 'held'), write(2, 'held', 'other')].map(send)
+  t.is(await lane.write(write(9, 'free')), stored)
+  waiting.push(send(write(3, 'other', 'third')))
+  for (let number = 10; number < 20; number++) t.is(await lane.write(write(number, 'free')), stored)
+  t.is(answered, 0)
+  held = false
+  await Promise.all(waiting)
+  t.is(lane.keysInUse(), 0)
+})
+
+test('lane: after an error about a lock, only the writes that need it wait', async t => {
+  let held = true
+  const lane = open(async items => {
+    if (held && items.some(({ keys }) => keys.includes('held'))) throw locked()
+    return items.map(() => stored)
+  })
+  const waiting = lane.write(write(0, 'held'))
+  const free = [1, 2, 3, 4, 5].map(number => lane.write(write(number, `free ${number}`)))
+  for (const one of await Promise.all(free)) t.is(one, stored)
+  held = false
+  t.is(await waiting, stored)
+})
+
+test('lane: a write that needs a lock for too long is rejected, and its keys are free then', async t => {
+  const lane = open(async items => items.map(() => 'locked'), 30)
+  await t.throwsAsync(lane.write(write(1, 'held')), { code: 'ER_LOCK_NOWAIT' })
+  await t.throwsAsync(
+    lane.writeIn(write(2, 'held'), (_, act) => act()),
+    { code: 'ER_LOCK_NOWAIT' },
+  )
+  t.is(lane.keysInUse(), 0)
+})
+
+test('lane: a group that conflicts is repeated in halves, and other errors reject all of it', async t => {
+  const lane = open(async items => {
+    if (items.some(({ number }) => number === 3))
+      throw items.length > 1 ? conflict() : new RangeError('alone')
+    return items.map(() => stored)
+  })
+  const results = await Promise.allSettled(
+    [1, 2, 3, 4, 5].map(number => lane.write(write(number, `${number}`))),
+  )
+  t.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
+  )
+  t.deepEqual(lane.groups, [[1, 2, 3, 4, 5], [1, 2, 3], [1, 2], [3], [4, 5]])
+})
+
+test('lane: a write of writeIn has its transaction alone, and returns what the function around it returns', async t => {
+  const lane = open(async items => items.map(() => stored))
+  const all = [
+    lane.write(write(1, 'a')),
+    lane.writeIn(write(2, 'b'), async (_, act) => [await act(), 'around']),
+    lane.write(write(3, 'c')),
+  ]
+  t.deepEqual(await Promise.all(all), [stored, [stored, 'around'], stored])
+  t.true(lane.groups.some(group => group.length === 1 && group[0] === 2))
+})
+
+test('lane: a writer that does not record what it has changed is an error', async t => {
+  const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 1, timeoutMs: 1000 })
+  const forgetful = lane.createWriter<Write>({
+    keysOf: ({ keys }) => keys,
+    apply: async (_, items) => items.map(() => stored),
+  })
+  await t.throwsAsync(forgetful.write(write(1, 'a')), {
+    message: /changed 1 records, but recorded 0 changes/,
+  })
+  await t.throwsAsync(
+    forgetful.writeIn(write(1, 'a'), (_, act) => act()),
+    { message: /recorded 0 changes/ },
+  )
+  t.is(lane.keysInUse(), 0)
+})
+
+test('lane: no key is in two transactions at once, and the writes of a key keep their order', async t => {
+  const key = fc.constantFrom('a', 'b', 'c', 'd')
+  const one = fc.record({
+    keys: fc.uniqueArray(key, { maxLength: 3 }),
+    turns: fc.nat(3),
+    tries: fc.nat(2),
+    alone: fc.boolean(),
+  })
+  const property = fc.asyncProperty(fc.array(one, { maxLength: 30 }), async plan => {
+    const busy = new Set<string>()
+    const tries = plan.map(({ tries }) => tries)
+    const order: number[] = []
+    const lane = open(async items => {
+      const keys = new Set(items.flatMap(({ keys }) => keys))
+      for (const key of keys) t.false(busy.has(key))
+      for (const key of keys) busy.add(key)
+      for (let turn = 0; turn < Math.max(...items.map(({ number }) => plan[number]?.turns ?? 0)); turn++)
+        await nextTurn()
+      for (const key of keys) busy.delete(key)
+      // A write that is locked holds back those behind it, also in its own group.
+      const waiting = new Set<string>()
+      return items.map(({ number, keys }) => {
+        const left = tries[number] ?? 0
+        if (left > 0 || keys.some(key => waiting.has(key))) {
+          tries[number] = Math.max(0, left - 1)
+          for (const key of keys) waiting.add(key)
+          return 'locked'
+        }
+        order.push(number)
+        return stored
+      })
+    })
+    await Promise.all(
+      plan.map(({ keys, alone }, number) =>
+        alone ? lane.writeIn(write(number, ...keys), (_, act) => act()) : lane.write(write(number, ...keys)),
+      ),
+    )
+    t.is(order.length, plan.length)
+    t.is(lane.keysInUse(), 0)
+    for (const key of ['a', 'b', 'c', 'd'] as const) {
+      const numbers = order.filter(number => plan[number]?.keys.includes(key))
+      t.deepEqual(
+        numbers,
+        numbers.toSorted((one, other) => one - other),
+      )
+    }
+  })
+  await fc.assert(property, { numRuns: 40 })
+})
