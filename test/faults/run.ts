@@ -9,6 +9,7 @@ import { installMissing, mysqlProgram, redisProgram } from '../../src/cli/privat
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
 import { fullPool } from './full-pool.ts'
 import { fuzz } from './fuzz.ts'
+import { heldLocks } from './held-locks.ts'
 import { hostile } from './hostile.ts'
 import { killQuery } from './kill-query.ts'
 import { mysqlKilled } from './mysql-killed.ts'
@@ -25,6 +26,7 @@ const scenarios: Record<string, Scenario> = {
   'mysql-killed': mysqlKilled,
   'mysql-silent': mysqlSilent,
   storm,
+  'held-locks': heldLocks,
   'kill-query': killQuery,
   'full-pool': fullPool,
   'redis-faults': redisFaults,

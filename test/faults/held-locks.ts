@@ -1,0 +1,151 @@
+// Scenario: another session holds names and rows that clients ask for. All other writes go on, and what is asked for is answered
+// as soon as it is free.
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import mysql from 'mysql2/promise'
+import { type Answer, type Client, createClient } from '../support/http.ts'
+import type { Scenario } from './scenario.ts'
+import { withService } from './with-service.ts'
+
+const CLIENTS = 24
+const MIN_RATE = 0.7
+const MAX_MS = 1000
+const DEADLINE_MS = 10_000
+
+type Write = (api: Client) => Promise<Answer>
+
+let sequence = 0
+const person = () => ({ first_name: 'Free', last_name: `${++sequence}` })
+/** A name that another session holds. @param count the number of such names */
+const heldName = (count: number, index: number) => ({ first_name: `Held ${count}`, last_name: `${index}` })
+
+function pick<T>(list: readonly T[]): T {
+  const item = list[Math.floor(Math.random() * list.length)]
+  if (item === undefined) throw new Error('cannot pick from an empty list')
+  return item
+}
+
+/** Returns writes of records that no other session has locked. */
+function freeWrites(users: readonly number[], groups: readonly number[]): Write[] {
+  return [
+    api => api.post('/v1/users', person()),
+    api => api.post('/v1/users', person(), { 'idempotency-key': `free-${++sequence}` }),
+    api => api.post('/v1/users', { users: [person(), person(), person()] }),
+    api => api.patch(`/v1/users/${pick(users)}`, { first_name: `${++sequence}` }),
+    api => api.post('/v1/groups', { name: `free ${++sequence}` }),
+    api => api.post(`/v1/users/${pick(users)}/groups`, { id: pick(groups) }),
+    api => api.post(`/v1/groups/${pick(groups)}/users`, { id: pick(users) }),
+    api => api.delete(`/v1/users/${pick(users)}/groups/${pick(groups)}`),
+  ]
+}
+
+/** Returns writes that need a name or a row that another session holds. */
+function heldWrites(
+  count: number,
+  held: readonly number[],
+  users: readonly number[],
+  groups: readonly number[],
+) {
+  const name = () => heldName(count, Math.floor(Math.random() * count))
+  const writes: Write[] = [
+    api => api.post('/v1/users', name()),
+    api => api.post('/v1/users', { users: [person(), name(), person()] }),
+    api => api.post('/v1/users', name(), { 'idempotency-key': `held-${++sequence}` }),
+    api => api.patch(`/v1/users/${pick(users)}`, name()),
+    api => api.patch(`/v1/users/${pick(held)}`, { first_name: `${++sequence}` }),
+    api => api.post(`/v1/users/${pick(held)}/groups`, { id: pick(groups) }),
+    api => api.post(`/v1/groups/${pick(groups)}/users`, { users: [{ id: pick(held) }, { id: pick(users) }] }),
+    api => api.delete(`/v1/users/${pick(held)}`),
+  ]
+  return writes
+}
+
+/** Sends writes with many clients until the time is up. @returns their number for each second, and the slowest one */
+async function load(url: string, writes: readonly Write[], seconds: number) {
+  const endMs = performance.now() + 1000 * seconds
+  let count = 0
+  let slowestMs = 0
+  await Promise.all(
+    Array.from({ length: CLIENTS }, async () => {
+      const api = createClient(url)
+      while (performance.now() < endMs) {
+        const beganMs = performance.now()
+        const { status, text } = await pick(writes)(api)
+        assert.ok(status === 200 || status === 404, text)
+        slowestMs = Math.max(slowestMs, performance.now() - beganMs)
+        count++
+      }
+      api.close()
+    }),
+  )
+  return { perSecond: count / seconds, slowestMs }
+}
+
+export const heldLocks: Scenario = {
+  title: 'names and rows that another session holds',
+
+  run: ({ short }) =>
+    withService({ config: { database: { queryTimeoutMs: DEADLINE_MS } } }, async service => {
+      const seconds = short ? 4 : 10
+      const setup = createClient(service.url)
+      const create = async (count: number): Promise<number[]> => {
+        const { users = [] } = (
+          await setup.post('/v1/users', { users: Array.from({ length: count }, person) })
+        ).body
+        return users.flatMap(({ id }) => id ?? [])
+      }
+      const groups = await Promise.all(
+        Array.from({ length: 10 }, () => setup.create('/v1/groups', { name: `group ${++sequence}` })),
+      )
+      const users = await create(400)
+      const renamed = await create(100)
+      const lines: string[] = []
+      for (const count of [1, 40, 400]) {
+        const held = await create(count)
+        const writes = freeWrites(users, groups)
+        await load(service.url, writes, 1)
+        const before = await load(service.url, writes, seconds)
+
+        const holder = await mysql.createConnection(service.database)
+        await holder.beginTransaction()
+        const names = Array.from({ length: count }, (_, index) => [
+          ...Object.values(heldName(count, index)),
+          1,
+        ])
+        await holder.query('INSERT INTO users (first_name, last_name, version) VALUES ?', [names])
+        await holder.query('SELECT id FROM users WHERE id IN (?) FOR UPDATE', [held])
+        const stop = new AbortController()
+        let late = 0
+        const asking = Array.from({ length: CLIENTS }, async () => {
+          const api = createClient(service.url)
+          const wanted = heldWrites(count, held, renamed, groups)
+          while (!stop.signal.aborted) {
+            const { status, text } = await pick(wanted)(api)
+            assert.ok([200, 404, 409, 503].includes(status), text)
+            if (status === 503) late++
+          }
+          api.close()
+        })
+        // The clients ask for something else after each answer, so all of them wait soon.
+        await delay(1000)
+        const during = await load(service.url, writes, seconds)
+        const freedMs = performance.now()
+        stop.abort()
+        await holder.rollback()
+        await holder.end()
+        await Promise.all(asking)
+        const answeredMs = performance.now() - freedMs
+        const ratio = during.perSecond / before.perSecond
+        lines.push(
+          `${count} held: ${Math.round(before.perSecond)} → ${Math.round(during.perSecond)} writes/s (${ratio.toFixed(2)}), ` +
+            `slowest ${Math.round(before.slowestMs)} → ${Math.round(during.slowestMs)} ms, ` +
+            `answered ${Math.round(answeredMs)} ms after the end of the locks, ${late} × 503 at the deadline`,
+        )
+        console.log(lines.at(-1))
+        assert.ok(ratio >= MIN_RATE, lines.at(-1))
+        assert.ok(during.slowestMs < MAX_MS, lines.at(-1))
+      }
+      setup.close()
+      return lines.join('\n')
+    }),
+}
