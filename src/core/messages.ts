@@ -103,8 +103,8 @@ const desiredPort = z.object({
   port: z.int(),
   state: listenerState,
   /**
-   * Set if the worker has more than its fair share of the active connections: it accepts no new ones, and closes those
-   * beyond this number after their next response.
+   * Set if the worker has more than its fair share of the active connections: it accepts no new ones for a moment, and
+   * closes those beyond this number after their next response.
    */
   maxActive: z.int().optional(),
   /** Set with `closing` while the service stops: no other process will accept the connections that wait. */

@@ -18,6 +18,8 @@ import { createServer, type ServerOptions, secureContext, type TlsSettings } fro
 import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
+/** How long the port leaves new connections to other workers at a time. Clients wait for as long if all others hang. */
+const HOLD_MS = 200
 
 /** A 405 must list the allowed methods (RFC 9110, 15.5.6). */
 const connectNotAllowed = new ApiError(
@@ -69,6 +71,8 @@ export function createDataPort(options: DataPortOptions) {
   )
   let state: ListenerState = 'serving'
   let isStarted = false
+  /** Set while the port leaves new connections to other workers. */
+  let hold: NodeJS.Timeout | undefined
   let sinceMs = performance.now()
   /** Undefined while the port serves. */
   let arrivals: ReturnType<typeof createArrivals> | undefined
@@ -91,6 +95,12 @@ export function createDataPort(options: DataPortOptions) {
       clearInterval(sweeper)
       resolveClosed()
     }
+  }
+
+  function accept(): void {
+    clearTimeout(hold)
+    hold = undefined
+    if (isStarted && state !== 'closing') void acceptor.start()
   }
 
   function changeState(newState: ListenerState): void {
@@ -139,7 +149,7 @@ export function createDataPort(options: DataPortOptions) {
     },
     /**
      * Sets the state. `closing` is final: later calls are ignored.
-     * @param options.maxActive with it no connections are accepted, and the active ones beyond this number are closed
+     * @param options.maxActive the active connections beyond this number are closed, and for 200 ms no new ones are accepted
      * @param options.emptiesQueue with `closing`, the connections that wait in the queue of the socket are served first
      */
     setState(
@@ -150,8 +160,12 @@ export function createDataPort(options: DataPortOptions) {
       if (newState !== state) changeState(newState)
       if (maxActive !== undefined) connections.keepActive(maxActive)
       if (newState === 'closing' && emptiesQueue === true) acceptor.stopWhenEmpty()
-      else if (newState === 'closing' || maxActive !== undefined) acceptor.stop()
-      else if (isStarted) void acceptor.start()
+      else if (newState === 'closing') acceptor.stop()
+      else if (maxActive === undefined) accept()
+      else {
+        acceptor.stop()
+        hold ??= setTimeout(accept, HOLD_MS)
+      }
     },
     /** Uses another certificate, or other ticket keys, for new connections. The supervisor has validated them. */
     useTls(settings: TlsSettings): void {

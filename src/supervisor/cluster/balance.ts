@@ -1,17 +1,27 @@
 // Spreads the active connections of each port over the workers. A worker with more than its fair share lets go of some
 // and accepts none, so that the clients come to the others. The kernel alone does not spread connections: while a machine
 // is idle, it wakes the same worker for each one that a proxy opens.
-import { isDeepStrictEqual } from 'node:util'
-import { isServing, type WorkerView } from './worker-handle.ts'
+import type { WorkerView } from './worker-handle.ts'
 
 /** A worker has too many connections if it has this part more than the mean, but at least one more. */
 const TOLERANCE = 0.1
 
+/** A worker that has sent no message for this many heartbeat intervals may hang. A heartbeat can be late by some ms. */
+const MAX_MISSED_HEARTBEATS = 1.5
+
 /** By port label: the number of active connections that a worker keeps. Ports without too many are missing. */
 export type MaxActive = Readonly<Record<string, number>>
 
-/** Returns the limits by worker id. @param workers those that accept connections */
-export function balance(workers: readonly Pick<WorkerView, 'id' | 'heartbeat'>[]): Map<number, MaxActive> {
+type Candidate = Pick<WorkerView, 'id' | 'state' | 'missedHeartbeats' | 'heartbeat'>
+
+/**
+ * Returns the limits by worker id. A worker that may hang accepts no connections, so it has no part in the mean: the
+ * others must not leave any to it.
+ */
+export function balance(candidates: readonly Candidate[]): Map<number, MaxActive> {
+  const workers = candidates.filter(
+    ({ state, missedHeartbeats }) => state === 'ready' && missedHeartbeats <= MAX_MISSED_HEARTBEATS,
+  )
   const labels = new Set(workers.flatMap(({ heartbeat }) => Object.keys(heartbeat?.ports ?? {})))
   const limits = new Map<number, MaxActive>()
   for (const label of labels) {
@@ -30,12 +40,14 @@ export function createBalancer(workers: () => readonly WorkerView[], send: (id: 
   let limits: ReadonlyMap<number, MaxActive> = new Map()
 
   return {
-    /** Computes the limits anew and sends those that have changed. */
+    /**
+     * Computes the limits anew and sends them, also those that have not changed: a worker accepts connections again
+     * soon after each message.
+     */
     update(): void {
       const before = limits
-      limits = balance(workers().filter(worker => isServing(worker, false)))
-      for (const id of new Set([...before.keys(), ...limits.keys()]))
-        if (!isDeepStrictEqual(limits.get(id), before.get(id))) send(id)
+      limits = balance(workers())
+      for (const id of new Set([...before.keys(), ...limits.keys()])) send(id)
     },
 
     limitsOf: (id: number): MaxActive | undefined => limits.get(id),

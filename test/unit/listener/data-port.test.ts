@@ -291,7 +291,7 @@ test('drain: requests behind a response with Connection: close are not served', 
   t.regex(client.text(), /Connection: close\r\n\r\nok$/)
 })
 
-test('maxActive: active connections beyond it end with their next response, and none is accepted meanwhile', async t => {
+test('maxActive: active connections beyond it end with their next response, and others are accepted soon again', async t => {
   const { port, open } = await start(t)
   const ask = async (client: Awaited<ReturnType<typeof open>>) => {
     client.write(get)
@@ -308,15 +308,22 @@ test('maxActive: active connections beyond it end with their next response, and 
   for (const client of [second, third]) t.regex(await ask(client), /Connection: close/)
   await Promise.all([second.closed, third.closed])
   for (const client of [first, fresh]) t.regex(await ask(client), /Connection: keep-alive/)
+  const untilAccepted = async (): Promise<void> => {
+    for (let refused = true; refused; )
+      await open().then(
+        () => (refused = false),
+        () => {},
+      )
+  }
+  await untilAccepted()
+  await until(() => port.report().connections === 3)
+  port.setState('serving', { maxActive: 1 })
+  await t.throwsAsync(open(), { code: 'ECONNREFUSED' }, 'each limit is a reason to wait')
   port.setState('serving')
   port.setState('serving', { maxActive: 1 })
   port.setState('serving')
-  for (let refused = true; refused; )
-    await open().then(
-      () => (refused = false),
-      () => {},
-    )
-  await until(() => port.report().connections === 3)
+  await untilAccepted()
+  await until(() => port.report().connections === 4)
   port.setState('serving', { maxActive: 1 })
   port.setState('closing')
   await t.throwsAsync(open(), { code: 'ECONNREFUSED' })

@@ -17,7 +17,7 @@ function workersWith(counts: readonly number[]) {
       pool: { used: 0, free: 0, waiting: 0, max: 0 },
       rssBytes: 0,
     }
-    return { id, heartbeat }
+    return { id, state: 'ready' as const, missedHeartbeats: 0, heartbeat }
   })
 }
 
@@ -41,13 +41,26 @@ test('balance: small differences, single workers and workers without a heartbeat
       limitsOf(counts),
       counts.map(() => undefined),
     )
-  t.is(balance([{ id: 1, heartbeat: undefined }]).size, 0)
+  t.is(balance([{ id: 1, state: 'ready', missedHeartbeats: 0, heartbeat: undefined }]).size, 0)
+})
+
+test('balance: workers that retire or have missed a heartbeat have no part in it', t => {
+  const [one, two, three] = workersWith([40, 10, 0])
+  if (one === undefined || two === undefined || three === undefined) throw new Error('no workers')
+  for (const left of [
+    { ...three, state: 'retiring' as const },
+    { ...three, missedHeartbeats: 1.6 },
+  ]) {
+    t.deepEqual([...balance([one, two, left])], [[0, { http: 32 }]], 'the mean is that of the two others')
+    t.is(balance([one, left]).size, 0, 'nothing is left to it')
+  }
+  t.is(balance([one, { ...three, missedHeartbeats: 1.2 }]).size, 1, 'a heartbeat that is a little late')
 })
 
 test('balance: ports are independent', t => {
   const [first, second] = [workersWith([10, 0]), workersWith([0, 20])]
-  const workers = first.map(({ id, heartbeat }, at) => ({
-    id,
+  const workers = first.map(({ heartbeat, ...worker }, at) => ({
+    ...worker,
     heartbeat: {
       ...heartbeat,
       ports: {
@@ -76,6 +89,28 @@ test('balance: there is always a worker without a limit, and a limit is never un
       t.true(limits.includes(undefined))
       for (const limit of limits) t.true(limit === undefined || limit >= Math.floor(mean))
     }),
+  )
+})
+
+test('balance: whichever workers hang, connections are left to one that does not', t => {
+  const fleet = fc.array(fc.record({ active: fc.nat(2000), hangs: fc.boolean() }), {
+    minLength: 1,
+    maxLength: 8,
+  })
+  fc.assert(
+    fc.property(fleet, fleet => {
+      const workers = workersWith(fleet.map(({ active }) => active)).map((worker, at) => ({
+        ...worker,
+        missedHeartbeats: fleet[at]?.hangs === true ? 2 : 0.5,
+      }))
+      const limits = balance(workers)
+      const accepting = workers.filter(({ id }) => !limits.has(id) && fleet[id]?.hangs === false)
+      t.is(
+        accepting.length > 0,
+        fleet.some(({ hangs }) => !hangs),
+      )
+    }),
+    { numRuns: 1000 },
   )
 })
 
