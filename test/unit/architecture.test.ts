@@ -16,7 +16,7 @@ const subfolders: Readonly<Record<string, readonly string[]>> = {
   database: ['counting', 'reading', 'writing', 'migrations'],
   api: ['callers', 'requests', 'openapi', 'middleware', 'resources', 'docs'],
   supervisor: ['cluster', 'control'],
-  cli: ['private-servers', 'pm2', 'operator', 'import', 'cluster'],
+  cli: ['private-servers', 'pm2', 'operator', 'import'],
 }
 
 const src = fileURLToPath(new URL('../../src', import.meta.url))
