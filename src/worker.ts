@@ -6,6 +6,7 @@ import { createCallers } from './api/callers/callers.ts'
 import { createCache } from './cache/cache.ts'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
+import { createIsKnownHost } from './core/known-hosts.ts'
 import type { SocketHandle } from './core/listen.ts'
 import { createLogAndOutput } from './core/log.ts'
 import {
@@ -153,7 +154,15 @@ async function serve(): Promise<void> {
       log.debug({ reason: String(error) }, 'expired idempotency keys not removed, retrying later')
     }),
   )
-  const app = createApp({ limits: config.limits, database, cache, keys, log, findCaller: callers?.find })
+  const app = createApp({
+    limits: config.limits,
+    database,
+    cache,
+    keys,
+    log,
+    isKnownHost: createIsKnownHost(config.host, config.hosts),
+    findCaller: callers?.find,
+  })
   const requestLog = config.log.requests
     ? createRequestLog(log, buffered, createLoggedClient(config))
     : undefined

@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Cache } from '../cache/cache.ts'
 import type { Config } from '../config/config.ts'
+import type { IsKnownHost } from '../core/known-hosts.ts'
 import type { Log } from '../core/log.ts'
 import type { Database } from '../database/database.ts'
 import type { IdempotencyKeys } from '../database/idempotency-keys.ts'
@@ -14,6 +15,7 @@ import { createDocsRoutes } from './docs/docs-routes.ts'
 import { authentication } from './middleware/authentication.ts'
 import { errorHandler } from './middleware/error-handler.ts'
 import { framing } from './middleware/framing.ts'
+import { knownHosts } from './middleware/known-hosts.ts'
 import { normalizePath } from './middleware/normalize-path.ts'
 import { notFound } from './middleware/not-found.ts'
 import { requestId } from './middleware/request-id.ts'
@@ -36,6 +38,7 @@ export interface AppDependencies {
   readonly cache: Cache
   readonly keys: IdempotencyKeys
   readonly log: Log
+  readonly isKnownHost: IsKnownHost
   /** Undefined: the API is open to every client. */
   readonly findCaller?: FindCaller | undefined
   readonly resources?: readonly Resource[]
@@ -43,7 +46,7 @@ export interface AppDependencies {
 
 /** Returns the listener for the requests of every data port. */
 export function createApp(dependencies: AppDependencies): RequestListener {
-  const { limits, database, cache, keys, log, findCaller, resources = registry } = dependencies
+  const { limits, database, cache, keys, log, isKnownHost, findCaller, resources = registry } = dependencies
   // One of each for all resources: their limits apply to the whole worker.
   const shared: Shared = {
     resources,
@@ -68,6 +71,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   app.use(errorHandler(log, () => database.downSinceMs() !== undefined))
   app.use(requestLimits(limits))
   app.use(framing)
+  app.use(knownHosts(isKnownHost))
   app.use(normalizePath)
   for (const router of routers) app.use(router.routes())
   app.use(notFound(routers, [...resourceRoutes, ...docsRoutes]))

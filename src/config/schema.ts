@@ -1,8 +1,8 @@
 // The schema of the settings, and the checks that involve several settings.
-import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { hostName, network } from './addresses.ts'
 import { authSchema } from './auth.ts'
 import { hostOf, hostUrls } from './host-urls.ts'
 import { limitsSchema } from './limits.ts'
@@ -48,13 +48,6 @@ const databaseUrl = z
     'must include the database name: mysql://user:password@host:port/database',
   )
 
-/** An address, or a network in CIDR notation. */
-const network = z.string().refine(text => {
-  const [address = '', prefix = '0', ...more] = text.split('/')
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
-  return more.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits && !address.includes('%')
-}, 'must be an IP address or a network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32')
-
 const invalidWorkers = 'must be "auto" or a positive integer'
 
 // Not a discriminated union: with an unknown protocol, it would skip the checks of the other fields.
@@ -82,6 +75,8 @@ export type LogLevel = (typeof logLevels)[number]
 export const schema = z.strictObject({
   host: z.string().min(1),
   ports: z.array(dataPort).min(1),
+  /** Names that clients use for a loopback address. */
+  hosts: z.array(hostName),
   control: z.strictObject({
     host: z.string().min(1),
     offset: z.literal([1, 8000]),

@@ -6,7 +6,9 @@ import { openApi } from '../support/api-suite.ts'
 import { expectError, expectNoSideEffects } from '../support/expect.ts'
 import { sendRaw } from '../support/http.ts'
 
-const { service, api, close } = await openApi({ config: { timeouts: { headersMs: 1000, requestMs: 1500 } } })
+const { service, api, close } = await openApi({
+  config: { hosts: ['My_host.example'], timeouts: { headersMs: 1000, requestMs: 1500 } },
+})
 test.after.always(close)
 
 const countUsers = () => api.count('/v1/users')
@@ -107,6 +109,24 @@ test.serial('malformed: every valid form of Host is accepted, including an empty
     t.is((await sendRaw(service.url, request)).answer?.status, 204, host)
   }
 })
+
+test.serial(
+  'malformed: a name that this server does not have, as a page in a browser uses after DNS rebinding',
+  async t => {
+    const ask = async (target: string, host: string) => {
+      const request = `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
+      const { answer } = await sendRaw(target.startsWith('/v1') ? service.url : service.controlUrl, request)
+      return answer
+    }
+    for (const target of ['/v1/users', '/v1/docs', '/status', '/healthcheck/http', '/livez']) {
+      expectError(t, await ask(target, 'rebound.example:8000'), 400, 'malformed_request')
+      for (const host of ['MY_HOST.example.:8000', 'localhost:8000'])
+        t.is((await ask(target, host))?.status, 200, `${target} ${host}`)
+    }
+    const { answer } = await sendRaw(service.url, 'GET /v1/users HTTP/1.0\r\n\r\n')
+    t.is(answer?.status, 200, 'HTTP/1.0 without a Host')
+  },
+)
 
 test.serial('malformed: an incomplete request followed by a half-close is malformed_request', async t => {
   const whole = `POST /v1/users HTTP/1.1\r\n${json}Content-Length: ${body.length}\r\n\r\n${body}`

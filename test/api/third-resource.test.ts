@@ -89,6 +89,7 @@ const app = createApp({
   cache,
   keys: createIdempotencyKeys(database, 60),
   log,
+  isKnownHost: () => true,
   resources,
 })
 // Without a keep-alive timeout: the client could send on a connection that the server is closing.

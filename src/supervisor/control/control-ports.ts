@@ -2,6 +2,7 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
+import { createIsKnownHost, unknownHost } from '../../core/known-hosts.ts'
 import type { Log } from '../../core/log.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
 import { createConnections } from '../../listener/connections.ts'
@@ -16,7 +17,7 @@ import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
 
 export interface ControlOptions {
-  readonly config: Pick<Config, 'ports' | 'control'>
+  readonly config: Pick<Config, 'ports' | 'hosts' | 'control'>
   readonly log: Log
   readonly checkers: Checkers
   health(label: string): Health
@@ -102,6 +103,7 @@ export type Control = ReturnType<typeof createControl>
 export function createControl(options: ControlOptions) {
   const { config, checkers } = options
   const labels = config.ports.map(port => port.label)
+  const isKnownHost = createIsKnownHost(config.control.host, config.hosts)
 
   /** For readiness probes: the answer of the first port that is not serving, or 200. Not a check by a proxy. */
   function readiness(): ControlResponse {
@@ -134,7 +136,8 @@ export function createControl(options: ControlOptions) {
   }
 
   function respond(request: IncomingMessage): ControlResponse | Promise<ControlResponse> {
-    const { expect } = request.headers
+    const { host, expect } = request.headers
+    if (!isKnownHost(host)) return failure(request, 400, 'malformed_request', unknownHost)
     if (expect !== undefined && expect.toLowerCase() !== '100-continue')
       return failure(
         request,

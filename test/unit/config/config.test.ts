@@ -45,6 +45,10 @@ test('configuration: all errors are reported together', async t => {
   for (const workers of ['many', '0', null])
     t.deepEqual(faultsOf({ workers }), ['workers (WORKERS): must be "auto" or a positive integer'])
   t.deepEqual(faultsOf({ ports: [] }), ['ports: must not be empty'])
+  t.deepEqual(
+    faultsOf({ hosts: ['a.test', 'a.test:80', 'b.test.', ''] }),
+    [1, 2, 3].map(index => `hosts.${index}: must be a host name without a port, such as users.example.com`),
+  )
   t.deepEqual(faultsOf({ node: '' }), ['node (NODE_NAME): must not be empty'])
   t.deepEqual(faultsOf({ ports: [{ label: 'a/b', port: 70_000, protocol: 'ftp' }, 7] }), [
     'ports.0.label: must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',

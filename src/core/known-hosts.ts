@@ -1,0 +1,25 @@
+// Which Host headers a server answers. A page in a browser can change the DNS record of its own name to a loopback address
+// and then read what a server there responds, as if it were the page's own (DNS rebinding). Such a name has a dot.
+import { isIPv4 } from 'node:net'
+
+/** @param host the value of the header; undefined if the request has none, as in HTTP/1.0 */
+export type IsKnownHost = (host: string | undefined) => boolean
+
+/** The message of the error for other hosts. */
+export const unknownHost =
+  'Host: must be localhost, an IP address, a name without a dot, or one of the names in the setting hosts, because the server listens on a loopback address'
+
+const isLoopback = (address: string): boolean => /^(?:localhost|127\..*|::1)$/i.test(address)
+
+/**
+ * @param address the address or the name that the server listens on; unless it is a loopback one, every host is known
+ * @param names further names in lower case, without ports
+ */
+export function createIsKnownHost(address: string, names: readonly string[]): IsKnownHost {
+  if (!isLoopback(address)) return () => true
+  return (host = '') => {
+    if (!host.includes('.') || host.startsWith('[')) return true
+    const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '')
+    return isIPv4(name) || /(?:^|\.)localhost$/.test(name) || names.includes(name)
+  }
+}
