@@ -20,9 +20,9 @@ import { createIdempotencyKeys } from './database/idempotency-keys.ts'
 import { SchemaError } from './database/migrator.ts'
 import { createLoggedClient } from './listener/client-address.ts'
 import { createDataPort, type DataPort } from './listener/data-port.ts'
-import { startHeartbeat } from './listener/heartbeat.ts'
 import { createRequestLog, type RequestLog } from './listener/request-log.ts'
 import type { TlsSettings } from './listener/server.ts'
+import { startHeartbeat } from './worker/heartbeat.ts'
 
 /** Extra time after the drain deadline to exit by itself. */
 const EXIT_GRACE_MS = 2000

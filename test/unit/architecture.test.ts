@@ -6,7 +6,18 @@ import { fileURLToPath } from 'node:url'
 import test from 'ava'
 
 /** Each folder of `src` imports only from itself and from the folders before it. The entries import from all of them. */
-const rooms = ['config', 'core', 'model', 'cache', 'database', 'listener', 'api', 'supervisor', 'cli']
+const rooms = [
+  'config',
+  'core',
+  'model',
+  'cache',
+  'database',
+  'listener',
+  'api',
+  'worker',
+  'supervisor',
+  'cli',
+]
 
 /**
  * The sub-folders of a room in their order. Each imports only from itself, from the sub-folders before it, and from the

@@ -5,7 +5,7 @@ import type { Cache } from '../cache/cache.ts'
 import type { Heartbeat } from '../core/messages.ts'
 import { residentMemory } from '../core/open-files.ts'
 import type { Database } from '../database/database.ts'
-import type { DataPort } from './data-port.ts'
+import type { DataPort } from '../listener/data-port.ts'
 
 const LAG_RESOLUTION_MS = 20
 
