@@ -2,7 +2,12 @@
 import test from 'ava'
 import fc from 'fast-check'
 import { groups } from '../../../src/model/groups.ts'
-import { isListOfRecords, representationOf } from '../../../src/model/representation.ts'
+import {
+  embeddedText,
+  isListOfRecords,
+  recordText,
+  representationOf,
+} from '../../../src/model/representation.ts'
 import type { Relation, Resource } from '../../../src/model/resource.ts'
 import { users } from '../../../src/model/users.ts'
 
@@ -30,6 +35,20 @@ test('representation: it changes with the fields of the resource and of its rela
   t.is(representationOf(relatedTo(groups)), representationOf(users))
   // A part of an ETag after a dot, and of a cache key.
   for (const name of names) t.regex(name, /^[1-9]\d*:[\w-]{8}$/)
+})
+
+test('representation: a field is text or missing; a column of another kind is refused', t => {
+  t.is(
+    embeddedText(users, { id: 1, first_name: null, last_name: 'Lovelace' }),
+    '{"id":1,"last_name":"Lovelace"}',
+  )
+  const others = [1, 0, true, false, new Date(0), Buffer.from('a'), {}, ['a'], 1n]
+  for (const first_name of others)
+    for (const text of [recordText, embeddedText])
+      t.throws(() => text(users, { id: 1, first_name, last_name: 'Lovelace' }), {
+        instanceOf: TypeError,
+        message: `the column first_name of users returns a ${typeof first_name}: fields are text, so use a column of VARCHAR`,
+      })
 })
 
 test('representation: only the JSON of an array of objects is a list of records', t => {
