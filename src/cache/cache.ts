@@ -61,7 +61,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     logState()
   })
   redis.on('error', error => {
-    // A cluster also reports errors of single nodes while it is ready.
+    // A Redis Cluster also reports errors of single nodes while it is ready.
     log.debug({ reason: reasonOf(error) }, 'cache error')
     logState(reasonOf(error))
   })

@@ -14,10 +14,10 @@ function inTime<T>(reply: Promise<T>, timeoutMs: number): Promise<T | undefined>
 const asError = (reason: unknown) => (reason instanceof Error ? reason : new Error(String(reason)))
 
 /**
- * Reads several keys, for at most `timeoutMs`. The keys of one MGET must be on the same node, so in a cluster ioredis
+ * Reads several keys, for at most `timeoutMs`. The keys of one MGET must be on the same node, so in a Redis Cluster ioredis
  * groups single commands into one pipeline per node.
  * @returns the replies, null for a missing key, undefined for a key of a node that did not reply
- * @throws Error if Redis failed as a whole, rather than a node of a cluster that is known to be away
+ * @throws Error if Redis failed as a whole, rather than a node of a Redis Cluster that is known to be away
  */
 export async function readKeys(
   redis: Redis | Cluster,

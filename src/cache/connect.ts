@@ -2,7 +2,7 @@
 import { Cluster, Redis } from 'ioredis'
 
 const MAX_RECONNECT_MS = 2000
-/** How often the nodes of a cluster are asked which slots they have, beside each redirection. */
+/** How often the nodes of a Redis Cluster are asked which slots they have, beside each redirection. */
 const SLOTS_REFRESH_MS = 5000
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26_379

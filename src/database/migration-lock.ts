@@ -1,4 +1,4 @@
-// The lock of the migrations. It is a row, which a cluster replicates and certifies: a named lock (GET_LOCK) is known only
+// The lock of the migrations. It is a row, which a database cluster replicates and certifies: a named lock (GET_LOCK) is known only
 // to one server, so that migrations ran on several servers at once.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -54,7 +54,7 @@ async function acquire(knex: Knex, holder: string): Promise<void> {
     const row = await retryContention(() => knex(table).where({ id: 1 }).first('holder', 'renewals'))
     if (row?.holder === FREE || silentPolls > MAX_SILENT_POLLS)
       if (await replace(knex, { ...row }, holder)) return
-    // A schema change can stop all writes of a cluster, those of the holder too. Reads then take long.
+    // A schema change can stop all writes of a database cluster, those of the holder too. Reads then take long.
     const isSlow = performance.now() - startedMs > POLL_MS
     const state = JSON.stringify(row)
     silentPolls = state === seen && !isSlow ? silentPolls + 1 : 0

@@ -126,7 +126,7 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
         await knex.migrate.forceFreeMigrationsLock({ migrationSource })
         await knex.migrate.latest({ migrationSource, disableMigrationsListValidation: true })
       }
-      // Each migration can be repeated. On a cluster, a write of the service can interrupt one.
+      // Each migration can be repeated. On a database cluster, a write of the service can interrupt one.
       await retryContention(apply)
       return pending
     })

@@ -6,7 +6,7 @@ import { assertNotOutdated } from './migrator.ts'
 import { type Epoch, openPool } from './pool.ts'
 import { BEGIN_WRITE } from './session.ts'
 
-/** A healthy server answers in milliseconds. A cluster that agrees on the loss of a server can take seconds. */
+/** A healthy server answers in milliseconds. A database cluster that agrees on the loss of a server can take seconds. */
 const TIMEOUT_MS = 2000
 
 /** @param epoch that of the pool for requests, whose connections must not be used again after an outage has begun */

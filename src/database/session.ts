@@ -58,7 +58,7 @@ function clusterReads(variables: ReadonlyMap<string, string>, asksCluster: boole
 /**
  * Sets the session variables that results depend on, independent of the server's defaults: strict mode, one
  * escaping rule, the character set, complete results, autocommit, short lock waits, READ COMMITTED, which has fewer gap locks
- * and deadlocks, and reads of the latest write in a cluster. Then it begins a transaction that can write.
+ * and deadlocks, and reads of the latest write in a database cluster. Then it begins a transaction that can write.
  * @throws the error of a server that accepts no writes, or that is not part of its cluster
  */
 export async function prepareSession(raw: Connection, settings: SessionSettings): Promise<void> {

@@ -1,5 +1,5 @@
-// The examples of the document, for successes and failures. The code that handles requests generates most of
-// them, which keeps them identical to real responses.
+// The examples of the document, for successes and failures. Records, batches and errors come from the functions
+// that write the responses, so they look like real ones; `fieldsExample` takes the values from the definitions.
 import type { Config } from '../../config/config.ts'
 import { ApiError, Faults } from '../../core/api-error.ts'
 import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts'

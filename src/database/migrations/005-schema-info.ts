@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 
 export async function up(knex: Knex): Promise<void> {
   // min_code_version is explained at `codeVersion`. Each recount increments `recounts`, so that two recounts conflict,
-  // also on different nodes of a cluster.
+  // also on different servers of a database cluster.
   await knex.raw(`
     CREATE TABLE IF NOT EXISTS schema_info (
       id TINYINT UNSIGNED NOT NULL PRIMARY KEY,

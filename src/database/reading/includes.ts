@@ -1,6 +1,6 @@
 // The embedded records of `include`, cached in Redis. The cache key contains the version of the record and
 // the generation of the related resources, both read with the record's row. A change to either changes the
-// key, so no entry is stale. Texts are read in portions, so that a large page neither blocks the event loop
+// key, so no entry is out of date. Texts are read in portions, so that a large page neither blocks the event loop
 // nor needs much more memory than its response.
 import type { Cache } from '../../cache/cache.ts'
 import { embeddedText, isListOfRecords, representationOf } from '../../model/representation.ts'

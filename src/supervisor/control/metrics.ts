@@ -1,4 +1,4 @@
-// The metrics for Prometheus: counters and histograms summed over the cluster by port and route, gauges by worker. Names follow the
+// The metrics for Prometheus: counters and histograms summed over the workers by port and route, gauges by worker. Names follow the
 // conventions of prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { type Heartbeat, latencyBoundsMs } from '../../core/messages.ts'

@@ -1,4 +1,4 @@
-// The traffic of the whole cluster: totals over all workers, including those that have exited.
+// The traffic of all workers: totals, including those that have exited.
 import { type Heartbeat, latencyBoundsMs, NO_ROUTE, type TrafficTotals } from '../../core/messages.ts'
 
 type TotalsByKey = Readonly<Record<string, TrafficTotals>>
