@@ -1,4 +1,4 @@
-// Finds the part of the ids in which a page begins, by the running sums of the counts.
+// Finds the range of ids in which a page begins, by the running sums of the counts.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { BLOCK_IDS, membersKind, SLOT_IDS } from './counts.ts'
@@ -25,38 +25,42 @@ export const memberIds = (resource: Resource, id: number): CountedIds => ({
 })
 
 /**
- * Returns SQL that selects the `part`, a slot or a block, of the id at `index` (from 0) in the order of ids, and the number
- * of ids in earlier parts as `skipped`. The search begins with the first part that can contain the index, because no part
- * has more than `size` ids. The part is NULL if it is not among the next `maxParts`, of which `parts` have counts. `total` is
+ * Returns SQL that selects the `id_range`, a slot or a block, of the id at `index` (from 0) in the order of ids, and the number
+ * of ids in earlier ranges as `skipped`. The search begins with the first range that can contain the index, because no range
+ * has more than `size` ids. The range is NULL if it is not among the next `maxRanges`, of which `id_ranges` have counts. `total` is
  * the number of all ids.
  */
 export function seekSql(
   on: Knex,
   { where, column, size }: CountedIds,
   index: number,
-  maxParts: number,
+  maxRanges: number,
 ): Knex.QueryBuilder {
   const first = Math.floor(index / size)
-  const countsIn = (table: string, operator: string, part: number) =>
-    on(table).where(where).where(column, operator, part)
+  const countsIn = (table: string, operator: string, range: number) =>
+    on(table).where(where).where(column, operator, range)
   const sumsOf = (operator: string) =>
     ['counts', 'count_changes'].map(table =>
       countsIn(table, operator, first).select(on.raw('COALESCE(SUM(amount), 0)')),
     )
   const amountsOf = (table: string) =>
     countsIn(table, '>=', first)
-      .where(column, '<', first + maxParts)
-      .select({ part: column }, 'amount')
+      .where(column, '<', first + maxRanges)
+      .select({ id_range: column }, 'amount')
   const earlier = on.raw('? + ? AS earlier', sumsOf('<'))
   const amounts = amountsOf('counts').unionAll(amountsOf('count_changes'))
-  // The rows of one part are peers in this window order, so each row has the sum up to the last of them.
-  const counted = on.raw('SUM(amount) OVER (ORDER BY part) AS counted')
-  const running = on(amounts.as('amounts')).select('part', earlier, counted)
-  const reached = on(running.as('running')).select('part', 'earlier', on.raw('earlier + counted AS reached'))
+  // The rows of one range are peers in this window order, so each row has the sum up to the last of them.
+  const counted = on.raw('SUM(amount) OVER (ORDER BY id_range) AS counted')
+  const running = on(amounts.as('amounts')).select('id_range', earlier, counted)
+  const reached = on(running.as('running')).select(
+    'id_range',
+    'earlier',
+    on.raw('earlier + counted AS reached'),
+  )
   return on(reached.as('reached')).select(
-    on.raw('MIN(CASE WHEN reached > ? THEN part END) AS part', [index]),
+    on.raw('MIN(CASE WHEN reached > ? THEN id_range END) AS id_range', [index]),
     on.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), MIN(earlier)) AS skipped', [index]),
     on.raw('MIN(earlier) + ? + ? AS total', sumsOf('>=')),
-    on.raw('COUNT(*) AS parts'),
+    on.raw('COUNT(*) AS id_ranges'),
   )
 }

@@ -19,10 +19,10 @@ export interface PageSeek {
   readonly total?: number
 }
 
-/** Numbers of parts among which a page is searched, one after the other. Without large gaps in the ids, the first is enough. */
-const SEARCHED_PARTS = [64, 4096, Number.MAX_SAFE_INTEGER]
+/** Numbers of ranges of ids among which a page is searched, one after the other. Without large gaps in the ids, the first is enough. */
+const SEARCHED_RANGES = [64, 4096, Number.MAX_SAFE_INTEGER]
 
-/** Restricts a page to the ids from the part on in which it begins. An OFFSET would read all earlier records. */
+/** Restricts a page to the ids from the range on in which it begins. An OFFSET would read all earlier records. */
 async function seekFrom(
   resource: Resource,
   query: PageQuery,
@@ -30,15 +30,15 @@ async function seekFrom(
   on: Statements,
 ): Promise<PageSeek> {
   const idColumn = idOfMatching(resource, query)
-  for (const maxParts of SEARCHED_PARTS) {
-    const [found] = await on.run(knex => seekSql(knex, ids, query.startIndex, maxParts))
+  for (const maxRanges of SEARCHED_RANGES) {
+    const [found] = await on.run(knex => seekSql(knex, ids, query.startIndex, maxRanges))
     // The sums are NULL if one of their subqueries was interrupted.
-    if (Number(found?.parts) > 0 && found?.total == null)
+    if (Number(found?.id_ranges) > 0 && found?.total == null)
       throw unavailable(new TypeError('the database returned counts without their sum'))
-    if (found?.part != null)
+    if (found?.id_range != null)
       return {
         total: Number(found.total),
-        narrow: shown => shown.where(idColumn, '>=', Number(found.part) * ids.size),
+        narrow: shown => shown.where(idColumn, '>=', Number(found.id_range) * ids.size),
         skip: query.startIndex - Number(found.skipped),
       }
   }
