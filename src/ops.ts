@@ -5,9 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, serviceName, UsageError } from './cli/command-line.ts'
 import { type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
-import { describePending, describeReply } from './cli/operator/reply-text.ts'
+import { describePending, describeReply, describeWatch } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
 import { type CommandName, isCommandName } from './supervisor/command-names.ts'
+import type { Status } from './supervisor/control/status.ts'
 
 const usage = `usage: npm run ops -- <command> [argument] [--json]
 
@@ -16,7 +17,8 @@ const usage = `usage: npm run ops -- <command> [argument] [--json]
                                 has seen the maintenance, or until the drain deadline
   resume <label>                put a port back into service
   status                        show ports, connections, checkers, workers and Redis
-  reload                        load new code and configuration, one worker at a time
+  reload                        load new code and configuration, one worker at a time; the first one serves beside the
+                                old ones for reload.watchMs, and the reload ends if it does worse than they do
   reload-certificates           load new certificates for new connections
   log-level <level>             set the log level of the supervisor and all workers until the next start:
                                 trace, debug, info, warn, …
@@ -27,7 +29,7 @@ exit codes: 0 done, 1 refused, 2 usage error, 3 ${serviceName} is not running, 4
 
 const DEFAULT_COLUMNS = 80
 const TIMEOUT_MS = 10_000
-/** How often `wait` says what it waits for. */
+/** How often `wait` says what it waits for, and `reload` what it has seen of the first new worker. */
 const PROGRESS_MS = 3000
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
 const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, reload: 30 * 60_000 }
@@ -61,13 +63,24 @@ function userName(): string {
   }
 }
 
-/** Says every few seconds what the port still waits for, until the process ends. */
-async function reportProgress(socketPath: string, label: string, by: string): Promise<never> {
+/** Says every few seconds how far the command is, until the process ends. */
+async function reportProgress(socketPath: string, by: string, describe: Progress): Promise<never> {
   for (;;) {
     await delay(PROGRESS_MS)
-    const port = (await readStatus(socketPath, by))?.ports[label]
-    if (port !== undefined) console.error(`${serviceName}: ${label} waits for ${describePending(port)}`)
+    const status = await readStatus(socketPath, by)
+    const text = status && describe(status)
+    if (text !== undefined) console.error(`${serviceName}: ${text}`)
   }
+}
+
+/** Returns how far a command is; undefined if there is nothing to say. */
+type Progress = (status: Status) => string | undefined
+
+/** Returns what says how far a command is; undefined for a command that replies at once. */
+function progressOf({ command, argument = '' }: CommandLine): Progress | undefined {
+  if (command === 'reload') return ({ watch }) => watch && describeWatch(watch)
+  if (command !== 'wait') return undefined
+  return ({ ports: { [argument]: port } }) => port && `${argument} waits for ${describePending(port)}`
 }
 
 /** Returns the reply as text for a terminal, or as JSON if it is that of another version. */
@@ -93,7 +106,8 @@ async function main(): Promise<number> {
   const { command, argument } = commandLine
   const socketPath = await loadControlSocket()
   const by = userName()
-  if (command === 'wait' && argument !== undefined) void reportProgress(socketPath, argument, by)
+  const progress = progressOf(commandLine)
+  if (progress !== undefined) void reportProgress(socketPath, by, progress)
   const body = { argument: argument ?? null, by }
   const reply = await sendCommand(socketPath, command, body, longTimeoutsMs[command] ?? TIMEOUT_MS)
   printReply(commandLine, reply)

@@ -147,6 +147,8 @@ export const schema = z.strictObject({
       error:
         'must be more than twice fleet.beatMs, so that one late heartbeat does not kill a healthy worker',
     }),
+  /** `watchMs`: for how long the first new worker serves beside the old ones. */
+  reload: z.strictObject({ watchMs: milliseconds }),
   health: z.strictObject({ databaseGraceMs: milliseconds }),
   auth: authSchema,
   /** `trusted`: those whose reports about a client's address are believed. */

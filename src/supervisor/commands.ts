@@ -15,7 +15,7 @@ import { type DrainMode, hasSeen } from './port-states.ts'
 const POLL_MS = 100
 
 export interface CommandOptions {
-  readonly config: Pick<Config, 'drain'>
+  readonly config: Pick<Config, 'drain' | 'reload'>
   /** The command log-level sets its level. */
   readonly log: Log
   readonly desired: DesiredStateStore
@@ -109,9 +109,9 @@ export function createCommands(options: CommandOptions) {
 
   async function reload(): Promise<object> {
     if (cluster.isReloading()) throw new CommandError('a reload is already running; wait until it has ended')
-    const outcome = await cluster.reload()
+    const outcome = await cluster.reload(config.reload.watchMs)
     if (outcome.state === 'failed')
-      throw new CommandError(`the new code failed to start, the old workers stay: ${outcome.reason}`)
+      throw new CommandError(`the reload failed, the old workers stay: ${outcome.reason}`)
     return { workers: options.status.current().workers }
   }
 

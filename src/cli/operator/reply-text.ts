@@ -1,7 +1,7 @@
 // The reply to an operator's command as text for a terminal.
 import { z } from 'zod'
 import type { CommandName } from '../../supervisor/command-names.ts'
-import { type PortStatus, portSchema, statusSchema } from '../../supervisor/control/status.ts'
+import { type PortStatus, portSchema, type Status, statusSchema } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
 import type { Reply } from './client.ts'
 import { formatAge, portTables, stateCell, workerTable } from './status-tables.ts'
@@ -40,6 +40,12 @@ export function describePending(port: PortStatus): string {
   return mode === 'refuse' && state === 'drained'
     ? 'the end of the drain delay for TCP checks'
     : 'the workers'
+}
+
+/** Returns how the first new worker of a reload does, beside the old ones. */
+export function describeWatch({ pid, left_ms, fresh, old }: NonNullable<Status['watch']>): string {
+  const seconds = Math.ceil(left_ms / 1000)
+  return `worker ${pid} serves beside the old ones for ${seconds} s more: 5xx to ${fresh.failed} of ${fresh.responses} requests, the old ones to ${old.failed} of ${old.responses}`
 }
 
 function statusText(reply: Reply, screen: Screen): string[] {

@@ -1,51 +1,12 @@
-// The state of the worker fleet: which workers exist, how often they failed, and whether a reload or a stop is running.
-// `reduce` is pure: it returns the state after one event. It neither forks nor kills: plan.ts derives the actions from
-// the state, and processes.ts performs them. All times are milliseconds of one monotonic clock.
+// What events do to the state of the worker fleet. `reduce` is pure: it returns the state after one event. It neither forks
+// nor kills: plan.ts derives the actions from the state, and processes.ts performs them. All times are milliseconds of one
+// monotonic clock.
+import { type ExitCause, type Fleet, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
 
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 15_000
 /** A worker that was ready this long counts as stable: its failure resets the backoff. */
 const STABLE_MS = 30_000
-
-export interface FleetWorker {
-  readonly id: number
-  readonly state: 'booting' | 'ready' | 'retiring'
-  /** When the worker entered its state. While it boots and waits for the database: the time of its last message. */
-  readonly sinceMs: number
-  /** Time of the last message, moved forward by each suspension of the supervisor; undefined before the first message. */
-  readonly lastHeardMs: number | undefined
-  /** To be replaced: it runs old code, or it uses too much memory. */
-  readonly stale: boolean
-  /** SIGKILL has been sent. */
-  readonly killed: boolean
-}
-
-/** Why a worker exited. */
-export interface ExitCause {
-  readonly reason: string
-  /** SIGKILL that the supervisor did not send. It is no evidence against code that is known to boot. */
-  readonly killedExternally: boolean
-  /** The exit code for the supervisor if no worker becomes ready. Set only for causes that a retry cannot fix. */
-  readonly exitCode?: number
-}
-
-export type Reload =
-  | { readonly state: 'idle' | 'running' | 'done' }
-  | { readonly state: 'failed'; readonly reason: string }
-
-export interface Fleet {
-  readonly workers: readonly FleetWorker[]
-  /** Consecutive failures. Workers that were forked together count once. */
-  readonly failures: number
-  /** Consecutive failures before the worker was ready; Infinity if a retry cannot help. */
-  readonly bootFailures: number
-  readonly lastFailure: (ExitCause & { readonly atMs: number }) | undefined
-  /** Earliest time of the next fork. */
-  readonly forkAfterMs: number
-  readonly reload: Reload
-  /** Ready workers retire at `retireAtMs`. With `killNow` all workers are killed at once. */
-  readonly stop: { readonly retireAtMs: number; readonly killNow: boolean } | undefined
-}
 
 export type FleetEvent =
   | { readonly type: 'forked' | 'listening' | 'retired' | 'killed'; readonly id: number }
@@ -56,34 +17,16 @@ export type FleetEvent =
       readonly overMemoryLimit: boolean
     }
   | { readonly type: 'exited'; readonly id: number; readonly cause: ExitCause }
-  | { readonly type: 'reload' | 'skipWait' }
+  | { readonly type: 'reload'; readonly watchMs: number }
+  /** The watched worker is no worse than the old ones. */
+  | { readonly type: 'watchPassed' | 'skipWait' }
+  | { readonly type: 'watchFailed'; readonly reason: string }
   /** The supervisor itself was suspended or blocked for `byMs`. It could not read messages meanwhile. */
   | { readonly type: 'clockJump'; readonly byMs: number }
   | { readonly type: 'stop'; readonly delayMs: number }
 
-export const emptyFleet: Fleet = {
-  workers: [],
-  failures: 0,
-  bootFailures: 0,
-  lastFailure: undefined,
-  forkAfterMs: 0,
-  reload: { state: 'idle' },
-  stop: undefined,
-}
-
 function backoffMs(failures: number): number {
   return Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
-}
-
-function updateWorker(
-  fleet: Fleet,
-  id: number,
-  update: (worker: FleetWorker) => Partial<FleetWorker>,
-): Fleet {
-  return {
-    ...fleet,
-    workers: fleet.workers.map(worker => (worker.id === id ? { ...worker, ...update(worker) } : worker)),
-  }
 }
 
 /** Counts an unexpected exit and sets the earliest time of the next fork. */
@@ -114,14 +57,35 @@ function exited(fleet: Fleet, id: number, cause: ExitCause, nowMs: number): Flee
   const rest = { ...fleet, workers: fleet.workers.filter(one => one.id !== id) }
   if (worker === undefined || worker.state === 'retiring' || fleet.stop !== undefined) return rest
   const next = recordFailure(rest, worker, cause, nowMs)
-  if (fleet.reload.state !== 'running' || worker.state !== 'booting' || worker.stale) return next
-  // The new code fails to boot: the reload ends, the old workers stay, and the old code gets no boot failure for it.
+  const isBootingNew = worker.state === 'booting' && !worker.stale
+  if (fleet.reload.state !== 'running' || !(isBootingNew || watchOf(fleet)?.id === id)) return next
+  // The new code fails: the reload ends, the old workers stay, and the old code gets no boot failure for it.
   return {
     ...next,
     bootFailures: fleet.bootFailures,
     lastFailure: fleet.lastFailure,
     reload: { state: 'failed', reason: cause.reason },
     workers: next.workers.map(one => ({ ...one, stale: false })),
+  }
+}
+
+function listening(fleet: Fleet, id: number, nowMs: number): Fleet {
+  const { reload } = fleet
+  const isWatched = reload.state === 'running' && reload.watchMs !== undefined
+  return {
+    ...updateWorker(fleet, id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
+    bootFailures: 0,
+    reload: isWatched ? { state: 'running', watch: { id, untilMs: nowMs + reload.watchMs } } : reload,
+  }
+}
+
+/** The new worker retires, because it alone is stale, and the old ones stay. */
+function watchFailed(fleet: Fleet, reason: string): Fleet {
+  const watched = watchOf(fleet)?.id
+  return {
+    ...fleet,
+    reload: { state: 'failed', reason },
+    workers: fleet.workers.map(one => ({ ...one, stale: one.id === watched })),
   }
 }
 
@@ -149,10 +113,7 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
         return { lastHeardMs: nowMs, sinceMs: suspendTimeout ? nowMs : sinceMs, stale: stale || hasGrown }
       })
     case 'listening':
-      return {
-        ...updateWorker(fleet, event.id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
-        bootFailures: 0,
-      }
+      return listening(fleet, event.id, nowMs)
     case 'retired':
       return updateWorker(fleet, event.id, () => ({ state: 'retiring', sinceMs: nowMs }))
     case 'killed':
@@ -165,9 +126,13 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
         // The failures of the old code do not delay the new code.
         failures: 0,
         forkAfterMs: nowMs,
-        reload: { state: 'running' },
+        reload: { state: 'running', ...(event.watchMs > 0 && { watchMs: event.watchMs }) },
         workers: fleet.workers.map(worker => ({ ...worker, stale: true })),
       }
+    case 'watchPassed':
+      return { ...fleet, reload: { state: 'running' } }
+    case 'watchFailed':
+      return watchFailed(fleet, event.reason)
     case 'clockJump':
       return {
         ...fleet,

@@ -2,7 +2,7 @@
 // `plan` is pure: it knows no processes and keeps no state. The order is fixed: kill workers past a deadline, replace
 // stale workers, retire replaced workers, fork missing workers.
 import { exitCodes } from '../../core/exit-codes.ts'
-import type { Fleet, FleetWorker } from './fleet.ts'
+import { type Fleet, type FleetWorker, watchOf } from './fleet-state.ts'
 
 export interface Limits {
   /** Number of workers that should be ready. */
@@ -77,13 +77,14 @@ function planService(fleet: Fleet, limits: Limits, nowMs: number): Plan {
     )
   const stale = ready.find(worker => worker.stale)
   const surplus = stale ?? ready[0]
-  if (surplus !== undefined && ready.length > limits.workers)
+  const isWatching = watchOf(fleet) !== undefined
+  if (surplus !== undefined && ready.length > limits.workers && !isWatching)
     return { actions: [{ type: 'retire', id: surplus.id }], nextRunAtMs: Infinity }
 
   const missing = limits.workers - live.length
-  // A replacement starts only while no other worker boots or retires.
-  const allReady = fleet.workers.length === ready.length
-  const forks = missing > 0 ? missing : stale !== undefined && allReady ? 1 : 0
+  // A replacement starts only while no other worker boots, retires or is watched.
+  const canReplace = fleet.workers.length === ready.length && !isWatching
+  const forks = missing > 0 ? missing : stale !== undefined && canReplace ? 1 : 0
   if (forks > 0 && nowMs < fleet.forkAfterMs) return { actions: [], nextRunAtMs: fleet.forkAfterMs }
   return { actions: Array.from({ length: forks }, () => ({ type: 'fork' })), nextRunAtMs: Infinity }
 }

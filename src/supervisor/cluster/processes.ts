@@ -1,19 +1,18 @@
 // Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results in the state
 // of fleet.ts. Supervisor and workers exchange only the messages of core/messages.ts.
 import cluster from 'node:cluster'
-import { once } from 'node:events'
 import type { Server } from 'node:net'
 import { release } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
 import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
 import { createBalancer } from './balance.ts'
-import { emptyFleet, type Fleet, type FleetEvent, type Reload, reduce } from './fleet.ts'
+import { type FleetEvent, reduce } from './fleet.ts'
+import { emptyFleet, type Fleet, type Reload, watchOf } from './fleet-state.ts'
 import { type Action, type Limits, plan } from './plan.ts'
+import { publishRevision } from './publish.ts'
+import { createWatcher } from './watch.ts'
 import { desiredOf, exitCauseOf, type Handle, viewOf, type WorkerView } from './worker-handle.ts'
-
-/** Timeout of `publish`. A healthy worker replies within a few ms, even on a busy machine. */
-const PUBLISH_TIMEOUT_MS = 1000
 
 /** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
 const MIN_HEARTBEAT_MS = 300
@@ -144,6 +143,7 @@ export function createCluster(options: ClusterOptions) {
       handle.heartbeat = message
     } else if (message.type === 'fatal') handle.fatal = message
     else if (desired.keepIssuerKeys(message)) void publish()
+    watcher.heard(id)
   }
 
   function exited(id: number, code: number, signal: string | null): void {
@@ -164,21 +164,8 @@ export function createCluster(options: ClusterOptions) {
     handles.get(id)?.worker.send(desiredOf(desired.current(), fleet, id, balancer.limitsOf(id)), () => {})
   }
 
-  /**
-   * Sends every worker the desired state in a new revision. Resolves when every worker that has booted acknowledged it
-   * with a heartbeat. A worker that does not reply in time keeps its last heartbeat.
-   */
-  async function publish(): Promise<void> {
-    const revision = desired.nextRevision()
-    const signal = AbortSignal.timeout(PUBLISH_TIMEOUT_MS)
-    const replies = [...handles].map(async ([id, handle]) => {
-      send(id)
-      if (stateOf(id) === 'booting') return
-      while ((handle.heartbeat?.appliedRevision ?? 0) < revision)
-        await once(handle.worker, 'message', { signal })
-    })
-    await Promise.allSettled(replies)
-  }
+  const publish = () =>
+    publishRevision(desired.nextRevision(), handles, send, id => stateOf(id) === 'booting')
 
   const workers = (): WorkerView[] =>
     fleet.workers.flatMap(worker => {
@@ -188,6 +175,7 @@ export function createCluster(options: ClusterOptions) {
       return handle === undefined ? [] : [viewOf(worker, handle, missedHeartbeats)]
     })
   const balancer = createBalancer(workers, send)
+  const watcher = createWatcher(() => watchOf(fleet), workers, record)
 
   cluster.on('message', (worker, message) => {
     const parsed = parseWorkerMessage(message)
@@ -202,17 +190,21 @@ export function createCluster(options: ClusterOptions) {
       run()
     },
     publish,
-    /** Replaces every worker, one after another. Must not be called while another reload is running. */
-    reload(): Promise<Reload> {
+    /**
+     * Replaces every worker, one after another. Must not be called while another reload is running.
+     * @param watchMs for how long the first new worker serves beside the old ones; 0 turns the watch off
+     */
+    reload(watchMs: number): Promise<Reload> {
       const outcome = new Promise<Reload>(resolve => {
         resolveReload = resolve
       })
-      record({ type: 'reload' })
+      record({ type: 'reload', watchMs })
       return outcome
     },
     stop: (delayMs: number) => record({ type: 'stop', delayMs }),
     /** Ends the current wait of a stop: first the drain delay, then the wait for in-flight requests. */
     skipWait: () => record({ type: 'skipWait' }),
+    watch: watcher.report,
     isReloading: () => fleet.reload.state === 'running',
     isStopping: () => fleet.stop !== undefined,
     workers,

@@ -1,7 +1,7 @@
 // The supervisor's record of one worker process: the process, its last heartbeat, whether it serves, and the cause of its exit.
 import type { Worker } from 'node:cluster'
 import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages.ts'
-import type { ExitCause, Fleet, FleetWorker } from './fleet.ts'
+import type { ExitCause, Fleet, FleetWorker } from './fleet-state.ts'
 
 /** A worker that has sent no message for this many heartbeat intervals hangs. */
 const MAX_MISSED_HEARTBEATS = 3

@@ -54,6 +54,9 @@ const workerSchema = z.object({
   lag_ms: z.number(),
   memory_bytes: z.number(),
 })
+/** Responses during the watch of a reload, and those of them with a status of 5xx. */
+const figuresSchema = z.object({ responses: z.int(), failed: z.int() })
+
 type WorkerStatus = z.output<typeof workerSchema>
 
 /** Commands read the status of a supervisor with this schema. */
@@ -66,6 +69,10 @@ export const statusSchema = z.object({
   /** By label. */
   ports: z.record(z.string(), portSchema),
   workers: z.array(workerSchema),
+  /** Set while a reload watches its first new worker: its process id, the milliseconds left, and the figures so far. */
+  watch: z
+    .object({ pid: z.int().optional(), left_ms: z.number(), fresh: figuresSchema, old: figuresSchema })
+    .optional(),
   /** The worst state that a worker reports, in the order of `cacheStates`. */
   redis: z.enum(cacheStates),
 })
@@ -121,6 +128,13 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
     return cacheStates.find(state => reported.includes(state)) ?? 'connecting'
   }
 
+  function watch(): Status['watch'] {
+    const report = cluster.watch()
+    if (report === undefined) return undefined
+    const { id, leftMs, fresh, old } = report
+    return { pid: cluster.workers().find(one => one.id === id)?.pid, left_ms: Math.round(leftMs), fresh, old }
+  }
+
   return {
     current: (): Status => ({
       node: config.node,
@@ -128,6 +142,7 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
       started,
       ports: Object.fromEntries(config.ports.map(port => [port.label, portStatus(port)])),
       workers: cluster.workers().map(workerStatus),
+      watch: watch(),
       redis: redis(),
     }),
 

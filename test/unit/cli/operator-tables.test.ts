@@ -1,8 +1,21 @@
 // Tables for a terminal, and time spans.
 import test from 'ava'
 import fc from 'fast-check'
+import { describeWatch } from '../../../src/cli/operator/reply-text.ts'
 import { formatTable } from '../../../src/cli/operator/table.ts'
 import { formatSpan } from '../../../src/cli/time-span.ts'
+
+test('reload: the watch is shown with its time and figures', t => {
+  t.is(
+    describeWatch({
+      pid: 12,
+      left_ms: 6100,
+      fresh: { responses: 40, failed: 2 },
+      old: { responses: 80, failed: 0 },
+    }),
+    'worker 12 serves beside the old ones for 7 s more: 5xx to 2 of 40 requests, the old ones to 0 of 80',
+  )
+})
 
 test('table: no line is wider than the terminal, and no text controls the terminal', t => {
   const cell = fc.string({ unit: 'binary', maxLength: 200 })

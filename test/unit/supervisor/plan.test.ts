@@ -1,7 +1,8 @@
 // The fleet's state and plan in a simulation in which processes boot, hang, exit and follow commands, also at random.
 import test from 'ava'
 import fc from 'fast-check'
-import { emptyFleet, type Fleet, type FleetEvent, reduce } from '../../../src/supervisor/cluster/fleet.ts'
+import { type FleetEvent, reduce } from '../../../src/supervisor/cluster/fleet.ts'
+import { emptyFleet, type Fleet, watchOf } from '../../../src/supervisor/cluster/fleet-state.ts'
 import { type Action, type Limits, plan } from '../../../src/supervisor/cluster/plan.ts'
 
 const limits: Limits = { workers: 3, bootMs: 30_000, silentMs: 10_000, retireMs: 32_000, bootFailures: 5 }
@@ -243,7 +244,7 @@ test('heartbeat timeout: a message read right after a suspension is not moved in
 
 test('reload: replaces one worker after another, starting the new one first', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload' })
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
   for (const [old, fresh] of [
     [1, 4],
     [2, 5],
@@ -262,7 +263,7 @@ test('reload: replaces one worker after another, starting the new one first', t 
 
 test('reload: fails and keeps the old workers if the new code does not boot', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload' })
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
   simulation.exit(4, 'worker exited with code 1')
   t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker exited with code 1' })
   simulation.pass(60_000, simulation.workerIds)
@@ -271,7 +272,7 @@ test('reload: fails and keeps the old workers if the new code does not boot', t 
 
 test('reload: after a failure that a retry cannot fix, workers that exit later are still replaced', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload' })
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
   simulation.exitForGood(4)
   for (const id of [1, 2, 3]) simulation.exit(id, 'worker terminated by SIGKILL', true)
   simulation.pass(60_000, simulation.workerIds)
@@ -281,7 +282,7 @@ test('reload: after a failure that a retry cannot fix, workers that exit later a
 
 test('reload: the boot timeout applies while the database is unreachable', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload' })
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
   for (let second = 0; second < 30; second++) {
     for (const id of [1, 2, 3]) simulation.message(id)
     simulation.message(4, true)
@@ -293,6 +294,62 @@ test('reload: the boot timeout applies while the database is unreachable', t => 
   simulation.exit(4, 'worker did not listen within 30000 ms')
   t.is(simulation.fleet().reload.state, 'failed')
   t.is(simulation.actions('fork').length, 4, 'no further attempt')
+})
+
+test('reload with a watch: no old worker retires before the first new one has passed; then no other is watched', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.listen(4)
+  t.like(simulation.fleet().reload, { watch: { id: 4, untilMs: simulation.nowMs() + 10_000 } })
+  simulation.pass(60_000, simulation.workerIds)
+  t.deepEqual(simulation.ready(), [1, 2, 3, 4])
+  simulation.dispatch({ type: 'watchPassed' })
+  t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 1 })
+  simulation.exit(1)
+  simulation.listen(5)
+  t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 2 })
+})
+
+test('reload with a watch: a worker that fails it retires, and the old ones stay', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.listen(4)
+  simulation.dispatch({ type: 'watchFailed', reason: 'it answers 500' })
+  t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'it answers 500' })
+  t.deepEqual(simulation.actions('retire'), [{ type: 'retire', id: 4 }])
+  simulation.exit(4)
+  simulation.pass(60_000, simulation.workerIds)
+  t.deepEqual(simulation.ready(), [1, 2, 3])
+})
+
+test('reload with a watch: the old workers stay if the first new one exits or hangs', t => {
+  for (const fail of ['exit', 'hang']) {
+    const simulation = createRunningSimulation()
+    simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+    simulation.listen(4)
+    if (fail === 'hang') {
+      simulation.pass(10_000, () => [1, 2, 3])
+      t.deepEqual(simulation.actions('kill'), [
+        { type: 'kill', id: 4, reason: 'worker sent no message for 10000 ms' },
+      ])
+    }
+    simulation.exit(4, 'gone')
+    t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'gone' })
+    simulation.pass(60_000, simulation.workerIds)
+    t.deepEqual(simulation.ready(), [1, 2, 3])
+    t.is(simulation.actions('fork').length, 4)
+  }
+})
+
+test('reload with a watch: an old worker that exits meanwhile is not replaced, the new one stands in', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.listen(4)
+  simulation.exit(2)
+  t.deepEqual(simulation.workerIds(), [1, 3, 4])
+  simulation.dispatch({ type: 'watchPassed' })
+  simulation.listen(5)
+  t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 1 })
 })
 
 test('memory limit: a worker above it is replaced as in a reload, but not in its first 30 s', t => {
@@ -348,66 +405,88 @@ test('any sequence of events keeps the invariants', t => {
     {
       weight: 6,
       arbitrary: fc.record({
-        do: fc.constantFrom('listen', 'exit', 'kill', 'hang', 'growth', 'noDatabase'),
+        do: fc.constantFrom(
+          'listen',
+          'exit',
+          'kill',
+          'hang',
+          'growth',
+          'noDatabase',
+          'pass watch',
+          'fail watch',
+        ),
         pick: fc.nat(8),
       }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'stop', 'skipWait', 'suspend') }) },
   )
   fc.assert(
-    fc.property(fc.array(action, { maxLength: 60 }), fc.integer({ min: 1, max: 4 }), (actions, workers) => {
-      const simulation = createSimulation({ ...limits, workers })
-      const hung = new Set<number>()
-      const responsive = () => simulation.workerIds().filter(id => !hung.has(id))
+    fc.property(
+      fc.array(action, { maxLength: 60 }),
+      fc.integer({ min: 1, max: 4 }),
+      fc.constantFrom(0, 10_000),
+      (actions, workers, watchMs) => {
+        const simulation = createSimulation({ ...limits, workers })
+        const hung = new Set<number>()
+        const responsive = () => simulation.workerIds().filter(id => !hung.has(id))
 
-      for (const one of actions) {
-        if (simulation.ended()) return
-        const readyBefore = simulation.ready().length
-        const performedBefore = simulation.performed.length
-        const picked =
-          'pick' in one ? simulation.fleet().workers[one.pick % simulation.workerIds().length] : undefined
-        if (one.do === 'pass') simulation.pass('ms' in one ? one.ms : 0, responsive)
-        else if (one.do === 'reload') {
-          if (simulation.fleet().stop === undefined) simulation.dispatch({ type: 'reload' })
-        } else if (one.do === 'stop') simulation.dispatch({ type: 'stop', delayMs: 5000 })
-        else if (one.do === 'skipWait') simulation.dispatch({ type: 'skipWait' })
-        else if (one.do === 'suspend') simulation.suspend(20_000)
-        else if (picked !== undefined) {
-          if (one.do === 'listen' && picked.state === 'booting' && !picked.killed)
-            simulation.listen(picked.id)
-          if (one.do === 'exit') simulation.exit(picked.id)
-          if (one.do === 'kill') simulation.exit(picked.id, 'worker terminated by SIGKILL', true)
-          if (one.do === 'hang') hung.add(picked.id)
-          if (one.do === 'growth') simulation.message(picked.id, false, true)
-          if (one.do === 'noDatabase') simulation.message(picked.id, true)
-        }
+        for (const one of actions) {
+          if (simulation.ended()) return
+          const readyBefore = simulation.ready().length
+          const performedBefore = simulation.performed.length
+          const picked =
+            'pick' in one ? simulation.fleet().workers[one.pick % simulation.workerIds().length] : undefined
+          if (one.do === 'pass') simulation.pass('ms' in one ? one.ms : 0, responsive)
+          else if (one.do === 'reload') {
+            if (simulation.fleet().stop === undefined) simulation.dispatch({ type: 'reload', watchMs })
+          } else if (one.do === 'stop') simulation.dispatch({ type: 'stop', delayMs: 5000 })
+          else if (one.do === 'skipWait') simulation.dispatch({ type: 'skipWait' })
+          else if (one.do === 'suspend') simulation.suspend(20_000)
+          else if (one.do === 'pass watch' || one.do === 'fail watch') {
+            // The watcher records an outcome only while a watch is going on.
+            if (watchOf(simulation.fleet()) !== undefined)
+              simulation.dispatch(
+                one.do === 'pass watch' ? { type: 'watchPassed' } : { type: 'watchFailed', reason: '5xx' },
+              )
+          } else if (picked !== undefined) {
+            if (one.do === 'listen' && picked.state === 'booting' && !picked.killed)
+              simulation.listen(picked.id)
+            if (one.do === 'exit') simulation.exit(picked.id)
+            if (one.do === 'kill') simulation.exit(picked.id, 'worker terminated by SIGKILL', true)
+            if (one.do === 'hang') hung.add(picked.id)
+            if (one.do === 'growth') simulation.message(picked.id, false, true)
+            if (one.do === 'noDatabase') simulation.message(picked.id, true)
+          }
 
-        const fleet = simulation.fleet()
-        const actionsNow = simulation.performed.slice(performedBefore)
-        const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
-        if (simulation.ended()) return
-        // A worker past a deadline has been killed.
-        for (const { id, state, sinceMs, lastHeardMs, killed } of fleet.workers) {
-          if (killed) continue
-          if (lastHeardMs !== undefined)
-            t.true(simulation.nowMs() - lastHeardMs < limits.silentMs, `${id} sends no messages`)
-          if (state === 'retiring')
-            t.true(simulation.nowMs() - sinceMs < limits.retireMs, `${id} does not exit`)
-          if (state === 'booting') t.true(simulation.nowMs() - sinceMs < limits.bootMs, `${id} does not boot`)
+          const fleet = simulation.fleet()
+          const actionsNow = simulation.performed.slice(performedBefore)
+          const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
+          if (simulation.ended()) return
+          // A worker past a deadline has been killed.
+          for (const { id, state, sinceMs, lastHeardMs, killed } of fleet.workers) {
+            if (killed) continue
+            if (lastHeardMs !== undefined)
+              t.true(simulation.nowMs() - lastHeardMs < limits.silentMs, `${id} sends no messages`)
+            if (state === 'retiring')
+              t.true(simulation.nowMs() - sinceMs < limits.retireMs, `${id} does not exit`)
+            if (state === 'booting')
+              t.true(simulation.nowMs() - sinceMs < limits.bootMs, `${id} does not boot`)
+          }
+          if (fleet.stop !== undefined) {
+            t.false(actionsNow.some(action => action.type === 'fork'))
+            continue
+          }
+          // A worker retires only when its replacement listens.
+          const retired = actionsNow.filter(action => action.type === 'retire').length
+          if (retired > 0) t.true(simulation.ready().length >= workers)
+          if (watchOf(fleet) !== undefined) t.is(retired, 0)
+          if (one.do === 'reload') t.is(simulation.ready().length, readyBefore)
+          // At most one worker too many; a missing worker always has a scheduled replacement.
+          t.true(live.length <= workers + 1)
+          if (live.length < workers) t.true(simulation.nextRunAtMs() <= simulation.nowMs() + 15_000)
         }
-        if (fleet.stop !== undefined) {
-          t.false(actionsNow.some(action => action.type === 'fork'))
-          continue
-        }
-        // A worker retires only when its replacement listens.
-        const retired = actionsNow.filter(action => action.type === 'retire').length
-        if (retired > 0) t.true(simulation.ready().length >= workers)
-        if (one.do === 'reload') t.is(simulation.ready().length, readyBefore)
-        // At most one worker too many; a missing worker always has a scheduled replacement.
-        t.true(live.length <= workers + 1)
-        if (live.length < workers) t.true(simulation.nextRunAtMs() <= simulation.nowMs() + 15_000)
-      }
-    }),
+      },
+    ),
     { numRuns: 2000 },
   )
   t.pass()

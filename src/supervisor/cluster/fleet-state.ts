@@ -1,0 +1,74 @@
+// The state of the worker fleet: which workers exist, how often they failed, and whether a reload or a stop is running. All
+// times are milliseconds of one monotonic clock.
+
+export interface FleetWorker {
+  readonly id: number
+  readonly state: 'booting' | 'ready' | 'retiring'
+  /** When the worker entered its state. While it boots and waits for the database: the time of its last message. */
+  readonly sinceMs: number
+  /** Time of the last message, moved forward by each suspension of the supervisor; undefined before the first message. */
+  readonly lastHeardMs: number | undefined
+  /** To be replaced: it runs old code, or it uses too much memory. */
+  readonly stale: boolean
+  /** SIGKILL has been sent. */
+  readonly killed: boolean
+}
+
+/** Why a worker exited. */
+export interface ExitCause {
+  readonly reason: string
+  /** SIGKILL that the supervisor did not send. It is no evidence against code that is known to boot. */
+  readonly killedExternally: boolean
+  /** The exit code for the supervisor if no worker becomes ready. Set only for causes that a retry cannot fix. */
+  readonly exitCode?: number
+}
+
+/** The first new worker of a reload and the time of its watch (watch.ts), in which no old worker retires. */
+export interface Watch {
+  readonly id: number
+  readonly untilMs: number
+}
+
+export type Reload =
+  | { readonly state: 'idle' | 'done' }
+  /** With `watchMs`, the first new worker that becomes ready is watched for so long. */
+  | { readonly state: 'running'; readonly watchMs?: number; readonly watch?: Watch }
+  | { readonly state: 'failed'; readonly reason: string }
+
+export interface Fleet {
+  readonly workers: readonly FleetWorker[]
+  /** Consecutive failures. Workers that were forked together count once. */
+  readonly failures: number
+  /** Consecutive failures before the worker was ready; Infinity if a retry cannot help. */
+  readonly bootFailures: number
+  readonly lastFailure: (ExitCause & { readonly atMs: number }) | undefined
+  /** Earliest time of the next fork. */
+  readonly forkAfterMs: number
+  readonly reload: Reload
+  /** Ready workers retire at `retireAtMs`. With `killNow` all workers are killed at once. */
+  readonly stop: { readonly retireAtMs: number; readonly killNow: boolean } | undefined
+}
+
+export const emptyFleet: Fleet = {
+  workers: [],
+  failures: 0,
+  bootFailures: 0,
+  lastFailure: undefined,
+  forkAfterMs: 0,
+  reload: { state: 'idle' },
+  stop: undefined,
+}
+
+export const watchOf = ({ reload }: Fleet): Watch | undefined =>
+  reload.state === 'running' ? reload.watch : undefined
+
+export function updateWorker(
+  fleet: Fleet,
+  id: number,
+  update: (worker: FleetWorker) => Partial<FleetWorker>,
+): Fleet {
+  return {
+    ...fleet,
+    workers: fleet.workers.map(worker => (worker.id === id ? { ...worker, ...update(worker) } : worker)),
+  }
+}

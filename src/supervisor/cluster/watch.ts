@@ -1,0 +1,140 @@
+// The watch over the first new worker of a reload: compares what it answers with what the old workers answer beside it in
+// the same time. `judge` is pure. A reload gives up only for evidence that does not depend on the share of the traffic:
+// decisions/watched-reload.md gives the reasons.
+import type { Heartbeat } from '../../core/messages.ts'
+import type { FleetEvent } from './fleet.ts'
+import type { Watch } from './fleet-state.ts'
+import type { WorkerView } from './worker-handle.ts'
+
+/** The responses of some workers during the watch. */
+export interface Figures {
+  readonly responses: number
+  /** Those with a status of 5xx. */
+  readonly failed: number
+}
+
+/** By port label and route, separated by a space. */
+export type FiguresByRoute = ReadonlyMap<string, Figures>
+
+export type Verdict = { readonly do: 'wait' | 'go on' } | { readonly do: 'give up'; readonly reason: string }
+
+/** So few failures are no evidence. */
+const FEW_FAILED = 5
+/** The new worker may fail so many times as often as the old ones: an outage does not meet all workers alike. */
+const TOLERANCE = 3
+const RULE_OF_THREE = 3
+
+function sum(figures: Iterable<Figures>): Figures {
+  let [responses, failed] = [0, 0]
+  for (const one of figures) {
+    responses += one.responses
+    failed += one.failed
+  }
+  return { responses, failed }
+}
+
+/**
+ * Whether the new worker answers 5xx clearly more often than the old ones: more than five times, and more than three times
+ * as often. The old ones count with three more failures than they had. Without a failure in n responses, 3/n is the rate
+ * that they may have, with a confidence of 95 % (the rule of three). If all fail equally often, the rule errs in less than
+ * one reload of 1000, mostly far less. If the old ones do not fail and answer twice as many requests, it notices a worker
+ * that fails one of 20 after about 350 responses, and one that fails always after 15.
+ */
+export function failsMoreOften(fresh: Figures, old: Figures): boolean {
+  const oldRate = (old.failed + RULE_OF_THREE) / (old.responses + RULE_OF_THREE)
+  return fresh.failed > FEW_FAILED + TOLERANCE * oldRate * fresh.responses
+}
+
+/**
+ * Returns what the reload does next. Each route is compared, because workers can get different requests, and their sum,
+ * because a route can be new.
+ * @param hasDatabase of the new worker
+ * @param isOver whether the time of the watch is over
+ */
+export function judge(
+  fresh: FiguresByRoute,
+  old: FiguresByRoute,
+  hasDatabase: boolean,
+  isOver: boolean,
+): Verdict {
+  if (!hasDatabase) return { do: 'give up', reason: 'the first new worker has lost the database' }
+  const pairs = [...fresh].map(([route, figures]) => [route, figures, old.get(route)] as const)
+  const all = ['all requests', sum(fresh.values()), sum(old.values())] as const
+  for (const [route, now, before = { responses: 0, failed: 0 }] of [...pairs, all])
+    if (failsMoreOften(now, before))
+      return {
+        do: 'give up',
+        reason: `the first new worker answered 5xx to ${now.failed} of ${now.responses} requests, the old ones to ${before.failed} of ${before.responses} (${route})`,
+      }
+  return { do: isOver ? 'go on' : 'wait' }
+}
+
+/** Returns the responses between two heartbeats of a worker. */
+export function figuresBetween(before: Heartbeat | undefined, now: Heartbeat | undefined): FiguresByRoute {
+  const figures = new Map<string, Figures>()
+  for (const [label, routes] of Object.entries(now?.routes ?? {}))
+    for (const [route, { responses }] of Object.entries(routes)) {
+      const earlier = before?.routes?.[label]?.[route]?.responses ?? {}
+      const grown = Object.entries(responses).map(
+        ([outcome, count]) => [outcome, count - (earlier[outcome] ?? 0)] as const,
+      )
+      figures.set(`${label} ${route}`, {
+        responses: grown.reduce((total, [, count]) => total + count, 0),
+        failed: grown.find(([outcome]) => outcome === '5xx')?.[1] ?? 0,
+      })
+    }
+  return figures
+}
+
+function merge(all: readonly FiguresByRoute[]): FiguresByRoute {
+  const routes = new Set(all.flatMap(figures => [...figures.keys()]))
+  return new Map([...routes].map(route => [route, sum(all.flatMap(figures => figures.get(route) ?? []))]))
+}
+
+/**
+ * @param current the watch that is going on
+ * @param record receives the outcome
+ */
+export function createWatcher(
+  current: () => Watch | undefined,
+  workers: () => readonly WorkerView[],
+  record: (event: FleetEvent) => void,
+) {
+  /** The last heartbeats before the watch, by worker id. */
+  let before: ReadonlyMap<number, Heartbeat | undefined> = new Map()
+  let watched: number | undefined
+
+  function figures(): { fresh: FiguresByRoute; old: FiguresByRoute } {
+    const of = ({ id, heartbeat }: WorkerView) => figuresBetween(before.get(id), heartbeat)
+    const all = workers()
+    return {
+      fresh: merge(all.filter(({ id }) => id === watched).map(of)),
+      old: merge(all.filter(({ stale }) => stale).map(of)),
+    }
+  }
+
+  return {
+    /** Judges the worker after each of its messages. A worker that hangs sends none, and so never passes. */
+    heard(id: number): void {
+      const watch = current()
+      if (watch?.id !== id) return
+      if (watched !== id) before = new Map(workers().map(one => [one.id, one.heartbeat]))
+      watched = id
+      const { fresh, old } = figures()
+      const heartbeat = workers().find(one => one.id === id)?.heartbeat
+      const hasDatabase = heartbeat?.databaseDownMs === undefined
+      const verdict = judge(fresh, old, hasDatabase, performance.now() >= watch.untilMs)
+      if (verdict.do === 'go on') record({ type: 'watchPassed' })
+      if (verdict.do === 'give up') record({ type: 'watchFailed', reason: verdict.reason })
+    },
+
+    /** Returns the state of the watch that is going on. */
+    report() {
+      const watch = current()
+      if (watch === undefined) return undefined
+      const { fresh, old } = figures()
+      const leftMs = Math.max(0, watch.untilMs - performance.now())
+      return { id: watch.id, leftMs, fresh: sum(fresh.values()), old: sum(old.values()) }
+    },
+  }
+}
