@@ -107,6 +107,8 @@ export const schema = z.strictObject({
     timeoutMs: atLeastOne,
   }),
   idempotency: z.strictObject({ keepSeconds: atLeastOne, removeEveryMs: milliseconds.min(1) }),
+  /** How long the change feed keeps events; 0 turns it off. */
+  changes: z.strictObject({ keepSeconds: z.int().min(0) }),
   /** How often the files of the certificates are read again. */
   certificates: z.strictObject({ readEveryMs: milliseconds.min(1) }),
   tls: z.strictObject({

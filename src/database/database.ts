@@ -15,13 +15,14 @@ import {
   isUnreachable,
   translate,
 } from './driver-errors.ts'
+import { createNumbering, type Numbering } from './feed/numbering.ts'
 import { createLane } from './lane/lane.ts'
 import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
 import { openPool, send, withConnection } from './pool.ts'
 import { createSemaphore, type Semaphore } from './semaphore.ts'
-import { type Statements, type Transaction, transact } from './transaction.ts'
+import { type RunTransaction, type Statements, type Transaction, transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
 /** Fewer cost more transactions, more make the writes of the group wait longer. */
@@ -35,7 +36,7 @@ export interface Database extends Statements {
    * Runs a transaction, and repeats it on contention. Writes of records go through `createWriter`.
    * @throws ApiError `unavailable` like a statement, and after queryTimeoutMs of contention
    */
-  transaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
+  readonly transaction: RunTransaction
   /** Creates a writer of records, see `lane/lane.ts`. The writers of a database share one lane. */
   createWriter<I extends Item>(options: WriterOptions<I>): Writer<I>
   /** Limits the pages whose cost grows with the number of records: they leave connections to all other requests. */
@@ -44,6 +45,8 @@ export interface Database extends Statements {
   snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   /** Runs reads that return what other transactions have not committed yet. */
   uncommitted<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
+  /** Numbers the events of the change feed. */
+  readonly numbering: Numbering
   /** Moves the recorded changes of counts into `counts`. */
   compact(): Promise<void>
   /** The start of the current outage, as `performance.now()`; undefined while the database can serve. */
@@ -60,7 +63,12 @@ export interface Database extends Statements {
   close(): Promise<void>
 }
 
-export function createDatabase(settings: Config['database'] & { url: string }, log: Log): Database {
+/** @param recordsEvents whether writes append events to the change feed */
+export function createDatabase(
+  settings: Config['database'] & { url: string },
+  log: Log,
+  recordsEvents = false,
+): Database {
   const epoch = { number: 0 }
   const knex = openPool(
     settings.url,
@@ -93,14 +101,15 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
 
   const inPageSlot = createSemaphore(Math.max(1, settings.poolMax - 3 * fifth), settings.acquireTimeoutMs)
 
-  /** Runs a transaction, and starts a compaction after some of them. */
+  /** Runs a transaction, and starts after it what its rows need: a compaction after some of them, a numbering of its events. */
   async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
-    let countRows = 0
+    let derived = { countRows: 0, hasEvents: false }
     const beforeCommit = async (trx: Transaction) => {
-      countRows = await storeDerivedRows(trx)
+      derived = await storeDerivedRows(trx, recordsEvents)
     }
     const result = await transact(knex, act, { beforeCommit })
-    compaction.after(countRows)
+    compaction.after(derived.countRows)
+    if (derived.hasEvents) numbering.request()
     return result
   }
 
@@ -119,9 +128,9 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
       },
     })
 
-  const transaction = <T>(act: (trx: Transaction) => Promise<T>): Promise<T> =>
-    serve(() => attempt(act, isContention))
+  const transaction: RunTransaction = act => serve(() => attempt(act, isContention))
   const compaction = createCompaction(transaction)
+  const numbering = createNumbering(transaction)
 
   const lane = createLane({
     // A conflict of several writes can be that of one of them: on a cluster, one hot row lets the whole COMMIT fail.
@@ -147,6 +156,7 @@ export function createDatabase(settings: Config['database'] & { url: string }, l
     inPageSlot,
     snapshot: act => serve(() => transact(knex, act, { isolation: 'REPEATABLE READ' })),
     uncommitted: act => serve(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
+    numbering,
     compact: compaction.compact,
     downSinceMs: outage.sinceMs,
     probe: outage.probe,

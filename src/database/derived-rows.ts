@@ -1,7 +1,9 @@
-// The rows that follow from the changes of a transaction: counts and generations. They are stored before its COMMIT.
-import type { Resource } from '../model/resource.ts'
+// The rows that follow from the changes of a transaction: counts, events and generations. They are stored before its COMMIT.
+import { idName, type Resource } from '../model/resource.ts'
 import type { Change } from './changes.ts'
 import { deleteMemberCount, insertCountChanges, memberChange, recordChange } from './counting/counts.ts'
+import { appendEvents } from './feed/append-events.ts'
+import type { NewEvent } from './feed/events.ts'
 import type { Transaction } from './transaction.ts'
 import { renewGeneration } from './version.ts'
 
@@ -25,21 +27,53 @@ function outdatedBy(change: Change): Resource | undefined {
   return change.type === 'ended' && change.ending === change.relation.to ? change.ending : undefined
 }
 
+function eventOf(change: Change): NewEvent {
+  const { type, resource, id, origin } = change
+  const ids = { [idName(resource)]: id }
+  if (!('relation' in change)) return { type: `${resource.singular}.${type}`, ids, origin }
+  ids[idName(change.relation.to)] = change.otherId
+  return { type: `membership.${type === 'joined' ? 'created' : 'deleted'}`, ids, origin }
+}
+
+/**
+ * Returns the events of the changes. The end of a record ends its memberships, which have no events then. If a transaction
+ * ends memberships of a record that it leaves for a later one to delete, they have events: the record may stay.
+ */
+function eventsOf(changes: readonly Change[]): NewEvent[] {
+  const deleted = new Set(
+    changes.flatMap(({ type, resource, id }) => (type === 'deleted' ? [`${resource.plural} ${id}`] : [])),
+  )
+  const endsWithRecord = (change: Change) =>
+    change.type === 'ended' &&
+    deleted.has(`${change.ending.plural} ${change.ending === change.resource ? change.id : change.otherId}`)
+  return changes.filter(change => !endsWithRecord(change)).map(eventOf)
+}
+
+/** What waits after a transaction to be processed apart. */
+interface Derived {
+  /** The rows that wait for a compaction of the counts. */
+  readonly countRows: number
+  /** Whether events wait for a number. */
+  readonly hasEvents: boolean
+}
+
 /**
  * Stores what follows from the changes of a transaction, in a fixed order, so that concurrent transactions do not deadlock.
- * @returns the number of rows that wait for a compaction of the counts
+ * @param recordsEvents whether there is a change feed
  */
-export async function storeDerivedRows(trx: Transaction): Promise<number> {
+export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean): Promise<Derived> {
   const { changes } = trx
-  const rows = await insertCountChanges(
+  const countRows = await insertCountChanges(
     trx,
     changes.flatMap(change => countChangeOf(change) ?? []),
   )
   for (const change of changes)
     if (change.type === 'deleted' && change.resource.generation !== undefined)
       await deleteMemberCount(trx, change.resource, change.id)
+  const events = recordsEvents ? eventsOf(changes) : []
+  await appendEvents(trx, events)
   // All writers share these rows, so they are locked last.
   const outdated = new Set(changes.flatMap(change => outdatedBy(change)?.generation ?? []))
   for (const generation of [...outdated].sort()) await renewGeneration(trx, generation)
-  return rows
+  return { countRows, hasEvents: events.length > 0 }
 }

@@ -39,6 +39,9 @@ export interface Transaction extends Statements {
   part<T>(act: () => Promise<T>): Promise<T>
 }
 
+/** Runs a transaction, and repeats it on contention. */
+export type RunTransaction = <T>(act: (trx: Transaction) => Promise<T>) => Promise<T>
+
 const LOOKUP_TIMEOUT_MS = 3000
 const LOOKUP_PAUSE_MS = 100
 

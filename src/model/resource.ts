@@ -50,6 +50,9 @@ export interface Resource {
   readonly generation?: string
 }
 
+/** The name of the id of a record beside other ids, in paths and events: `user_id`. */
+export const idName = ({ singular }: Resource): string => `${singular}_id`
+
 /** The largest id that is exact as a JSON number: 2^53 − 1. */
 export const MAX_ID = Number.MAX_SAFE_INTEGER
 

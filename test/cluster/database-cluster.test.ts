@@ -9,12 +9,14 @@ import { loadConfig } from '../../src/config/config.ts'
 import { withDatabase } from '../../src/config/host-urls.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase, type Database } from '../../src/database/database.ts'
+import { unpackEvents } from '../../src/database/feed/events.ts'
 import { migrations } from '../../src/database/migrations/index.ts'
 import { migrate } from '../../src/database/migrator.ts'
 import { users } from '../../src/model/users.ts'
 import { executeOn } from '../support/execute.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
+import { countsOf, countUp, createSequencesSql, insertSequences, readAll } from '../support/sequences.ts'
 import { ask, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
@@ -79,6 +81,54 @@ test.serial('reads: what one node has written, every other node reads at once', 
   await load
   t.is(stale, 0)
 })
+
+test.serial(
+  'change feed: all servers append and number, and each record keeps the order of its changes',
+  async t => {
+    const [one] = nodes
+    if (one === undefined) throw new Error('no node')
+    await executeOn(first, createSequencesSql)
+    await insertSequences(one, 4)
+    const write = (perNode: number, isNumbering: boolean) =>
+      Promise.all(
+        nodes.map(async (node, at) => {
+          for (let n = 0; n < perNode; n++) {
+            const id = 1 + ((n + at) % 4)
+            await countUp(node, n % 5 === 0 ? [id, 1 + (id % 4)].sort() : [id], `${at}`)
+            if (isNumbering && n % 3 === at) await node.numbering.number()
+          }
+        }),
+      )
+    // First without numbers: the ids of the queue alone give the order of the changes of each record.
+    await write(40, false)
+    const queue = await one.query('SELECT events FROM change_queue ORDER BY id', [])
+    const changes = queue.flatMap(({ events }) => unpackEvents({ amount: 0, events: String(events) }, 0, ''))
+    const queued = countsOf(changes)
+    t.is(queued.size, 4)
+    for (const counts of queued.values())
+      t.deepEqual(
+        counts,
+        counts.map((_, at) => at + 1),
+      )
+    const servers = new Set(changes.map(({ text }) => JSON.parse(text).by))
+    t.is(servers.size, 3)
+    await write(40, true)
+    await Promise.all(nodes.map(node => node.numbering.number()))
+    const feeds = await Promise.all(nodes.map(readAll))
+    const events = feeds[0] ?? []
+    t.is(events.length, 2 * 3 * 48)
+    t.deepEqual(
+      events.map(({ id }) => id),
+      events.map((_, at) => at + 1),
+    )
+    for (const feed of feeds) t.deepEqual(feed, events)
+    for (const counts of countsOf(events).values())
+      t.deepEqual(
+        counts,
+        counts.map((_, at) => at + 1),
+      )
+  },
+)
 
 test.serial('conflicts: hot rows are written through all nodes, and no write fails', async t => {
   const writers = nodes.map(writersOf)

@@ -25,7 +25,7 @@ const parameterIn =
 
 const inQuery = parameterIn('query')
 export const inPath = parameterIn('path')
-const inHeader = parameterIn('header')
+export const inHeader = parameterIn('header')
 
 /** A query parameter with a list. @param explode whether each value is a pair of its own; otherwise, commas separate them */
 const listInQuery = (name: string, description: string, list: Schema, explode: boolean): Parameter => ({

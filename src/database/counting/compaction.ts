@@ -1,6 +1,7 @@
 // Moves the recorded changes of counts into `counts`, so that reading a total stays cheap.
+import { deleteByIdSql } from '../delete-by-id.ts'
 import { assertRowCount } from '../driver-errors.ts'
-import type { Transaction } from '../transaction.ts'
+import type { RunTransaction, Transaction } from '../transaction.ts'
 import { asRows, type CountChange, merge } from './counts.ts'
 
 /** Average number of recorded rows per compaction. It is small, so reading the remaining rows is cheap. */
@@ -9,10 +10,6 @@ const MAX_COMPACT_ROWS = 500
 
 const addToCountsSql = `INSERT INTO counts (kind, slot, block, amount) VALUES ?
   ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)`
-// The join starts with the ids. A scan of count_changes would wait for uncommitted rows of other transactions.
-const deleteChangesSql = (rowCount: number) =>
-  `DELETE count_changes FROM (SELECT ? AS id${' UNION ALL SELECT ?'.repeat(rowCount - 1)}) AS added
-  STRAIGHT_JOIN count_changes ON count_changes.id = added.id`
 
 /** @returns the number of rows that were moved */
 async function compactRows(trx: Transaction): Promise<number> {
@@ -29,7 +26,7 @@ async function compactRows(trx: Transaction): Promise<number> {
   const changes = merge(rows)
   if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])
   const ids = rows.map(({ id }) => id)
-  const { affectedRows } = await trx.execute(deleteChangesSql(ids.length), ids)
+  const { affectedRows } = await trx.execute(deleteByIdSql('count_changes', ids.length), ids)
   // A database can ignore SKIP LOCKED. Another process may then have added the same rows.
   assertRowCount('count_changes', affectedRows, rows.length)
   return rows.length
@@ -42,9 +39,7 @@ export interface Compaction {
   after(countRows: number): void
 }
 
-export function createCompaction(
-  transaction: <T>(act: (trx: Transaction) => Promise<T>) => Promise<T>,
-): Compaction {
+export function createCompaction(transaction: RunTransaction): Compaction {
   let compacting = false
 
   async function compact(): Promise<void> {

@@ -7,6 +7,7 @@ import * as packedResponses from './004-packed-responses.ts'
 import * as schemaInfo from './005-schema-info.ts'
 import * as noCascades from './006-no-cascades.ts'
 import * as memberBlocks from './007-member-blocks.ts'
+import * as changes from './008-changes.ts'
 import * as search from './009-search.ts'
 
 export interface Migration {
@@ -38,6 +39,13 @@ export const migrations: readonly Migration[] = [
     demand:
       'pages at a high start_index of a large group stay slow until `npm run recount -- --upgraded` has run: stop all ' +
       'processes of earlier versions first, because one that still runs would make these pages wrong',
+  },
+  {
+    name: '008-changes',
+    up: changes.up,
+    demand:
+      'a version before this migration writes no events into the change feed: when all nodes run this version, run ' +
+      '`npm run expire-changes`, so that every reader of the feed begins after that',
   },
   { name: '009-search', up: search.up },
 ]

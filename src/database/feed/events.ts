@@ -1,0 +1,84 @@
+// The events of the change feed, and their form in the database. A row has the events of one transaction; consecutive
+// events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
+
+/** The most events of one row. It bounds what a page reads beyond its end. */
+export const MAX_ROW_EVENTS = 1000
+
+/** An event without its place in the feed. */
+export interface NewEvent {
+  /** `user.created`, `membership.deleted`. */
+  readonly type: string
+  /** The ids of the records, by the names of their members in an event: `{ user_id: 7, group_id: 3 }`. */
+  readonly ids: Readonly<Record<string, number>>
+  /** The name of the caller, null if the API is open, and the request. */
+  readonly origin: { readonly by: string | null; readonly requestId: string }
+}
+
+/** An event with its place in the feed. */
+export interface FeedEvent extends Pick<NewEvent, 'type' | 'ids'> {
+  readonly id: number
+  /** The event as JSON, as readers get it. */
+  readonly text: string
+}
+
+/** Consecutive events of a row. Each list of `ids` has one id per event. */
+interface Entry {
+  readonly type: string
+  readonly ids: Record<string, number[]>
+  readonly by: string | null
+  readonly request_id: string
+}
+
+/** A row without its keys. */
+export interface PackedEvents {
+  readonly amount: number
+  readonly events: string
+}
+
+const belongsTo = ({ type, by, request_id }: Entry, event: NewEvent): boolean =>
+  type === event.type && request_id === event.origin.requestId && by === event.origin.by
+
+function packRow(events: readonly NewEvent[]): PackedEvents {
+  const entries: Entry[] = []
+  for (const event of events) {
+    const { type, ids, origin } = event
+    const last = entries.at(-1)
+    if (last !== undefined && belongsTo(last, event))
+      for (const [name, id] of Object.entries(ids)) last.ids[name]?.push(id)
+    else {
+      const lists = Object.entries(ids).map(([name, id]) => [name, [id]])
+      entries.push({ type, ids: Object.fromEntries(lists), by: origin.by, request_id: origin.requestId })
+    }
+  }
+  return { amount: events.length, events: JSON.stringify(entries) }
+}
+
+/** Returns the rows for the events of a transaction, in their order. */
+export function packEvents(events: readonly NewEvent[]): PackedEvents[] {
+  const rows: PackedEvents[] = []
+  for (let start = 0; start < events.length; start += MAX_ROW_EVENTS)
+    rows.push(packRow(events.slice(start, start + MAX_ROW_EVENTS)))
+  return rows
+}
+
+/**
+ * Returns the events of a row.
+ * @param lastId the id of the last one
+ * @param at the time in UTC, as the database writes it: `2026-11-22 17:00:00.123`
+ */
+export function unpackEvents({ amount, events }: PackedEvents, lastId: number, at: string): FeedEvent[] {
+  const entries: Entry[] = JSON.parse(events)
+  const time = `"at":"${at.replace(' ', 'T')}Z"`
+  let id = lastId - amount
+  return entries.flatMap(({ type, ids, by, request_id }) => {
+    const names = Object.keys(ids)
+    const rest = `${time},"by":${JSON.stringify(by)},"request_id":${JSON.stringify(request_id)}}`
+    const [first = []] = Object.values(ids)
+    return first.map((_, at): FeedEvent => {
+      id++
+      const own = Object.fromEntries(names.map(name => [name, ids[name]?.[at] ?? 0]))
+      const members = names.map(name => `"${name}":${own[name]}`).join()
+      return { id, type, ids: own, text: `{"id":${id},"type":"${type}",${members},${rest}` }
+    })
+  })
+}

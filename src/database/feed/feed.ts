@@ -1,0 +1,113 @@
+// The change feed as the readers of this process see it. The newest events are in memory. While readers wait, one read
+// serves all of them; none of them holds a database connection.
+import type { Database } from '../database.ts'
+import { createSemaphore } from '../semaphore.ts'
+import type { FeedEvent } from './events.ts'
+import { type Portion, readHead, readPortion } from './portion.ts'
+
+/** The pause between two reads for waiting readers grows with their number, because each read is followed by their answers. */
+const MIN_PAUSE_MS = 20
+const MAX_PAUSE_MS = 100
+/** Reads continue for so long after the last reader has waited, because it usually comes back. */
+const LINGER_MS = 5000
+/** Events in memory are served to other requests as well if they have been read in this time. */
+const FRESH_MS = 500
+/** Reads at once by this process: those of readers that are behind leave most connections to other requests. */
+const MAX_READS = 2
+const TURN_TIMEOUT_MS = 5000
+const MEMORY_EVENTS = 10_000
+const READ_EVENTS = 1000
+
+export type Feed = ReturnType<typeof createFeed>
+
+export function createFeed(database: Database) {
+  /** The events from `start` to `head`. */
+  let memory = { start: 0, head: 0, floor: 0, events: [] as readonly FeedEvent[] }
+  let readMs = -Infinity
+  let neededMs = -Infinity
+  let isReading = false
+  let timer: NodeJS.Timeout | undefined
+  const waiting = new Set<{ readonly after: number; readonly wake: () => void }>()
+
+  const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
+  const read = (after: number | undefined, limit: number) => inTurn(() => readPortion(database, after, limit))
+  const isFresh = () => performance.now() - readMs < FRESH_MS
+
+  function remember({ head, floor, events }: Portion): void {
+    const last = events.at(-1)
+    // After a pause, or if positions have expired, memory begins anew at the end.
+    const isBroken = memory.head < floor || memory.head > head || head - memory.head > MEMORY_EVENTS
+    if (isBroken) memory = { start: head, head, floor, events: [] }
+    else if (last === undefined) memory.floor = floor
+    else {
+      const all = [...memory.events, ...events].slice(-MEMORY_EVENTS)
+      memory = { start: last.id - all.length, head: last.id, floor, events: all }
+    }
+    for (const { after, wake } of waiting) if (isBroken || memory.head > after) wake()
+  }
+
+  /** Reads what is new, and goes on while readers wait. */
+  async function follow(): Promise<void> {
+    if (isReading) return
+    isReading = true
+    clearTimeout(timer)
+    try {
+      let found: Portion
+      do {
+        found = await read(memory.head, READ_EVENTS)
+        readMs = performance.now()
+        remember(found)
+      } while (found.events.length === READ_EVENTS)
+    } catch {
+      // `database` logs outages. Readers go on waiting.
+    }
+    isReading = false
+    if (waiting.size > 0) neededMs = performance.now()
+    const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, waiting.size))
+    const isNeeded = performance.now() - neededMs < LINGER_MS
+    timer = isNeeded ? setTimeout(follow, pauseMs).unref() : undefined
+  }
+
+  return {
+    /**
+     * Returns up to `limit` events after a position, and the positions that are valid. Without a position, it begins with
+     * the oldest event. Returns undefined if the position is not valid.
+     * @throws ApiError `unavailable`
+     */
+    async read(after: number | undefined, limit: number): Promise<Portion | undefined> {
+      const { start, head, floor, events } = memory
+      if (after !== undefined && isFresh() && after >= Math.max(start, floor) && after <= head)
+        return { head, floor, events: events.slice(after - start, after - start + limit) }
+      const portion = await read(after, limit)
+      return after === undefined || (after >= portion.floor && after <= portion.head) ? portion : undefined
+    },
+
+    /** Returns the newest position. @throws ApiError `unavailable` */
+    latest: async (): Promise<number> => (await readHead(database)).head,
+
+    /** Resolves when there is an event after the position, when positions have expired, or when `signal` is aborted. */
+    async changed(after: number, signal: AbortSignal): Promise<void> {
+      if (signal.aborted || (isFresh() && memory.head > after)) return
+      await new Promise<void>(resolve => {
+        const wake = () => {
+          waiting.delete(waiter)
+          signal.removeEventListener('abort', wake)
+          resolve()
+        }
+        const waiter = { after, wake }
+        signal.addEventListener('abort', wake)
+        waiting.add(waiter)
+        neededMs = performance.now()
+        if (timer === undefined) void follow()
+      })
+    },
+
+    /** Reads now what is new, if readers wait. */
+    refresh(): void {
+      if (waiting.size > 0) void follow()
+    },
+
+    /** The number of readers that wait for an event. */
+    readers: () => waiting.size,
+  }
+}

@@ -1,0 +1,80 @@
+// Numbers the events: one transaction at a time moves the committed rows of `change_queue` to `changes`. See
+// decisions/change-feed.md.
+import { deleteByIdSql } from '../delete-by-id.ts'
+import { assertRowCount } from '../driver-errors.ts'
+import type { RunTransaction, Transaction } from '../transaction.ts'
+
+/** The most rows of one numbering. */
+const MAX_ROWS = 500
+/**
+ * The time between two numberings by this process, which bounds what they cost. Where they take long, because the machine or
+ * the database is busy, they are rarer.
+ */
+const MIN_PAUSE_MS = 40
+const MAX_PAUSE_MS = 500
+const PAUSE_FACTOR = 8
+
+const moveSql = `INSERT INTO changes (last_id, at, amount, events)
+  SELECT ? + SUM(amount) OVER (ORDER BY id), at, amount, events FROM change_queue WHERE id IN (?) ORDER BY id`
+
+/** @returns the number of rows that have their numbers now */
+async function numberRows(trx: Transaction): Promise<number> {
+  // All numberings lock this row first. On a cluster, two that do so on different servers conflict at their COMMIT.
+  const [head] = await trx.query('SELECT last_id FROM change_head WHERE id = 1 FOR UPDATE', [])
+  // This read takes a new snapshot without locks, in which every row of an earlier commit is visible. A locking read
+  // would wait for, or skip, rows of transactions that have not ended.
+  const rows = await trx.query(`SELECT id, amount FROM change_queue ORDER BY id LIMIT ${MAX_ROWS}`, [])
+  if (head === undefined || rows.length === 0) return 0
+  const ids = rows.map(({ id }) => Number(id))
+  const amount = rows.reduce((sum, row) => sum + Number(row.amount), 0)
+  const moved = await trx.execute(moveSql, [head.last_id, ids])
+  assertRowCount('changes', moved.affectedRows, ids.length)
+  const removed = await trx.execute(deleteByIdSql('change_queue', ids.length), ids)
+  assertRowCount('change_queue', removed.affectedRows, ids.length)
+  const counted = await trx.execute('UPDATE change_head SET last_id = last_id + ? WHERE id = 1', [amount])
+  assertRowCount('change_head', counted.affectedRows, 1)
+  return rows.length
+}
+
+export type Numbering = ReturnType<typeof createNumbering>
+
+export function createNumbering(transaction: RunTransaction) {
+  let onNumbered = (): void => {}
+  let isRequested = false
+  let isRunning = false
+  let nextMs = -Infinity
+
+  async function number(): Promise<void> {
+    while ((await transaction(numberRows)) === MAX_ROWS);
+  }
+
+  async function run(): Promise<void> {
+    isRunning = true
+    while (isRequested) {
+      const waitMs = nextMs - performance.now()
+      if (waitMs > 0) await new Promise(resolve => setTimeout(resolve, waitMs).unref())
+      isRequested = false
+      const startedMs = performance.now()
+      // The sweep repeats a failed numbering, and `database` logs outages.
+      await number().then(onNumbered, () => {})
+      const endedMs = performance.now()
+      nextMs = endedMs + Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (endedMs - startedMs)))
+    }
+    isRunning = false
+  }
+
+  return {
+    number,
+
+    /** Numbers the changes that are committed now, soon. */
+    request(): void {
+      isRequested = true
+      if (!isRunning) void run()
+    },
+
+    /** Calls `action` after each numbering of this process. */
+    onNumbered(action: () => void): void {
+      onNumbered = action
+    },
+  }
+}

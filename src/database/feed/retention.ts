@@ -1,0 +1,75 @@
+// Removes old events, and makes positions expire.
+import type { Database } from '../database.ts'
+
+/** Rows that one transaction removes. */
+const PORTION_ROWS = 200
+const LOOK_AHEAD_ROWS = 1000
+
+/**
+ * Ids per second of the time from which the ids of a new epoch continue. More than 2^20 events a second are not possible,
+ * so this id is greater than every id that the service has ever given out, also after a restored backup. It stays
+ * within 2^53 until the year 2242.
+ */
+const EPOCH_IDS_PER_SECOND = 2 ** 20
+
+const expiredSql = `SELECT last_id, at < UTC_TIMESTAMP(3) - INTERVAL ? SECOND AS expired FROM changes
+  WHERE last_id > ? ORDER BY last_id LIMIT ${LOOK_AHEAD_ROWS}`
+const removeSql = `DELETE FROM changes WHERE last_id <= (SELECT floor FROM change_head WHERE id = 1)
+  ORDER BY last_id LIMIT ${PORTION_ROWS}`
+
+/**
+ * Makes all positions expire that were given out until now. Ids continue at a greater number.
+ * @returns the first valid position
+ */
+export async function expirePositions(database: Database): Promise<number> {
+  return database.transaction(async trx => {
+    await trx.execute(
+      `UPDATE change_head SET last_id = GREATEST(last_id + 1, UNIX_TIMESTAMP() * ${EPOCH_IDS_PER_SECOND}), floor = last_id
+        WHERE id = 1`,
+      [],
+    )
+    const [row] = await trx.query('SELECT floor FROM change_head WHERE id = 1', [])
+    return Number(row?.floor)
+  })
+}
+
+/** Notes that changes are stored without an event, because a process runs without the feed. */
+export const noteGap = (database: Database): Promise<unknown> =>
+  database.run(knex => knex('change_head').where({ id: 1, is_complete: true }).update({ is_complete: false }))
+
+/**
+ * Makes the positions expire that were given out before or while a process ran without the feed: no event tells what it
+ * has changed.
+ */
+export async function closeGap(database: Database): Promise<void> {
+  await database.run(knex =>
+    knex('change_head')
+      .where({ id: 1, is_complete: false })
+      .update({ last_id: knex.raw('last_id + 1'), floor: knex.raw('last_id'), is_complete: true }),
+  )
+}
+
+/** Makes the positions before events expire that are older than `keepSeconds`. */
+async function raiseFloor(database: Database, keepSeconds: number): Promise<void> {
+  const [head] = await database.query('SELECT floor FROM change_head WHERE id = 1', [])
+  const floor = Number(head?.floor)
+  let raised = floor
+  for (;;) {
+    const rows = await database.query(expiredSql, [keepSeconds, raised])
+    const kept = rows.findIndex(({ expired }) => Number(expired) === 0)
+    const expired = kept === -1 ? rows : rows.slice(0, kept)
+    raised = Number(expired.at(-1)?.last_id ?? raised)
+    if (expired.length < LOOK_AHEAD_ROWS) break
+  }
+  if (raised > floor)
+    await database.run(knex =>
+      knex('change_head').where({ id: 1 }).where('floor', '<', raised).update({ floor: raised }),
+    )
+}
+
+/** Removes the events that are older than `keepSeconds`. Several processes can do this at the same time. */
+export async function removeExpired(database: Database, keepSeconds: number): Promise<void> {
+  // The positions expire first, so that no reader finds a gap.
+  await raiseFloor(database, keepSeconds)
+  while ((await database.transaction(trx => trx.execute(removeSql, []))).affectedRows === PORTION_ROWS);
+}

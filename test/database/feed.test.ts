@@ -1,0 +1,238 @@
+// The change feed in a real database: events have consecutive ids in the order of the changes of each record, whatever
+// interrupts their numbering, and positions expire.
+import test from 'ava'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLog } from '../../src/core/log.ts'
+import { createDatabase } from '../../src/database/database.ts'
+import { appendEvents } from '../../src/database/feed/append-events.ts'
+import { createFeed } from '../../src/database/feed/feed.ts'
+import { readHead, readPortion } from '../../src/database/feed/portion.ts'
+import { closeGap, expirePositions, noteGap, removeExpired } from '../../src/database/feed/retention.ts'
+import { executeOn } from '../support/execute.ts'
+import { countsOf, countUp, createSequencesSql, insertSequences, readAll } from '../support/sequences.ts'
+import { createDatabase as createTestDatabase } from '../support/service.ts'
+
+const config = await loadConfig()
+
+const url = await createTestDatabase()
+const open = () => createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+/** As many processes use the same database. */
+const databases = [open(), open(), open(), open()] as const
+const [database] = databases
+const numberings = databases.map(({ numbering }) => numbering)
+const number = async () => database.numbering.number()
+test.after.always(() => Promise.all(databases.map(one => one.close())))
+
+test.beforeEach(() =>
+  executeOn(
+    url,
+    'DELETE FROM changes',
+    'UPDATE change_head SET last_id = 0, floor = 0, is_complete = TRUE WHERE id = 1',
+  ),
+)
+
+const origin = { by: 'test', requestId: 'r' }
+const eventsOf = (...ids: number[]) => ids.map(id => ({ type: 'user.created', ids: { user_id: id }, origin }))
+
+test.serial(
+  'numbering: 4 processes write and number at once, and each record keeps the order of its changes',
+  async t => {
+    await executeOn(url, createSequencesSql)
+    await insertSequences(database, 5)
+    let isWriting = true
+    const seen: number[] = []
+    const reading = (async () => {
+      let after = 0
+      for (let isLast = false; !isLast; ) {
+        isLast = !isWriting
+        const { events } = await readPortion(database, after, 7)
+        seen.push(...events.map(({ id }) => id))
+        after = events.at(-1)?.id ?? after
+        if (events.length > 0) isLast = false
+      }
+    })()
+    await Promise.all(
+      databases.map(async (one, at) => {
+        for (let n = 0; n < 120; n++) {
+          const first = 1 + ((n + at) % 5)
+          await countUp(one, n % 3 === 0 ? [first, 1 + (first % 5)].sort() : [first], `${at}`)
+          if (n % 4 === at) await numberings[at]?.number()
+        }
+        await numberings[at]?.number()
+      }),
+    )
+    isWriting = false
+    await reading
+    const events = await readAll(database)
+    t.is(events.length, 4 * (120 + 40))
+    t.deepEqual(
+      events.map(({ id }) => id),
+      events.map((_, at) => at + 1),
+    )
+    t.deepEqual(
+      seen,
+      events.map(({ id }) => id),
+    )
+    for (const counts of countsOf(events).values())
+      t.deepEqual(
+        counts,
+        counts.map((_, at) => at + 1),
+      )
+    t.deepEqual(await database.query('SELECT * FROM change_queue', []), [])
+  },
+)
+
+test.serial(
+  'numbering: an event of a transaction that is not committed yet gets its number later, and no id is left out',
+  async t => {
+    await database.transaction(async open => {
+      await appendEvents(open, eventsOf(1))
+      await database.transaction(trx => appendEvents(trx, eventsOf(2, 3)))
+      await number()
+    })
+    await database
+      .transaction(async trx => {
+        await appendEvents(trx, eventsOf(4))
+        throw new RangeError('rolled back')
+      })
+      .catch(() => {})
+    await number()
+    const events = await readAll(database)
+    t.deepEqual(
+      events.map(({ id, ids }) => [id, ids.user_id]),
+      [
+        [1, 2],
+        [2, 3],
+        [3, 1],
+      ],
+    )
+  },
+)
+
+test.serial('pages: a page begins and ends within the events of one transaction', async t => {
+  const ids = Array.from({ length: 2500 }, (_, at) => at + 1)
+  await database.transaction(trx => appendEvents(trx, eventsOf(...ids)))
+  await number()
+  for (const [after, limit] of [
+    [0, 1],
+    [1, 1000],
+    [999, 2],
+    [1999, 501],
+    [1500, 1000],
+    [2499, 10],
+  ] as const) {
+    const { head, events } = await readPortion(database, after, limit)
+    t.is(head, 2500)
+    t.deepEqual(
+      events.map(event => [event.id, event.ids.user_id]),
+      ids.slice(after, after + limit).map(id => [id, id]),
+    )
+  }
+  const [event] = (await readPortion(database, 41, 1)).events
+  const { at, ...rest } = JSON.parse(event?.text ?? '')
+  t.deepEqual(rest, { id: 42, type: 'user.created', user_id: 42, by: 'test', request_id: 'r' })
+  t.true(Math.abs(Date.parse(at) - Date.now()) < 60_000, at)
+  t.regex(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+})
+
+test.serial('retention: expired events go, and only positions before them are invalid', async t => {
+  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, eventsOf(id, id)))
+  await number()
+  await database.query('UPDATE changes SET at = at - INTERVAL 100 SECOND WHERE last_id <= 4', [])
+  const feed = createFeed(database)
+  await removeExpired(database, 200)
+  t.is((await feed.read(undefined, 10))?.events.length, 6)
+  await removeExpired(database, 50)
+  t.deepEqual(await readHead(database), { floor: 4, head: 6 })
+  t.is(await feed.read(3, 10), undefined)
+  t.deepEqual(
+    (await feed.read(4, 10))?.events.map(({ id }) => id),
+    [5, 6],
+  )
+  t.deepEqual(
+    (await feed.read(undefined, 10))?.events.map(({ id }) => id),
+    [5, 6],
+  )
+  t.deepEqual(await feed.read(6, 10), { floor: 4, head: 6, events: [] })
+  t.is(await feed.read(7, 10), undefined)
+  t.is((await database.query('SELECT * FROM changes', [])).length, 1)
+})
+
+test.serial(
+  'retention: after expirePositions, every earlier position is invalid, and ids go on from a greater one',
+  async t => {
+    await database.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
+    await number()
+    const feed = createFeed(database)
+    // Positions of another history of this database, which a backup from before it was restored into.
+    const given = [0, 1, 2, 3, 1_000_000_000]
+    const floor = await expirePositions(database)
+    for (const position of given) t.is(await feed.read(position, 1), undefined)
+    t.deepEqual(await feed.read(floor, 1), { floor, head: floor, events: [] })
+    await database.transaction(trx => appendEvents(trx, eventsOf(3, 4)))
+    await number()
+    t.deepEqual(
+      (await feed.read(undefined, 9))?.events.map(({ id }) => id),
+      [floor + 1, floor + 2],
+    )
+    t.true(Number.isSafeInteger((1000 * floor) / 1000) && floor > 2 ** 50)
+    t.true((await expirePositions(database)) > floor + 2)
+  },
+)
+
+test.serial('retention: positions from before a time without the feed are invalid', async t => {
+  await database.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
+  await number()
+  const feed = createFeed(database)
+  await closeGap(database)
+  t.is((await feed.read(2, 1))?.head, 2)
+  await noteGap(database)
+  await closeGap(database)
+  t.is(await feed.read(2, 1), undefined)
+  t.deepEqual(await feed.read(undefined, 1), { floor: 3, head: 3, events: [] })
+})
+
+test.serial(
+  'feed: readers that wait get each event once, also those that come later and those that are behind',
+  async t => {
+    const feed = createFeed(database)
+    const total = 300
+    const { signal } = new AbortController()
+    const read = async (): Promise<number[]> => {
+      const ids: number[] = []
+      while (ids.length < total) {
+        const portion = await feed.read(ids.length, 50)
+        ids.push(...(portion?.events ?? []).map(({ id }) => id))
+        if (ids.length < total && portion?.head === ids.length) await feed.changed(ids.length, signal)
+      }
+      return ids
+    }
+    const readers = [read(), read(), read()]
+    for (let n = 1; n <= total / 3; n++) {
+      const database = databases[n % 4]
+      await database?.transaction(trx => appendEvents(trx, eventsOf(n, n, n)))
+      await numberings[n % 4]?.number()
+      if (n === 50) readers.push(read())
+    }
+    const expected = Array.from({ length: total }, (_, at) => at + 1)
+    for (const ids of await Promise.all(readers)) t.deepEqual(ids, expected)
+  },
+)
+
+test.serial(
+  'feed: a reader that waits is woken when its position expires, and when it is told to end',
+  async t => {
+    const feed = createFeed(database)
+    const waiting = feed.changed(0, new AbortController().signal)
+    await expirePositions(database)
+    await waiting
+    t.is(await feed.read(0, 1), undefined)
+    const controller = new AbortController()
+    const { head } = await readHead(database)
+    const ended = feed.changed(head, controller.signal)
+    t.is(feed.readers(), 1)
+    controller.abort()
+    await ended
+    t.is(feed.readers(), 0)
+  },
+)
