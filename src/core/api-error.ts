@@ -22,6 +22,7 @@ export const statuses = {
   not_acceptable: 406,
   request_timeout: 408,
   request_in_progress: 409,
+  changes_expired: 410,
   precondition_failed: 412,
   content_too_large: 413,
   uri_too_long: 414,

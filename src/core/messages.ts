@@ -68,6 +68,11 @@ const heartbeat = z.object({
   cache: z.object({ hits: count, misses: count, state: z.enum(cacheStates) }),
   /** The database connections; `waiting` is the number of pending acquires, `max` the size of the pool. */
   pool: z.object({ used: count, free: count, waiting: count, max: count }),
+  /**
+   * The change feed: events that wait for a number, seconds that the oldest one has waited, and requests that wait for an
+   * event. Missing if the feed is off.
+   */
+  changes: z.object({ waiting: count, waitingSeconds: count, readers: count }).optional(),
   rssBytes: count,
   /** For how long the database has been unreachable, in milliseconds; missing if it is not. */
   databaseDownMs: count.optional(),

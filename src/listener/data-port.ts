@@ -12,6 +12,7 @@ import { createArrivals } from './arrivals.ts'
 import { createIsTrusted } from './client-address.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
+import { createReleases } from './releases.ts'
 import type { RequestLog } from './request-log.ts'
 import { serveRequests } from './serve-requests.ts'
 import { createServer, type ServerOptions, secureContext, type TlsSettings } from './server.ts'
@@ -59,6 +60,7 @@ export function createDataPort(options: DataPortOptions) {
   const { port, config, listener } = options
   const server = createServer(options)
   const traffic = createTraffic()
+  const releases = createReleases(config.drain.delayMs)
   const connections = createConnections(config.limits, (response, status, durationMs) => {
     traffic.recordResponse(response.route, status, durationMs)
     options.requestLog?.logResponse(port.label, response, status, durationMs)
@@ -108,6 +110,7 @@ export function createDataPort(options: DataPortOptions) {
     sinceMs = performance.now()
     connections.closeAfterResponse(state !== 'serving')
     arrivals = state === 'serving' ? undefined : createArrivals(sinceMs)
+    releases.setState(state)
     clearInterval(sweeper)
     if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
   }
@@ -130,6 +133,7 @@ export function createDataPort(options: DataPortOptions) {
   serveRequests(server, connections, {
     listener(request, response) {
       arrivals?.add({ address: request.socket.remoteAddress, atMs: performance.now() })
+      Object.assign(response, releases.signals())
       listener(request, response)
     },
     limits: config.limits,

@@ -63,9 +63,6 @@ export function parseId(text: string): number | undefined {
   return id <= MAX_ID ? id : undefined
 }
 
-/** Returns the name of the path parameter with the id of a record: `user_id`. */
-export const idName = ({ singular }: Resource): string => `${singular}_id`
-
 const isLimited = (relation: Relation): relation is LimitedRelation => relation.maxPerRecord !== undefined
 
 /** Returns the relations with a limit: those of `include` and of the membership endpoints. */

@@ -16,6 +16,8 @@ export interface HeartbeatOptions {
   readonly cache: Cache
   /** Read at each heartbeat: ports that are added later are included. */
   readonly ports: readonly DataPort[]
+  /** Returns the state of the change feed; undefined if it is off. */
+  changes(): Heartbeat['changes']
   /** Returns the revision of the last desired state that the worker applied; 0 before the first. */
   appliedRevision(): number
   send(heartbeat: Heartbeat): void
@@ -30,6 +32,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
   const lagMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - LAG_RESOLUTION_MS)
   const heartbeat = (): void => {
     const sinceMs = downSinceMs()
+    const changes = options.changes()
     send({
       type: 'heartbeat',
       appliedRevision: appliedRevision(),
@@ -41,6 +44,7 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
       cache: cache.report(),
       pool: pool(),
       rssBytes: residentMemory(),
+      ...(changes && { changes }),
       ...(sinceMs !== undefined && { databaseDownMs: performance.now() - sinceMs }),
     })
     lag.reset()
