@@ -16,6 +16,7 @@ import {
   type WorkerMessage,
 } from './core/messages.ts'
 import { createDatabase } from './database/database.ts'
+import { startFeed } from './database/feed/start-feed.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
 import { SchemaError } from './database/migrator.ts'
 import { createLoggedClient } from './listener/client-address.ts'
@@ -94,10 +95,11 @@ async function serve(): Promise<void> {
     log,
     (source, keys) => void send({ type: 'issuer-keys', source, keys }),
   )
-  const database = createDatabase(config.database, log)
+  const database = createDatabase(config.database, log, config.changes.keepSeconds > 0)
   const ports: DataPort[] = []
   const startedMs = performance.now()
   let hasDatabase = false
+  let changes: Awaited<ReturnType<typeof startFeed>>
   const cache = createCache(config.cache, log)
   let desired: DesiredState | undefined
   const heartbeat = startHeartbeat({
@@ -106,6 +108,7 @@ async function serve(): Promise<void> {
     downSinceMs: () => (hasDatabase ? database.downSinceMs() : startedMs),
     cache,
     ports,
+    changes: () => changes?.report(),
     appliedRevision: () => desired?.revision ?? 0,
     send,
   })
@@ -154,11 +157,13 @@ async function serve(): Promise<void> {
       log.debug({ reason: String(error) }, 'expired idempotency keys not removed, retrying later')
     }),
   )
+  changes = await startFeed(database, config.changes.keepSeconds, log)
   const app = createApp({
     limits: config.limits,
     database,
     cache,
     keys,
+    feed: changes?.feed,
     log,
     isKnownHost: createIsKnownHost(config.host, config.hosts),
     findCaller: callers?.find,

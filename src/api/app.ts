@@ -6,11 +6,13 @@ import type { Config } from '../config/config.ts'
 import type { IsKnownHost } from '../core/known-hosts.ts'
 import type { Log } from '../core/log.ts'
 import type { Database } from '../database/database.ts'
+import type { Feed } from '../database/feed/feed.ts'
 import type { IdempotencyKeys } from '../database/idempotency-keys.ts'
 import { createSemaphore } from '../database/semaphore.ts'
 import { resources as registry } from '../model/index.ts'
 import type { Resource } from '../model/resource.ts'
 import type { FindCaller } from './callers/callers.ts'
+import { createChangesRoute } from './changes/changes-route.ts'
 import { createDocsRoutes } from './docs/docs-routes.ts'
 import { authentication } from './middleware/authentication.ts'
 import { errorHandler } from './middleware/error-handler.ts'
@@ -37,6 +39,8 @@ export interface AppDependencies {
   readonly database: Database
   readonly cache: Cache
   readonly keys: IdempotencyKeys
+  /** Undefined: the change feed is off. */
+  readonly feed?: Feed | undefined
   readonly log: Log
   readonly isKnownHost: IsKnownHost
   /** Undefined: the API is open to every client. */
@@ -46,7 +50,17 @@ export interface AppDependencies {
 
 /** Returns the listener for the requests of every data port. */
 export function createApp(dependencies: AppDependencies): RequestListener {
-  const { limits, database, cache, keys, log, isKnownHost, findCaller, resources = registry } = dependencies
+  const {
+    limits,
+    database,
+    cache,
+    keys,
+    feed,
+    log,
+    isKnownHost,
+    findCaller,
+    resources = registry,
+  } = dependencies
   // One of each for all resources: their limits apply to the whole worker.
   const shared: Shared = {
     resources,
@@ -58,7 +72,10 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     inLargePageSlot: createSemaphore(LARGE_PAGES, LARGE_PAGE_WAIT_MS),
   }
   const policies = findCaller === undefined ? [] : [authentication(findCaller)]
-  const openRoutes = createResourceRoutes(shared, policies)
+  const openRoutes = [
+    ...createResourceRoutes(shared, policies),
+    ...(feed === undefined ? [] : [createChangesRoute(feed, resources, limits, policies)]),
+  ]
   const resourceRoutes = findCaller === undefined ? openRoutes : openRoutes.map(withCaller)
   const docsRoutes = createDocsRoutes(resources, resourceRoutes, limits)
   // Two routers: API requests are not compared with the rarely used docs routes.

@@ -72,3 +72,11 @@ export const internalError = (cause?: unknown) =>
   new ApiError('internal_error', 'an unexpected error occurred; see the service log for this request id', {
     cause,
   })
+
+/** The error of a position after which the change feed does not continue. */
+export const changesExpired = (position: number): ApiError =>
+  new ApiError(
+    'changes_expired',
+    `the feed does not continue from ${position}: it no longer has the next events, or they are of another database; ` +
+      'ask for after=latest, copy the collections, then continue from there',
+  )

@@ -295,6 +295,18 @@ test.serial('members: responses match the document', async t => {
   await sendInvalidReads(t, list, { path })
 })
 
+test.serial('changes: responses match the document', async t => {
+  const list = 'listChanges'
+  await client.create('/v1/users', person())
+  const answer = await call(t, list, { query: '?after=0&wait=10&type=user.created&records_per_page=1' })
+  t.regex(answer.text, /^{"changes":\[{"id":/)
+  await call(t, list, { query: '?after=x' })
+  await call(t, list, { query: tooManyRecords })
+  await call(t, list, { query: '?after=999999' })
+  await call(t, list, { headers: { 'last-event-id': 'x' } })
+  await sendInvalidReads(t, list, { query: '?after=0&type=group.deleted&wait=1' })
+})
+
 test.serial('document and page: responses match the document', async t => {
   for (const id of ['getDocument', 'getPage']) await sendInvalidReads(t, id)
   const file = operations.find(({ operation }) => operation.operationId === 'getPageFile')

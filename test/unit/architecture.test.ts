@@ -24,8 +24,8 @@ const rooms = [
  * files of the room outside its sub-folders, which may import from any of them.
  */
 const subfolders: Readonly<Record<string, readonly string[]>> = {
-  database: ['counting', 'reading', 'writing', 'migrations'],
-  api: ['callers', 'requests', 'openapi', 'middleware', 'resources', 'docs'],
+  database: ['counting', 'reading', 'lane', 'writing', 'feed', 'migrations'],
+  api: ['callers', 'requests', 'openapi', 'middleware', 'resources', 'changes', 'docs'],
   supervisor: ['cluster', 'control'],
   cli: ['private-servers', 'pm2', 'operator', 'import'],
 }

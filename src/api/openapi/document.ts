@@ -25,6 +25,7 @@ export function openApi(
   routes: readonly DescribedRoute[],
   limits: Config['limits'],
 ): string {
+  const hasChanges = routes.some(({ path }) => path === '/v1/changes')
   const needsCaller = routes.some(({ operation }) => operation.security !== undefined)
   return JSON.stringify({
     openapi: '3.1.1',
@@ -40,6 +41,7 @@ export function openApi(
     security: [],
     tags: [
       ...resources.map(({ plural, description }) => ({ name: capitalize(plural), description })),
+      ...(hasChanges ? [{ name: 'Changes', description: 'What has changed, in order.' }] : []),
       { name: 'Document', description: 'The OpenAPI document and the documentation page.' },
     ],
     paths: pathsOf(routes),

@@ -23,7 +23,7 @@ const parameterIn =
     schema,
   })
 
-const inQuery = parameterIn('query')
+export const inQuery = parameterIn('query')
 export const inPath = parameterIn('path')
 export const inHeader = parameterIn('header')
 
@@ -35,7 +35,7 @@ const listInQuery = (name: string, description: string, list: Schema, explode: b
 })
 
 /** A query parameter with a comma-separated list of names, none of them repeated. */
-const namesInQuery = (name: string, description: string, names: readonly string[], example: unknown) =>
+export const namesInQuery = (name: string, description: string, names: readonly string[], example: unknown) =>
   listInQuery(
     name,
     description,

@@ -33,7 +33,7 @@ export const MAX_SEARCH_WORDS = 5
 const pagingNames = ['start_index', 'records_per_page']
 
 /** The parameters of one request, and their faults. */
-class Parameters {
+export class Parameters {
   readonly pairs: readonly Pair[]
   readonly faults = new Faults()
   private readonly values = new Map<string, string>()
@@ -59,6 +59,11 @@ class Parameters {
     this.faults.add(() => ({ parameter, code, message: `${parameter}: ${message}` }))
   }
 
+  /** Returns the value of a parameter that must not be repeated. */
+  get(name: string): string | undefined {
+    return this.values.get(name)
+  }
+
   /** Parses an integer from `min` to `max`. Above a configured maximum, which is any below MAX_ID, the code is `limit_exceeded`. */
   integer(name: string, min: number, max: number, defaultValue: number): number {
     const value = this.values.get(name)
@@ -82,7 +87,7 @@ class Parameters {
   sort(resource: Resource): SortKey[] {
     const columns = columnsOf(resource)
     const keys: SortKey[] = []
-    for (const part of this.values.get('sort')?.split(',') ?? []) {
+    for (const part of this.get('sort')?.split(',') ?? []) {
       const descending = part.startsWith('-')
       const column = descending ? part.slice(1) : part
       if (!columns.includes(column)) {
@@ -104,7 +109,7 @@ class Parameters {
 
   /** Parses `include=groups`. An empty value includes nothing. */
   include(resource: Resource): string[] {
-    const value = this.values.get('include') ?? ''
+    const value = this.get('include') ?? ''
     if (value === '') return []
     const offered = limitedRelations(resource).map(({ name }) => name)
     const names = value.split(',')

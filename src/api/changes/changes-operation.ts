@@ -1,0 +1,122 @@
+// Describes the change feed.
+import type { Config } from '../../config/config.ts'
+import { changeTypes } from '../../model/change-types.ts'
+import { idName, MAX_ID, type Resource } from '../../model/resource.ts'
+import { changesExpired } from '../errors.ts'
+import { queryFailures } from '../openapi/examples.ts'
+import { idSchema, integer, listOf, object, type Schema, text } from '../openapi/json-schema.ts'
+import { describe, json } from '../openapi/operation.ts'
+import { inHeader, inQuery, namesInQuery } from '../openapi/parameters.ts'
+import { unpagedRecords } from '../requests/query.ts'
+import { MAX_WAIT_S, parseChangesQuery } from './query.ts'
+
+const description = `Every change of a record or a membership is an event of one feed. All readers get the same events in the same order, and each event once. The ids of the events are consecutive. An event names the record and not its values: read those with \`GET /v1/users?id[in]=…\`.
+
+The end of a record ends its memberships, which have no events of their own. A write that changes nothing has no event.
+
+A page without events is the end of the feed for now, or it contains events that were not selected. \`next\` continues in both cases. With \`wait\`, the request waits for an event.
+
+With \`Accept: text/event-stream\` or \`Last-Event-ID\`, the response is a stream of server-sent events: \`id\`, \`event\` with the type, and \`data\` with the event as JSON. It ignores \`wait\` and \`records_per_page\`.
+
+The service keeps events for a limited time. If it no longer has the events after a position, the response is 410. Then ask for \`after=latest\`, copy the collections, and continue with the \`next\` link that you asked for first.`
+
+/** The schema of an event, by name. */
+function eventSchema(resources: readonly Resource[]): Schema {
+  const ids = Object.fromEntries(resources.map(resource => [`${idName(resource)}?`, idSchema]))
+  return {
+    description: 'A change of a record or a membership.',
+    ...object({
+      id: idSchema,
+      type: { type: 'string', enum: changeTypes(resources) },
+      ...ids,
+      at: { type: 'string', format: 'date-time' },
+      by: {
+        type: ['string', 'null'],
+        description: 'The name of the caller; null if requests need no token.',
+      },
+      request_id: { ...text, description: 'The `Request-Id` of the request.' },
+    }),
+  }
+}
+
+export function describeChanges(resources: readonly Resource[], limits: Config['limits']) {
+  const types = changeTypes(resources)
+  const [first] = resources
+  const event = {
+    id: 42,
+    type: types[0],
+    ...(first && { [idName(first)]: 7 }),
+    at: '2026-11-22T17:00:00.123Z',
+    by: null,
+    request_id: '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11',
+  }
+  const next = `/v1/changes?after=42&records_per_page=${unpagedRecords(limits)}`
+  const page = { changes: [event], meta: { status: 200, message: '1 changes', links: { next } } }
+  const position: Schema = {
+    type: ['integer', 'string'],
+    minimum: 0,
+    maximum: MAX_ID,
+    pattern: '^(latest|0|[1-9][0-9]{0,15})$',
+  }
+  const meta = object({
+    status: { type: 'integer', const: 200 },
+    message: text,
+    links: object({ next: { type: 'string', format: 'uri-reference' } }),
+  })
+  const stream = `retry: 3000\nid: 41\n\nid: 42\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+
+  return describe('get', '/v1/changes', {
+    operationId: 'listChanges',
+    tags: ['Changes'],
+    summary: 'List or stream changes',
+    description,
+    parameters: [
+      inQuery(
+        'after',
+        'The position after which the page begins: the id of an event, or `latest`, the end of the feed. Without it, the page begins with the oldest event that is kept.',
+        { ...position, examples: [41, 'latest'] },
+      ),
+      inQuery(
+        'records_per_page',
+        `The maximum number of events in the page. The default is ${unpagedRecords(limits)}.`,
+        {
+          ...integer(1, limits.recordsPerPage),
+          default: unpagedRecords(limits),
+        },
+      ),
+      namesInQuery('type', 'Selects events of these types.', types, types.slice(0, 1)),
+      ...resources.map(resource =>
+        inQuery(idName(resource), `Selects events of this ${resource.singular}.`, {
+          ...idSchema,
+          examples: [7],
+        }),
+      ),
+      inQuery(
+        'wait',
+        'The number of seconds to wait if there are no events. A port that drains answers at once.',
+        {
+          ...integer(1, MAX_WAIT_S),
+          examples: [30],
+        },
+      ),
+      inHeader('Last-Event-ID', 'The `id` that a stream has sent last. It goes before `after`.', {
+        ...idSchema,
+        minimum: 0,
+        examples: [41],
+      }),
+    ],
+    invalidQuery: queryFailures(
+      search => parseChangesQuery(resources, search, limits),
+      'after=x',
+      `records_per_page=${limits.recordsPerPage + 1}`,
+    ),
+    success: [
+      'A page of events, or a stream.',
+      {
+        ...json(object({ changes: listOf(eventSchema(resources)), meta }), { 'A page': page }),
+        ...json(text, { 'A stream': stream }, ['text/event-stream']),
+      },
+    ],
+    failures: [changesExpired(41)],
+  })
+}

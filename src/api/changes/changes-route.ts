@@ -1,0 +1,97 @@
+// The route of the change feed: pages, which can wait for an event, and streams. It checks for faults in this order:
+// parameters, headers, position.
+import type { Context } from 'koa'
+import type { Config } from '../../config/config.ts'
+import { ApiError } from '../../core/api-error.ts'
+import type { Feed } from '../../database/feed/feed.ts'
+import { collectionText } from '../../model/representation.ts'
+import { MAX_ID, type Resource } from '../../model/resource.ts'
+import { textEtag } from '../resources/etags.ts'
+import { assertAcceptsJson, respondRead } from '../respond.ts'
+import type { Handler, Policy, Route } from '../router.ts'
+import { describeChanges } from './changes-operation.ts'
+import { createEventStream, EVENT_STREAM } from './event-stream.ts'
+import { type ChangesQuery, parseChangesQuery } from './query.ts'
+import { type Selection, selectChanges } from './select-changes.ts'
+
+function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events, end }: Selection) {
+  const rest = others === '' ? '' : `${others}&`
+  return {
+    status: 200,
+    message: `${events.length} changes`,
+    links: { next: `${path}?${rest}after=${end}&records_per_page=${recordsPerPage}` },
+  }
+}
+
+/** Returns the position of a reader that comes back to a stream. @throws ApiError `malformed_request` */
+function lastEventId(ctx: Context): number | undefined {
+  const sent = ctx.req.headers['last-event-id']
+  if (sent === undefined) return undefined
+  const id = typeof sent === 'string' && /^(0|[1-9][0-9]{0,15})$/.test(sent) ? Number(sent) : Infinity
+  if (id <= MAX_ID) return id
+  throw new ApiError(
+    'malformed_request',
+    `Last-Event-ID: must be the id of an event, an integer up to ${MAX_ID}`,
+  )
+}
+
+/** Calls `wait` with a signal that is aborted after `seconds`, when the client disconnects, and when the port drains. */
+async function whileWaiting(
+  { res }: Context,
+  seconds: number,
+  wait: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const controller = new AbortController()
+  const end = () => controller.abort()
+  const timer = setTimeout(end, seconds * 1000)
+  res.once('close', end)
+  res.draining?.addEventListener('abort', end)
+  if (res.draining?.aborted === true) end()
+  try {
+    await wait(controller.signal)
+  } finally {
+    clearTimeout(timer)
+    res.off('close', end)
+    res.draining?.removeEventListener('abort', end)
+  }
+}
+
+export function createChangesRoute(
+  feed: Feed,
+  resources: readonly Resource[],
+  limits: Config['limits'],
+  policies: readonly Policy[],
+): Route {
+  const stream = createEventStream(feed)
+
+  async function page(ctx: Context, query: ChangesQuery): Promise<Selection> {
+    const { after, recordsPerPage, waitSeconds } = query
+    const select = (position: number | undefined) => selectChanges(feed, query, position, recordsPerPage)
+    const atEnd = (end: number): Selection => ({ events: [], start: end, end, isAtEnd: true })
+    let selection = after === 'latest' ? atEnd(await feed.latest()) : await select(after)
+    if (waitSeconds > 0)
+      await whileWaiting(ctx, waitSeconds, async signal => {
+        while (selection.events.length === 0 && selection.isAtEnd && !signal.aborted) {
+          await feed.changed(selection.end, signal)
+          selection = await select(selection.end)
+        }
+      })
+    return selection
+  }
+
+  const handler: Handler = async ctx => {
+    const query = parseChangesQuery(resources, ctx.querystring, limits)
+    const resumed = lastEventId(ctx)
+    if (resumed !== undefined || ctx.accepts('application/json', EVENT_STREAM) === EVENT_STREAM) {
+      const after = resumed ?? query.after
+      return stream(ctx, query, after === 'latest' ? await feed.latest() : after)
+    }
+    assertAcceptsJson(ctx)
+    const selection = await page(ctx, query)
+    const texts = selection.events.map(({ text }) => text)
+    const body = collectionText('changes', texts, metaOf(ctx.path, query, selection))
+    respondRead(ctx, textEtag(body), body)
+  }
+
+  return { ...describeChanges(resources, limits), policies, handler }
+}

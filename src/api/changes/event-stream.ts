@@ -1,0 +1,97 @@
+// Streams the change feed as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { Context } from 'koa'
+import type { FeedEvent } from '../../database/feed/events.ts'
+import type { Feed } from '../../database/feed/feed.ts'
+import { inUtf8 } from '../respond.ts'
+import type { ChangesQuery } from './query.ts'
+import { type Selection, selectChanges } from './select-changes.ts'
+
+export const EVENT_STREAM = 'text/event-stream'
+const RETRY_MS = 3000
+const HEARTBEAT_MS = 15_000
+/** The most events that are written at once. */
+const PORTION_EVENTS = 1000
+
+const headers = {
+  'Content-Type': inUtf8(EVENT_STREAM),
+  'Cache-Control': 'no-store',
+  // nginx would hold the events back (https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering).
+  'X-Accel-Buffering': 'no',
+}
+
+/** The reader comes back with this position. A block without data is no event. */
+const positionText = (position: number) => `id: ${position}\n\n`
+
+/** Returns a function that encodes events. Readers at the same place share the result of the last call. */
+function createEncoder() {
+  let last = { from: 0, to: 0, chunk: Buffer.alloc(0) }
+  return (events: readonly FeedEvent[], isShared: boolean): Buffer => {
+    const [from, to] = [events[0]?.id ?? 0, events.at(-1)?.id ?? 0]
+    if (isShared && last.from === from && last.to === to) return last.chunk
+    const blocks = events.map(({ id, type, text }) => `id: ${id}\nevent: ${type}\ndata: ${text}\n\n`)
+    const chunk = Buffer.from(blocks.join(''))
+    if (isShared) last = { from, to, chunk }
+    return chunk
+  }
+}
+
+/** Resolves when the client has read enough for more to be sent, or has disconnected. */
+async function untilWritable(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  if (response.writableNeedDrain) await once(response, 'drain', { signal }).catch(() => {})
+}
+
+/** Sends events until `signal` is aborted. @param first the first portion */
+async function sendEvents(
+  feed: Feed,
+  response: ServerResponse,
+  query: ChangesQuery,
+  first: Selection,
+  signal: AbortSignal,
+  encode: ReturnType<typeof createEncoder>,
+): Promise<void> {
+  let selection = first
+  response.write(`retry: ${RETRY_MS}\n${positionText(first.start)}`)
+  const heartbeat = setInterval(() => {
+    if (!response.writableNeedDrain) response.write(positionText(selection.end))
+  }, HEARTBEAT_MS)
+  try {
+    for (;;) {
+      const { events, end, isAtEnd } = selection
+      if (events.length > 0) response.write(encode(events, query.selects === undefined))
+      await untilWritable(response, signal)
+      if (isAtEnd) await feed.changed(end, signal)
+      if (signal.aborted) return
+      selection = await selectChanges(feed, query, end, PORTION_EVENTS)
+    }
+  } finally {
+    clearInterval(heartbeat)
+  }
+}
+
+export function createEventStream(feed: Feed) {
+  const encode = createEncoder()
+
+  /** Responds with the events after a position. It resolves when the stream has ended. @throws ApiError before its first byte */
+  return async (ctx: Context, query: ChangesQuery, after: number | undefined): Promise<void> => {
+    const { res } = ctx
+    const first = await selectChanges(feed, query, after, PORTION_EVENTS)
+    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+    res.statusCode = 200
+    ctx.respond = false
+    if (ctx.method === 'HEAD') {
+      res.end()
+      return
+    }
+    const controller = new AbortController()
+    const end = () => controller.abort()
+    res.once('close', end)
+    res.leaving?.addEventListener('abort', end)
+    if (res.leaving?.aborted === true) end()
+    // Positions that expire, and an outage of the database, end the stream. The reader comes back and gets the error.
+    await sendEvents(feed, res, query, first, controller.signal, encode).catch(() => {})
+    res.leaving?.removeEventListener('abort', end)
+    res.end()
+  }
+}

@@ -1,0 +1,68 @@
+// Parses the parameters of the change feed.
+import type { Config } from '../../config/config.ts'
+import type { FeedEvent } from '../../database/feed/events.ts'
+import { changeTypes } from '../../model/change-types.ts'
+import { idName, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
+import { Parameters, unpagedRecords } from '../requests/query.ts'
+
+/** The longest time that a request waits for an event, in seconds. */
+export const MAX_WAIT_S = 60
+
+export interface ChangesQuery {
+  /** Undefined: the oldest event that is kept. */
+  readonly after: number | 'latest' | undefined
+  readonly recordsPerPage: number
+  /** 0: the request does not wait. */
+  readonly waitSeconds: number
+  /** Undefined: every event is selected. */
+  readonly selects: ((event: FeedEvent) => boolean) | undefined
+  /** The parameters as sent that the link to the next page repeats. */
+  readonly others: string
+}
+
+/** @throws ApiError with all faults */
+export function parseChangesQuery(
+  resources: readonly Resource[],
+  search: string,
+  limits: Config['limits'],
+): ChangesQuery {
+  const types = changeTypes(resources)
+  const idNames = resources.map(idName)
+  const once = ['after', ...idNames, 'wait', 'records_per_page']
+  const parameters = new Parameters(search, ['type'], once)
+
+  const lists = parameters.pairs.filter(({ name }) => name === 'type').map(({ value }) => value.split(','))
+  const selected = new Set(lists.flat())
+  for (const type of selected)
+    if (!types.includes(type))
+      parameters.fault('type', `${JSON.stringify(type)} is unknown; allowed: ${types.join(', ')}`)
+
+  const ids = new Map<string, number>()
+  for (const name of idNames) {
+    const value = parameters.get(name)
+    if (value === undefined) continue
+    const id = parseId(value)
+    if (id === undefined)
+      parameters.fault(name, `${JSON.stringify(value)} is not an integer from 1 to ${MAX_ID}`)
+    else ids.set(name, id)
+  }
+
+  const isLatest = parameters.get('after') === 'latest'
+  const hasAfter = parameters.get('after') !== undefined
+  const query = {
+    after: isLatest ? ('latest' as const) : hasAfter ? parameters.integer('after', 0, MAX_ID, 0) : undefined,
+    recordsPerPage: parameters.integer('records_per_page', 1, limits.recordsPerPage, unpagedRecords(limits)),
+    waitSeconds: parameters.get('wait') === undefined ? 0 : parameters.integer('wait', 1, MAX_WAIT_S, 1),
+    selects:
+      selected.size + ids.size === 0
+        ? undefined
+        : ({ type, ids: own }: FeedEvent) =>
+            (selected.size === 0 || selected.has(type)) && [...ids].every(([name, id]) => own[name] === id),
+    others: parameters.pairs
+      .filter(({ name }) => name !== 'after' && name !== 'records_per_page')
+      .map(({ raw }) => raw)
+      .join('&'),
+  }
+  parameters.faults.throw()
+  return query
+}
