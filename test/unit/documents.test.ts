@@ -70,7 +70,7 @@ test('documents: the npm scripts that they name exist', t => {
   const scripts = z.object({ scripts: z.record(z.string(), z.string()) })
   const names = Object.keys(scripts.parse(JSON.parse(readDocument('package.json'))).scripts)
   const missing = documents.flatMap(path =>
-    [...readDocument(path).matchAll(/npm run (?:--silent )?([a-z][a-z:]*)/g)]
+    [...readDocument(path).matchAll(/npm run (?:--silent )?([a-z]+(?:[:-][a-z]+)*)/g)]
       .map(([, name = '']) => name)
       .filter(name => !names.includes(name))
       .map(name => `${path}: npm run ${name}`),

@@ -123,7 +123,25 @@ function workerMetrics(workers: readonly WorkerView[]) {
   const pool = reported.flatMap(({ labels, heartbeat }) =>
     Object.entries(heartbeat.pool).map(([state, value]) => ({ labels: { ...labels, state }, value })),
   )
+  const feeds = reported.flatMap(({ labels, heartbeat: { changes } }) =>
+    changes === undefined ? [] : [{ labels, changes }],
+  )
   return [
+    gauge(
+      'users_api_changes_waiting',
+      'Changes that wait for their number in the feed, as each worker has seen them.',
+      feeds.map(({ labels, changes }) => ({ labels, value: changes.waiting })),
+    ),
+    gauge(
+      'users_api_changes_waiting_seconds',
+      'How long the oldest of these changes has waited.',
+      feeds.map(({ labels, changes }) => ({ labels, value: changes.waitingSeconds })),
+    ),
+    gauge(
+      'users_api_changes_readers',
+      'Requests that wait for a change: streams, and requests with wait.',
+      feeds.map(({ labels, changes }) => ({ labels, value: changes.readers })),
+    ),
     gauge(
       'users_api_worker_eventloop_lag_p99_seconds',
       'Event loop lag since the last heartbeat, 99th percentile.',

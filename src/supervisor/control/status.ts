@@ -75,6 +75,8 @@ export const statusSchema = z.object({
     .optional(),
   /** The worst state that a worker reports, in the order of `cacheStates`. */
   redis: z.enum(cacheStates),
+  /** The change feed; missing if it is off. The changes that wait for a number, and seconds, are the most that a worker has seen. */
+  changes: z.object({ waiting: z.int(), waiting_seconds: z.number(), readers: z.int() }).optional(),
 })
 export type Status = z.output<typeof statusSchema>
 
@@ -135,6 +137,16 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
     return { pid: cluster.workers().find(one => one.id === id)?.pid, left_ms: Math.round(leftMs), fresh, old }
   }
 
+  function changes(): Status['changes'] {
+    const feeds = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.changes ?? [])
+    if (feeds.length === 0) return undefined
+    return {
+      waiting: Math.max(...feeds.map(({ waiting }) => waiting)),
+      waiting_seconds: Math.max(...feeds.map(({ waitingSeconds }) => waitingSeconds)),
+      readers: sum(feeds.map(({ readers }) => readers)),
+    }
+  }
+
   return {
     current: (): Status => ({
       node: config.node,
@@ -144,6 +156,7 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
       workers: cluster.workers().map(workerStatus),
       watch: watch(),
       redis: redis(),
+      changes: changes(),
     }),
 
     /** Returns the requests that still arrive at a port, and the addresses that send them. */
