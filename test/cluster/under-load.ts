@@ -6,6 +6,7 @@ import type { Status } from '../../src/supervisor/control/status.ts'
 import { createAttempts } from '../faults/attempts.ts'
 import { startVerifiedLoad } from '../faults/verified-load.ts'
 import { executeOn } from '../support/execute.ts'
+import { startFeedLoad, startFeedReader } from '../support/feed-load.ts'
 import { createClient } from '../support/http.ts'
 import { ask } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -20,6 +21,8 @@ export interface ClusterContext {
 }
 
 const CLIENTS = 6
+/** Of records whose changes are compared with the change feed. */
+const WRITERS = 3
 /** Longer than the databases take to agree that one of them is gone. */
 const MIN_FAULT_MS = 6000
 const MAX_RESPONSE_MS = 30_000
@@ -73,6 +76,28 @@ async function untilServing({ nodes }: Trial): Promise<void> {
   }
 }
 
+/** Follows the change feed through all nodes, while writers change records of their own. Earlier versions have no feed. */
+async function followFeed(urls: readonly string[]) {
+  const answers = await Promise.all(urls.map(url => fetch(`${url}/v1/changes?after=latest`)))
+  if (answers.some(({ status }) => status === 404)) return undefined
+  const { meta } = JSON.parse((await answers[0]?.text()) ?? '')
+  const start = Number(/after=(\d+)/.exec(meta.links.next)?.[1])
+  const load = startFeedLoad(urls, WRITERS)
+  const readers = urls.flatMap(url => [
+    startFeedReader(url, 'stream', start),
+    startFeedReader(url, 'pages', start),
+  ])
+  return {
+    stop: load.stop,
+    /** @returns the summary */
+    async verify(): Promise<string> {
+      const events = await load.verify(readers)
+      await Promise.all(readers.map(reader => reader.stop()))
+      return `, ${load.acknowledged()} changes exactly once in ${events} events, the same for ${readers.length} readers`
+    },
+  }
+}
+
 /**
  * Runs the load while `fault` happens, and checks everything afterwards.
  * @param loses whether requests may fail
@@ -95,6 +120,7 @@ export async function underLoad(
   })
   const nodeUrls = nodes.map(node => node.url)
   const crossed = await startCrossNodeLoad({ url, nodeUrls, clients: CLIENTS, attempts })
+  const feed = await followFeed(nodeUrls)
   // How long the load and the fault last.
   const pause = () => delay(short ? 2000 : 10_000)
   const faultPause = () => delay(short ? MIN_FAULT_MS : 15_000)
@@ -104,17 +130,18 @@ export async function underLoad(
     await untilServing(trial)
     await pause()
   } finally {
-    await Promise.all([verified.stop(), crossed.stop()])
+    await Promise.all([verified.stop(), crossed.stop(), feed?.stop()])
   }
   const records = await verified.verify()
   await crossed.verify()
+  const followed = (await feed?.verify()) ?? ''
   await assertTotals(trial)
   const { acknowledged, unavailable, lost, refused, slowestMs } = attempts.tally
   const { crossReads, keys, replayed, races } = crossed.counts
   if (!loses) assert.deepEqual({ unavailable, lost, refused }, { unavailable: 0, lost: 0, refused: 0 })
   return (
     `${acknowledged} acknowledged, all ${records} records verified, 0 of ${crossReads} reads through the nodes ` +
-    `stale, ${keys} keys done once (${replayed} replays), ${races} races for a name won once, totals exact; ` +
+    `stale, ${keys} keys done once (${replayed} replays), ${races} races for a name won once, totals exact${followed}; ` +
     `${unavailable + lost + refused} failed in ${attempts.secondsWithFailures.size} different seconds, slowest ` +
     `${(slowestMs / 1000).toFixed(1)} s`
   )

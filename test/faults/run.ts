@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { prepareMysql } from '../../src/cli/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
+import { changeFeed } from './change-feed.ts'
 import { fullPool } from './full-pool.ts'
 import { fuzz } from './fuzz.ts'
 import { heldLocks } from './held-locks.ts'
@@ -31,6 +32,7 @@ const scenarios: Record<string, Scenario> = {
   'full-pool': fullPool,
   'redis-faults': redisFaults,
   'processes-killed': processesKilled,
+  'change-feed': changeFeed,
   hostile,
   fuzz,
   slowhttptest: slowHttpTest,
