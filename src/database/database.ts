@@ -49,7 +49,7 @@ export interface Database extends Statements {
   readonly numbering: Numbering
   /** Moves the recorded changes of counts into `counts`. */
   compact(): Promise<void>
-  /** The start of the current outage, as `performance.now()`; undefined while the database can serve. */
+  /** The start of the current outage, or of `ready`, as `performance.now()`; undefined while the database can serve. */
   downSinceMs(): number | undefined
   /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
   probe(): Promise<void>
@@ -83,6 +83,8 @@ export function createDatabase(
   // Knex removes its reference to the pool on close, but the worker still reports the pool in heartbeats.
   const { pool } = knex.client
   const outage = createOutage(settings, epoch, log)
+  /** Set while `ready` waits. */
+  let waitsSinceMs: number | undefined
 
   /** Runs an operation for a request. */
   async function serve<T>(operation: () => PromiseLike<T>): Promise<T> {
@@ -158,10 +160,11 @@ export function createDatabase(
     uncommitted: act => serve(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
     numbering,
     compact: compaction.compact,
-    downSinceMs: outage.sinceMs,
+    downSinceMs: () => waitsSinceMs ?? outage.sinceMs(),
     probe: outage.probe,
-    ready: () =>
-      retry(() => assertMigrated(knex), {
+    async ready() {
+      waitsSinceMs = performance.now()
+      await retry(() => assertMigrated(knex), {
         timeoutMs: Infinity,
         pauseMs: attempt => Math.min(MAX_WAIT_MS, 50 * 2 ** attempt),
         isTransient: isNotUpYet,
@@ -172,7 +175,9 @@ export function createDatabase(
           exitCodes.noWorkers,
           `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`,
         )
-      }),
+      })
+      waitsSinceMs = undefined
+    },
     pool: () => ({
       used: pool.numUsed(),
       free: pool.numFree(),

@@ -14,28 +14,31 @@ export interface HeartbeatOptions {
   readonly pool: Database['pool']
   readonly downSinceMs: Database['downSinceMs']
   readonly cache: Cache
-  /** Read at each heartbeat: ports that are added later are included. */
-  readonly ports: readonly DataPort[]
+  /** Returns the ports to report. */
+  ports(): readonly DataPort[]
   /** Returns the state of the change feed; undefined if it is off. */
   changes(): Heartbeat['changes']
-  /** Returns the revision of the last desired state that the worker applied; 0 before the first. */
-  appliedRevision(): number
   send(heartbeat: Heartbeat): void
 }
 
-/** Starts the interval. @returns a function that sends an additional heartbeat immediately */
-export function startHeartbeat(options: HeartbeatOptions): () => void {
-  const { everyMs, pool, downSinceMs, cache, ports, appliedRevision, send } = options
+/**
+ * Starts the interval.
+ * @returns a function that acknowledges the revision of a desired state, now and with each later heartbeat
+ */
+export function startHeartbeat(options: HeartbeatOptions): (revision: number) => void {
+  const { everyMs, pool, downSinceMs, cache, send } = options
+  let appliedRevision = 0
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
   // The histogram contains the time between two ticks of its timer, which includes the timer's interval.
   const lagMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - LAG_RESOLUTION_MS)
   const heartbeat = (): void => {
     const sinceMs = downSinceMs()
+    const ports = options.ports()
     const changes = options.changes()
     send({
       type: 'heartbeat',
-      appliedRevision: appliedRevision(),
+      appliedRevision,
       ports: Object.fromEntries(ports.map(port => [port.label, port.report()])),
       traffic: Object.fromEntries(ports.map(({ label, traffic }) => [label, traffic.totals()])),
       routes: Object.fromEntries(ports.map(({ label, traffic }) => [label, traffic.routes()])),
@@ -50,5 +53,8 @@ export function startHeartbeat(options: HeartbeatOptions): () => void {
     lag.reset()
   }
   setInterval(heartbeat, everyMs).unref()
-  return heartbeat
+  return revision => {
+    appliedRevision = revision
+    heartbeat()
+  }
 }

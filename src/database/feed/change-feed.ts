@@ -1,0 +1,51 @@
+// Runs the change feed in a worker: its readers, the numbering of its events, and the removal of old ones.
+import { reasonOf } from '../../core/error-reason.ts'
+import type { Log } from '../../core/log.ts'
+import type { Database } from '../database.ts'
+import { createFeed } from './feed.ts'
+import { readWaiting } from './portion.ts'
+import { closeGap, noteGap, removeExpired } from './retention.ts'
+
+/** How often events are numbered that a killed process, or one in an outage, has left. */
+const SWEEP_MS = 1000
+const GAP_CHECK_MS = 30_000
+const MAX_REMOVE_EVERY_MS = 30_000
+
+/** Runs `task` now, and again `everyMs` after it has ended. The timer does not keep the process alive. */
+async function repeat(everyMs: number, log: Log, task: () => Promise<unknown>): Promise<void> {
+  await task().catch((error: unknown) =>
+    log.debug({ reason: reasonOf(error) }, 'the change feed is not maintained, retrying later'),
+  )
+  setTimeout(() => repeat(everyMs, log, task), everyMs).unref()
+}
+
+/** @param keepSeconds how long events are kept; 0 turns the feed off */
+export function createChangeFeed(database: Database, keepSeconds: number, log: Log) {
+  const feed = keepSeconds > 0 ? createFeed(database) : undefined
+  let waiting = { waiting: 0, waitingSeconds: 0 }
+
+  /** Numbers and removes events from now on. */
+  async function start(): Promise<void> {
+    if (feed === undefined) return repeat(GAP_CHECK_MS, log, () => noteGap(database))
+    database.numbering.onNumbered(feed.refresh)
+    await repeat(GAP_CHECK_MS, log, () => closeGap(database))
+    void repeat(Math.min(MAX_REMOVE_EVERY_MS, keepSeconds * 500), log, () =>
+      removeExpired(database, keepSeconds),
+    )
+    void repeat(SWEEP_MS, log, async () => {
+      waiting = await readWaiting(database)
+      if (waiting.waiting > 0) database.numbering.request()
+    })
+  }
+
+  return {
+    /** Undefined if the feed is off. */
+    feed,
+    start,
+    /**
+     * Returns how many events waited for a number at the last sweep, for how many seconds the oldest one did, and the
+     * readers; undefined if the feed is off.
+     */
+    report: () => feed && { ...waiting, readers: feed.readers() },
+  }
+}
