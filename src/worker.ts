@@ -10,7 +10,6 @@ import { createDatabase } from './database/database.ts'
 import { createChangeFeed } from './database/feed/change-feed.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
 import { SchemaError } from './database/migrator.ts'
-import { createLoggedClient } from './listener/client-address.ts'
 import { createRequestLog } from './listener/request-log.ts'
 import { createDataPorts } from './worker/data-ports.ts'
 import { startHeartbeat } from './worker/heartbeat.ts'
@@ -52,9 +51,7 @@ async function serve(): Promise<void> {
     isKnownHost: createIsKnownHost(config.host, config.hosts),
     findCaller: callers?.find,
   })
-  const requestLog = config.log.requests
-    ? createRequestLog(log, buffered, createLoggedClient(config))
-    : undefined
+  const requestLog = config.log.requests ? createRequestLog(log, buffered, config.log.client) : undefined
   const ports = createDataPorts({
     config,
     desired: await supervisor.hello(),

@@ -2,7 +2,6 @@
 // (RFC 7239) or `X-Forwarded-For`.
 import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
-import type { Config } from '../config/config.ts'
 
 /** Returns whether an address, in the form of `canonical`, is that of a trusted proxy. */
 export type IsTrusted = (address: string) => boolean
@@ -114,17 +113,4 @@ function firstGroups(address: string): string[] {
 export function networkOf(address: string): string {
   if (isIPv4(address)) return `${address.slice(0, address.lastIndexOf('.'))}.0/24`
   return `${canonical(`${firstGroups(address).join(':')}::`)}/48`
-}
-
-/** Returns what the log shows of a client's address; undefined if nothing. */
-export type LoggedClient = (peer: string | undefined, headers: IncomingHttpHeaders) => string | undefined
-
-export function createLoggedClient({ proxies, log }: Pick<Config, 'proxies' | 'log'>): LoggedClient {
-  if (log.client === 'off') return () => undefined
-  const isTrusted = createIsTrusted(proxies.trusted)
-  return (peer, headers) => {
-    if (peer === undefined) return undefined
-    const address = clientAddress(peer, headers, isTrusted)
-    return log.client === 'full' ? address : networkOf(address)
-  }
 }

@@ -27,7 +27,7 @@ const asksForUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessa
 
 /**
  * Queues the requests of `socket`. Times are values of `performance.now()`.
- * @param peer the address of the client or proxy at the other end, for the request log
+ * @param peer the address of the client or proxy at the other end,
  */
 export function createConnection(socket: Socket, peer: string | undefined) {
   /** In the order of their arrival. The first one is being served, the others wait. */
@@ -121,7 +121,6 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     requestStarted(response: ServerResponse, serve: () => void): void {
       isReused = latest !== undefined
       latest = response
-      response.peer = peer
       const keepAlive = response.shouldKeepAlive && !asksForUpgrade(response.req)
       requests.push({ response, keepAlive, serve })
       if (isFull()) socket.pause()

@@ -1,5 +1,5 @@
 // One data port of one worker: an HTTP or HTTPS listener that drains and closes without losing a request.
-import type { RequestListener } from 'node:http'
+import type { IncomingHttpHeaders, RequestListener } from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
@@ -9,7 +9,7 @@ import type { SocketHandle } from '../core/listen.ts'
 import type { DesiredPort, ListenerState, PortReport } from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
 import { createArrivals } from './arrivals.ts'
-import { createIsTrusted } from './client-address.ts'
+import { clientAddress, createIsTrusted } from './client-address.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
 import { createReleases } from './releases.ts'
@@ -61,6 +61,9 @@ export function createDataPort(options: DataPortOptions) {
   const server = createServer(options)
   const traffic = createTraffic()
   const releases = createReleases(config.drain.delayMs)
+  const isTrusted = createIsTrusted(config.proxies.trusted)
+  const clientOf = (peer: string | undefined, headers: IncomingHttpHeaders = {}) =>
+    peer === undefined ? undefined : clientAddress(peer, headers, isTrusted)
   const connections = createConnections(config.limits, (response, status, durationMs) => {
     traffic.recordResponse(response.route, status, durationMs)
     options.requestLog?.logResponse(port.label, response, status, durationMs)
@@ -118,9 +121,9 @@ export function createDataPort(options: DataPortOptions) {
   if (port.proxyProtocol === true)
     requireProxyHeaders(
       server,
-      createIsTrusted(config.proxies.trusted),
+      isTrusted,
       (socket, { source }) => connections.get(socket)?.headerRead(source),
-      (socket, reason) => options.requestLog?.logRefusal(port.label, socket.remoteAddress, reason),
+      (socket, reason) => options.requestLog?.logRefusal(port.label, clientOf(socket.remoteAddress), reason),
     )
   server.on('connection', (socket: Socket) => {
     if (!socket.destroyed) connections.add(socket)
@@ -138,9 +141,13 @@ export function createDataPort(options: DataPortOptions) {
     },
     limits: config.limits,
     connectNotAllowed,
+    onArrival(response, peer) {
+      response.client = clientOf(peer, response.req.headers)
+    },
     onRejected(socket, error, requestId) {
       traffic.recordRejection(error.status)
-      options.requestLog?.logRejection(port.label, connections.get(socket)?.peer(), error, requestId)
+      const client = clientOf(connections.get(socket)?.peer())
+      options.requestLog?.logRejection(port.label, client, error, requestId)
     },
   })
 

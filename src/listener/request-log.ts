@@ -1,17 +1,18 @@
 // The request log: one line per request. A line contains the route, but never the path or the query, because those
 // may contain personal data.
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import type { Config } from '../config/config.ts'
 import type { ApiError } from '../core/api-error.ts'
 import { createTimestamp, type Log } from '../core/log.ts'
 import type { LineOutput } from '../core/log-output.ts'
-import type { LoggedClient } from './client-address.ts'
+import { networkOf } from './client-address.ts'
 import type { Refusal } from './proxied-connections.ts'
 import { traceOf } from './request-identity.ts'
 
 declare module 'node:http' {
   interface ServerResponse {
-    /** The address of the connection's other end. */
-    peer?: string | undefined
+    /** The address of the client, which trusted proxies may have reported; undefined if its connection has ended. */
+    client?: string | undefined
     /** The path pattern of the matched route, such as `/v1/users/:user_id`; undefined if no route matches. */
     route?: string | undefined
     /** The name of the caller; undefined if the API is open or the request has no valid token. */
@@ -19,10 +20,19 @@ declare module 'node:http' {
   }
 }
 
+/** How much of a client's address the log shows. */
+type Shown = Config['log']['client']
+
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 function bodyBytes(response: ServerResponse): number {
   return response.req.method === 'HEAD' ? 0 : Number(response.getHeader('content-length') ?? 0)
+}
+
+/** Returns what the log shows of a client's address; undefined if nothing. */
+export function loggedClient(address: string | undefined, shown: Shown): string | undefined {
+  if (address === undefined || shown === 'off') return undefined
+  return shown === 'full' ? address : networkOf(address)
 }
 
 /** Returns a JSON string in ASCII. */
@@ -38,13 +48,13 @@ function asciiJson(text: string): string {
  * @param log determines whether lines are written: its level must include `info`
  * @param output receives each line
  */
-export function createRequestLog(log: Log, output: LineOutput, loggedClient: LoggedClient) {
+export function createRequestLog(log: Log, output: LineOutput, shown: Shown) {
   const now = createTimestamp()
   // pino's bindings have no pid.
   const fields = JSON.stringify({ ...log.bindings(), pid: process.pid, msg: 'request' }).slice(1, -1)
 
-  function clientField(peer: string | undefined, headers: IncomingHttpHeaders): string {
-    const client = loggedClient(peer, headers)
+  function clientField(address: string | undefined): string {
+    const client = loggedClient(address, shown)
     return client === undefined ? '' : `,"client":"${client}"`
   }
 
@@ -61,7 +71,7 @@ export function createRequestLog(log: Log, output: LineOutput, loggedClient: Log
     ): void {
       if (!log.isLevelEnabled('info')) return
       const { method, headers } = response.req
-      const { peer, route, caller } = response
+      const { client, route, caller } = response
       const requestId = response.getHeader('request-id')
       const trace = traceOf(headers)
       output.write(
@@ -69,7 +79,7 @@ export function createRequestLog(log: Log, output: LineOutput, loggedClient: Log
           (route === undefined ? '' : `,"route":"${route}"`) +
           `,"status":${status ?? '"aborted"'},"durationMs":${Math.round(durationMs * 100) / 100}` +
           `,"bytes":${bodyBytes(response)}` +
-          clientField(peer, headers) +
+          clientField(client) +
           (caller === undefined ? '' : `,"caller":${asciiJson(caller)}`) +
           (requestId === undefined ? '' : `,"requestId":"${requestId}"`) +
           (trace === undefined ? '' : `,"traceId":"${trace.traceId}","parentId":"${trace.parentId}"`) +
@@ -78,24 +88,24 @@ export function createRequestLog(log: Log, output: LineOutput, loggedClient: Log
     },
 
     /** Logs a connection that is closed because it does not begin with a PROXY header of a trusted proxy. */
-    logRefusal(port: string, peer: string | undefined, reason: Refusal): void {
+    logRefusal(port: string, client: string | undefined, reason: Refusal): void {
       if (!log.isLevelEnabled('info')) return
       output.write(
-        `{"level":30${now()},${fields},"port":"${port}","refused":"${reason}"${clientField(peer, {})}}\n`,
+        `{"level":30${now()},${fields},"port":"${port}","refused":"${reason}"${clientField(client)}}\n`,
       )
     },
 
     /** Logs rejected input, which has no method, no route and no headers. */
     logRejection(
       port: string,
-      peer: string | undefined,
+      client: string | undefined,
       { status, code }: ApiError,
       requestId: string,
     ): void {
       if (!log.isLevelEnabled('info')) return
       output.write(
         `{"level":30${now()},${fields},"port":"${port}","status":${status},"refused":"${code}"` +
-          `${clientField(peer, {})},"requestId":"${requestId}"}\n`,
+          `${clientField(client)},"requestId":"${requestId}"}\n`,
       )
     },
   }

@@ -1,7 +1,7 @@
 // Puts all that arrives at an HTTP server through the connections of its port: requests, input that is not valid HTTP,
 // and CONNECT.
 import { randomUUID } from 'node:crypto'
-import type { RequestListener, Server } from 'node:http'
+import type { RequestListener, Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import type { ApiError } from '../core/api-error.ts'
@@ -15,6 +15,11 @@ export interface Requests {
   readonly limits: Pick<Config['limits'], 'urlBytes' | 'headerBytes'>
   /** The response to CONNECT, which no port serves. */
   readonly connectNotAllowed: ApiError
+  /**
+   * Is called for each request when it arrives, which is before `listener` if others are ahead of it.
+   * @param peer the address of the connection's other end; undefined if it has ended
+   */
+  onArrival?(response: ServerResponse, peer: string | undefined): void
   /** Is called for each error that is sent without `listener`. */
   onRejected?(socket: Socket, error: ApiError, requestId: string): void
 }
@@ -23,10 +28,12 @@ export interface Requests {
 export function serveRequests(
   server: Server,
   connections: Connections,
-  { listener, limits, connectNotAllowed, onRejected }: Requests,
+  { listener, limits, connectNotAllowed, onArrival, onRejected }: Requests,
 ): void {
-  const serve: RequestListener = (request, response) =>
+  const serve: RequestListener = (request, response) => {
+    onArrival?.(response, connections.get(request.socket)?.peer())
     connections.requestStarted(request.socket, response, () => listener(request, response))
+  }
   server.on('request', serve)
   // `listener` sends `100 Continue` when it starts to read the body, and rejects all other expectations.
   server.on('checkContinue', serve)

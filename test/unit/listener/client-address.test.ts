@@ -2,13 +2,8 @@
 // untrusted client sends changes it.
 import test from 'ava'
 import fc from 'fast-check'
-import {
-  canonical,
-  clientAddress,
-  createIsTrusted,
-  createLoggedClient,
-  networkOf,
-} from '../../../src/listener/client-address.ts'
+import { canonical, clientAddress, createIsTrusted, networkOf } from '../../../src/listener/client-address.ts'
+import { loggedClient } from '../../../src/listener/request-log.ts'
 
 /** An address as a number, and its number of bits. */
 interface Address {
@@ -206,14 +201,7 @@ test('network of an address: /24 of IPv4 and /48 of IPv6', t => {
 })
 
 test('logged client: the setting decides how much of the address is shown', t => {
-  const log = { level: 'info', requests: true } as const
-  const shown = (client: 'full' | 'prefix' | 'off', peer: string | undefined = '10.0.0.1') =>
-    createLoggedClient({ proxies: { trusted: ['10.0.0.1'] }, log: { ...log, client } })(peer, {
-      'x-forwarded-for': real,
-    })
+  const shown = (client: 'full' | 'prefix' | 'off') => loggedClient(real, client)
   t.deepEqual([shown('full'), shown('prefix'), shown('off')], [real, '203.0.113.0/24', undefined])
-  t.is(
-    createLoggedClient({ proxies: { trusted: [] }, log: { ...log, client: 'full' } })(undefined, {}),
-    undefined,
-  )
+  t.is(loggedClient(undefined, 'full'), undefined)
 })

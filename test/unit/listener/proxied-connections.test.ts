@@ -5,9 +5,8 @@ import net from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
 import { pino } from 'pino'
-import { createLoggedClient } from '../../../src/listener/client-address.ts'
 import { createRequestLog } from '../../../src/listener/request-log.ts'
-import { countsOf, get, never, type Overrides, startDataPort } from '../../support/data-port.ts'
+import { answer, countsOf, get, never, type Overrides, startDataPort } from '../../support/data-port.ts'
 import { version1, version2, version2Raw } from '../../support/proxy-header.ts'
 import { connect } from '../../support/raw.ts'
 import { until } from '../../support/until.ts'
@@ -31,10 +30,7 @@ async function start(t: ExecutionContext, protocol: 'http' | 'https', overrides:
   const requestLog = createRequestLog(
     pino({ level: 'info' }),
     { write: line => void lines.push(JSON.parse(line)) },
-    createLoggedClient({
-      proxies: { trusted: [...proxies] },
-      log: { level: 'info', requests: true, client: 'full' },
-    }),
+    'full',
   )
   return { ...(await startDataPort(t, { protocol, ...overrides, proxies, requestLog })), lines }
 }
@@ -258,4 +254,21 @@ test('closing: a connection with a partial header ends at the deadline', async t
   await port.closed
   await partial.closed
   t.is(port.report().connections, 0)
+})
+
+test('client: the application knows the address of each request, whatever the log shows', async t => {
+  const seen: (string | undefined)[] = []
+  const { open } = await startDataPort(t, {
+    proxies: ['127.0.0.1'],
+    listener: (_request, response) => {
+      seen.push(response.client)
+      answer(response)
+    },
+  })
+  const connection = await open()
+  const from = (address: string) => get.replace('\r\n\r\n', `\r\nX-Forwarded-For: ${address}\r\n\r\n`)
+  connection.write(version1('127.0.0.1', '192.0.2.1'))
+  connection.write(from(client) + get + from(`198.51.100.1, ${client}`))
+  for (let request = 0; request < 3; request++) await connection.answer()
+  t.deepEqual(seen, [client, '127.0.0.1', client])
 })
