@@ -21,7 +21,6 @@ import { knownHosts } from './middleware/known-hosts.ts'
 import { normalizePath } from './middleware/normalize-path.ts'
 import { notFound } from './middleware/not-found.ts'
 import { requestId } from './middleware/request-id.ts'
-import { requestLimits } from './middleware/request-limits.ts'
 import { securityHeaders } from './middleware/security-headers.ts'
 import { withCaller } from './openapi/callers.ts'
 import { createReadBody } from './requests/body.ts'
@@ -86,7 +85,6 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   app.use(requestId)
   app.use(securityHeaders)
   app.use(errorHandler(log, () => database.downSinceMs() !== undefined))
-  app.use(requestLimits(limits))
   app.use(framing)
   app.use(knownHosts(isKnownHost))
   app.use(normalizePath)

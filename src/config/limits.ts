@@ -21,6 +21,8 @@ export const limitsSchema = z
     receivingBytes: atLeastOne,
     /** Maximum total size of the responses of a port that clients have not read yet. */
     unreadBytes: atLeastOne,
+    /** Maximum total size of the requests of a port that wait for earlier responses on their connections. */
+    waitingBytes: atLeastOne,
   })
   .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
     path: ['receivingBytes'],

@@ -3,20 +3,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { linger } from './linger.ts'
+import { createRequestQueue, type WaitingTotal } from './request-queue.ts'
 
-/** From this number of waiting requests on, nothing more is read from the connection. */
-const MAX_WAITING = 100
 /** A connection that has been idle for longer does not count as active. */
 const ACTIVE_MS = 5000
 
 export type Connection = ReturnType<typeof createConnection>
-
-interface QueuedRequest {
-  readonly response: ServerResponse
-  /** Whether the request allows others after it on this connection. */
-  readonly keepAlive: boolean
-  readonly serve: () => void
-}
 
 /**
  * Whether the request asks for another protocol, which no port speaks. It is served like all others, but Node.js drops the
@@ -28,10 +20,10 @@ const asksForUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessa
 /**
  * Queues the requests of `socket`. Times are values of `performance.now()`.
  * @param peer the address of the client or proxy at the other end,
+ * @param total is changed by the requests of this connection
  */
-export function createConnection(socket: Socket, peer: string | undefined) {
-  /** In the order of their arrival. The first one is being served, the others wait. */
-  const requests: QueuedRequest[] = []
+export function createConnection(socket: Socket, peer: string | undefined, total: WaitingTotal) {
+  const requests = createRequestQueue(total)
   /** The response to the most recent request, which may have finished before its request. */
   let latest: ServerResponse | undefined
   let closesAfterResponse = false
@@ -44,23 +36,23 @@ export function createConnection(socket: Socket, peer: string | undefined) {
   let sendRejection: (() => void) | undefined
   let isReused = false
 
-  const hasWaiting = () => requests.length > 1
-  const isFull = () => requests.length > MAX_WAITING
+  /** Whether nothing more is read for now. Node.js keeps every request that it reads, also one after rejected input. */
+  const isFull = () => requests.isFull() || sendRejection !== undefined
   /** Whether the request that is being received waits for its turn, so that little or nothing of it is read. */
-  const isWaiting = () => isFull() || (hasWaiting() && latest?.req.complete === false)
+  const isWaiting = () => isFull() || (requests.hasWaiting() && latest?.req.complete === false)
 
   /** Sets whether the response in progress says `Connection: close`. Only the last of several may say so. */
   function updateKeepAlive(): void {
-    const [current] = requests
+    const current = requests.first()
     if (current === undefined || current.response.headersSent) return
-    current.response.shouldKeepAlive = current.keepAlive && (hasWaiting() || !closesAfterResponse)
+    current.response.shouldKeepAlive = current.keepAlive && (requests.hasWaiting() || !closesAfterResponse)
   }
 
   function serveFirst(): void {
     // After `Connection: close` no further request is processed (RFC 9112, 9.6): clients may repeat them elsewhere.
     if (socket.destroyed || socket.writableEnded) return
     updateKeepAlive()
-    const [current] = requests
+    const current = requests.first()
     if (current === undefined) sendRejection?.()
     else current.serve()
     if (!isFull()) socket.resume()
@@ -82,7 +74,7 @@ export function createConnection(socket: Socket, peer: string | undefined) {
   // Node.js calls it after the last response.
   socket.destroySoon = () => {
     if (isLingering) return
-    isLingering = latest?.req.complete === false || hasWaiting()
+    isLingering = latest?.req.complete === false || requests.hasWaiting()
     if (isLingering) linger(socket)
     else destroySoon.call(socket)
   }
@@ -90,7 +82,10 @@ export function createConnection(socket: Socket, peer: string | undefined) {
   return {
     /** The address at the other end: the one in the PROXY header, or that of the socket. */
     peer: () => peer,
-    inFlight: () => requests.length,
+    inFlight: () => requests.length(),
+    waitingBytes: () => requests.waitingBytes(),
+    /** Drops the requests that wait, because the connection has ended. */
+    dropWaiting: () => requests.dropWaiting(),
     /**
      * The bytes of the response in progress that may wait for the client to read: all of them, until the last one is on
      * its way. `writableLength` counts UTF-16 units.
@@ -99,11 +94,14 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,
     /** Whether the connection is in use for more than one request. */
-    isActive: () => isReused && (requests.length > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
+    isActive: () => isReused && (requests.length() > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
     /** Whether the client can only wait: its request has been received, and the response has not begun. */
-    isWorking: () => requests[0]?.response.req.complete === true && !requests[0].response.headersSent,
+    isWorking(): boolean {
+      const current = requests.first()?.response
+      return current?.req.complete === true && !current.headersSent
+    },
     /** Whether no request is in flight, not even a partially received one. */
-    isIdle: () => requests.length === 0 && socket.bytesRead === idleBytesRead,
+    isIdle: () => requests.length() === 0 && socket.bytesRead === idleBytesRead,
 
     /** Notes that a PROXY header has been read. @param source the address in it, if there is one */
     headerRead(source: string | undefined): void {
@@ -115,7 +113,7 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     acceptsRequests: () => sendRejection === undefined,
 
     /**
-     * Adds a request. A client that sends requests without end can add those of one read buffer beyond MAX_WAITING.
+     * Adds a request. A client that sends requests without end can add those of one read buffer beyond the limits.
      * @param serve is called once, immediately or when all responses before this one are complete
      */
     requestStarted(response: ServerResponse, serve: () => void): void {
@@ -124,7 +122,7 @@ export function createConnection(socket: Socket, peer: string | undefined) {
       const keepAlive = response.shouldKeepAlive && !asksForUpgrade(response.req)
       requests.push({ response, keepAlive, serve })
       if (isFull()) socket.pause()
-      if (hasWaiting()) updateKeepAlive()
+      if (requests.hasWaiting()) updateKeepAlive()
       else serveFirst()
     },
 
@@ -166,15 +164,14 @@ export function createConnection(socket: Socket, peer: string | undefined) {
     },
 
     /**
-     * Discards what else is received. Call it when Node.js has handed the socket over, as it does after CONNECT, and has
-     * removed its listeners: the responses that are due still need them.
+     * Call it when Node.js has handed the socket over, as it does after CONNECT, and has removed its listeners: the
+     * responses that are due still need them.
      */
     takeOver(): void {
       socket
         .on('error', () => {})
         .on('timeout', () => socket.destroy())
-        .on('drain', () => requests[0]?.response.emit('drain'))
-        .resume()
+        .on('drain', () => requests.first()?.response.emit('drain'))
     },
 
     /**
@@ -187,9 +184,10 @@ export function createConnection(socket: Socket, peer: string | undefined) {
       sendRejection = respond
       // The rejected input is part of the latest request, or it follows that request.
       const isPartOfLatest = latest?.req.complete === false
-      if (isPartOfLatest && hasWaiting()) requests.pop()
+      if (isPartOfLatest && requests.hasWaiting()) requests.pop()
       else if (isPartOfLatest && latest?.headersSent) socket.destroySoon()
-      else if (isPartOfLatest || requests.length === 0) respond()
+      else if (isPartOfLatest || requests.length() === 0) respond()
+      if (!socket.writableEnded) socket.pause()
     },
   }
 }

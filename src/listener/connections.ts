@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Connection, createConnection } from './connection.ts'
+import type { WaitingTotal } from './request-queue.ts'
 
 // Long enough for a client that reads at once, short enough to bound what can be written meanwhile.
 const UNREAD_CHECK_MS = 100
@@ -12,6 +13,8 @@ export interface ConnectionLimits {
   readonly connections: number
   /** Maximum total size of responses that are sent but not read by their clients. */
   readonly unreadBytes: number
+  /** Maximum total size of requests that wait for earlier responses on their connections. */
+  readonly waitingBytes: number
 }
 
 export type Connections = ReturnType<typeof createConnections>
@@ -26,12 +29,18 @@ export function createConnections(
   onRequestFinished: (response: ServerResponse, status: number | undefined, durationMs: number) => void,
 ) {
   const open = new Map<Socket, Connection>()
+  const waiting: WaitingTotal = { bytes: 0, highBytes: limits.waitingBytes / 2 }
   let closeAfterResponse = false
   /** When the last connection ended, or the port was created. */
   let lastEndMs = performance.now()
 
-  function destroy(socket: Socket): void {
+  function forget(socket: Socket): void {
+    open.get(socket)?.dropWaiting()
     open.delete(socket)
+  }
+
+  function destroy(socket: Socket): void {
+    forget(socket)
     socket.destroy()
   }
 
@@ -53,28 +62,29 @@ export function createConnections(
       socket.destroy()
       return
     }
-    const connection = createConnection(socket, peer)
+    const connection = createConnection(socket, peer, waiting)
     connection.closeAfterResponse(closeAfterResponse)
     open.set(socket, connection)
     socket.once('close', () => {
-      open.delete(socket)
+      forget(socket)
       lastEndMs = performance.now()
     })
   }
 
-  /** Destroys the connections with the most unread bytes until the total is within `unreadBytes`. */
-  function closeSlowReaders(): void {
-    const unread = [...open]
-      .map(([socket, connection]) => ({ socket, bytes: connection.unreadBytes() }))
+  /** Destroys the connections with the most bytes until the total is within `maxBytes`. */
+  function closeLargest(bytesOf: (connection: Connection) => number, maxBytes: number): void {
+    const sizes = [...open]
+      .map(([socket, connection]) => ({ socket, bytes: bytesOf(connection) }))
       .filter(({ bytes }) => bytes > 0)
-    let total = unread.reduce((sum, { bytes }) => sum + bytes, 0)
-    if (total <= limits.unreadBytes) return
-    for (const { socket, bytes } of unread.toSorted((a, b) => b.bytes - a.bytes)) {
-      if (total <= limits.unreadBytes) break
+    let total = sizes.reduce((sum, { bytes }) => sum + bytes, 0)
+    if (total <= maxBytes) return
+    for (const { socket, bytes } of sizes.toSorted((a, b) => b.bytes - a.bytes)) {
+      if (total <= maxBytes) break
       total -= bytes
       destroy(socket)
     }
   }
+  const closeSlowReaders = () => closeLargest(connection => connection.unreadBytes(), limits.unreadBytes)
   setInterval(closeSlowReaders, UNREAD_CHECK_MS).unref()
 
   const active = () => [...open.values()].filter(connection => connection.isActive())
@@ -105,6 +115,7 @@ export function createConnections(
         connection.requestFinished()
       })
       connection.requestStarted(response, serve)
+      if (waiting.bytes > limits.waitingBytes) closeLargest(one => one.waitingBytes(), limits.waitingBytes)
     },
 
     /** Sets whether responses from now on, also those to requests in flight, say `Connection: close`. */

@@ -18,7 +18,8 @@ export function linger(socket: Socket): void {
   socket.on('error', () => {}).end()
   const timer = setTimeout(() => socket.destroy(), MAX_MS).unref()
   socket.once('close', () => clearTimeout(timer))
-  // Reading begins in the next tick, and only as long as the parser of Node.js is attached. A listener detaches it.
+  // Reading begins in the next tick, and only as long as the parser of Node.js is attached. A listener detaches it. Until
+  // then, the parser can have paused the socket behind the body of a request.
   socket.resume()
-  process.nextTick(() => socket.removeAllListeners('data').on('data', discard))
+  process.nextTick(() => socket.removeAllListeners('data').on('data', discard).resume())
 }

@@ -1,18 +1,18 @@
-// Puts all that arrives at an HTTP server through the connections of its port: requests, input that is not valid HTTP,
-// and CONNECT.
+// Puts all that arrives at an HTTP server through the connections of its port: requests, also too large ones, input that
+// is not valid HTTP, and CONNECT.
 import { randomUUID } from 'node:crypto'
-import type { RequestListener, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import type { Config } from '../config/config.ts'
 import type { ApiError } from '../core/api-error.ts'
 import type { Connections } from './connections.ts'
 import { answerRaw, isTimeout, type ParserError, parserError } from './parser-errors.ts'
 import { requestIdOf } from './request-identity.ts'
+import { type RequestLimits, sizeError } from './request-size.ts'
 
 export interface Requests {
   /** Serves a request when all earlier ones on its connection are complete. */
   readonly listener: RequestListener
-  readonly limits: Pick<Config['limits'], 'urlBytes' | 'headerBytes'>
+  readonly limits: RequestLimits
   /** The response to CONNECT, which no port serves. */
   readonly connectNotAllowed: ApiError
   /**
@@ -30,19 +30,23 @@ export function serveRequests(
   connections: Connections,
   { listener, limits, connectNotAllowed, onArrival, onRejected }: Requests,
 ): void {
+  const reject = (socket: Socket, error: ApiError, requestId: string, method?: string): void =>
+    connections.rejectInput(socket, () => {
+      onRejected?.(socket, error, requestId)
+      answerRaw(socket, error, requestId, method)
+    })
+  const rejectRequest = (request: IncomingMessage, error: ApiError): void =>
+    reject(request.socket, error, requestIdOf(request), request.method)
   const serve: RequestListener = (request, response) => {
     onArrival?.(response, connections.get(request.socket)?.peer())
-    connections.requestStarted(request.socket, response, () => listener(request, response))
+    const error = sizeError(request, limits)
+    if (error !== undefined) rejectRequest(request, error)
+    else connections.requestStarted(request.socket, response, () => listener(request, response))
   }
   server.on('request', serve)
   // `listener` sends `100 Continue` when it starts to read the body, and rejects all other expectations.
   server.on('checkContinue', serve)
   server.on('checkExpectation', serve)
-  const reject = (socket: Socket, error: ApiError, requestId: string): void =>
-    connections.rejectInput(socket, () => {
-      onRejected?.(socket, error, requestId)
-      answerRaw(socket, error, requestId)
-    })
   server.on('clientError', (error: ParserError, socket) => {
     if (!(socket instanceof Socket)) return void socket.destroy()
     const rejectError = () => reject(socket, parserError(error, limits), randomUUID())
@@ -52,6 +56,6 @@ export function serveRequests(
   })
   server.on('connect', request => {
     connections.get(request.socket)?.takeOver()
-    reject(request.socket, connectNotAllowed, requestIdOf(request))
+    rejectRequest(request, connectNotAllowed)
   })
 }

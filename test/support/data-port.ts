@@ -32,6 +32,7 @@ const defaults: Settings = {
     connections: 100,
     receivingBytes: 10_000,
     unreadBytes: 1_000_000,
+    waitingBytes: 10_000_000,
   },
   timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000 },
   drain: { mode: '404', delayMs: 0, idleMs: 300, quietMs: 0, deadlineMs: 1500 },

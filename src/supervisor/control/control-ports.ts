@@ -39,7 +39,8 @@ const serverOptions = {
   requestTimeout: 10_000,
   maxHeaderSize: 16_384,
 }
-const connectionLimits = { connections: 1000, unreadBytes: 8_388_608 }
+const connectionLimits = { connections: 1000, unreadBytes: 8_388_608, waitingBytes: 8_388_608 }
+const requestLimits = { urlBytes: 16_384, headerBytes: 16_384, headers: 1000 }
 const readOnly = 'control ports are read-only; use GET or HEAD'
 const allow = { Allow: 'GET, HEAD' }
 const connectNotAllowed = new ApiError('method_not_allowed', readOnly, { headers: allow })
@@ -169,7 +170,7 @@ export function createControl(options: ControlOptions) {
     server.on('connection', connections.add)
     serveRequests(server, connections, {
       listener: async (request, response) => send(request, response, await respond(request)),
-      limits: { urlBytes: serverOptions.maxHeaderSize, headerBytes: serverOptions.maxHeaderSize },
+      limits: requestLimits,
       connectNotAllowed,
     })
     return createControlListener({

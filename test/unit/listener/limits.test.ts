@@ -1,11 +1,11 @@
-// The limits of one data port: connections, requests in flight and unread bytes.
+// The limits of one data port: connections, requests in flight, unread bytes and waiting requests.
 import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type ExecutionContext } from 'ava'
 import { get, startDataPort } from '../../support/data-port.ts'
 import { until } from '../../support/until.ts'
 
-const limits = { connections: 3, unreadBytes: 8_000_000 }
+const limits = { connections: 3, unreadBytes: 8_000_000, waitingBytes: 1_000_000 }
 const drain = { idleMs: 100, deadlineMs: 1000 }
 const start = (t: ExecutionContext, listener: RequestListener) =>
   startDataPort(t, { listener, limits, drain })
@@ -92,4 +92,104 @@ test('unread bytes limit: it counts bytes, not UTF-16 units', async t => {
   await until(() => served)
   await until(() => port.report().connections === 0)
   t.pass()
+})
+
+/** A request with 15 KB of headers, which are within the limit. */
+const large = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'a'.repeat(15_000)}\r\n\r\n`
+
+/** Responds to the requests in flight, and to all later ones at once. */
+function createHold() {
+  const held: ServerResponse[] = []
+  let isOver = false
+  return {
+    held,
+    listener: ((request, response) => {
+      if (isOver) ok(request, response)
+      else held.push(response)
+    }) satisfies RequestListener,
+    end(): void {
+      isOver = true
+      for (const response of held) ok(response.req, response)
+    },
+  }
+}
+
+test('waiting requests: their size decides how many of a connection are read; all of them are served', async t => {
+  const hold = createHold()
+  const { port, open } = await start(t, hold.listener)
+  const client = await open()
+  client.write(large.repeat(100))
+  await until(() => hold.held.length === 1)
+  for (let round = 1; round <= 20; round++) {
+    const other = await open()
+    other.write('BLAH\r\n\r\n')
+    await other.closed
+    t.true(port.report().inFlight <= 20, `${port.report().inFlight} are in flight`)
+  }
+  hold.end()
+  for (let due = 0; due < 100; due++) t.regex(await client.answer(), /^HTTP\/1.1 200/)
+})
+
+test('waiting requests: beyond the limit of the port, the connection with most of them is closed', async t => {
+  const hold = createHold()
+  const { port, open } = await start(t, hold.listener)
+  const modest = await open()
+  modest.write(get.repeat(3))
+  await until(() => port.report().inFlight === 3)
+  // What a closed connection had is not counted any longer.
+  for (let round = 1; round <= 3; round++) {
+    const greedy = await open()
+    greedy.write(get.repeat(10_000))
+    await greedy.closed
+    t.is(port.report().inFlight, 3)
+  }
+  hold.end()
+  for (let due = 0; due < 3; due++) t.regex(await modest.answer(), /^HTTP\/1.1 200/)
+})
+
+test('waiting requests: many connections with many of them are read slowly, and none is closed', async t => {
+  const hold = createHold()
+  const { open } = await startDataPort(t, {
+    listener: hold.listener,
+    limits: { waitingBytes: 2_000_000 },
+    drain,
+  })
+  const clients = await Promise.all(Array.from({ length: 10 }, () => open()))
+  for (const client of clients) client.write(large.repeat(100))
+  await until(() => hold.held.length === clients.length)
+  hold.end()
+  for (const client of clients)
+    for (let due = 0; due < 100; due++) t.regex(await client.answer(), /^HTTP\/1.1 200/)
+})
+
+test('size of a request: one that is too large is rejected when it arrives, and nothing after it is read', async t => {
+  const hold = createHold()
+  const { port, open } = await start(t, hold.listener)
+  const tooLarge = `POST / HTTP/1.1\r\nRequest-Id: large\r\nContent-Length: 50000\r\nX: ${'a'.repeat(17_000)}\r\n\r\n`
+  const client = await open({ allowHalfOpen: true })
+  client.write(get + tooLarge + 'b'.repeat(50_000) + get.repeat(10))
+  await until(() => hold.held.length === 1)
+  const other = await open()
+  other.write('BLAH\r\n\r\n')
+  await other.closed
+  t.is(port.report().inFlight, 1)
+  hold.end()
+  t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  t.regex(await client.answer(), /^HTTP\/1.1 431 .*Request-Id: large\r\n.*Connection: close\r\n/s)
+  // The rest is discarded: a reset could destroy the response.
+  await new Promise<void>((resolve, reject) =>
+    client.socket.end(Buffer.alloc(20_000_000), (error?: Error | null) =>
+      error ? reject(error) : resolve(),
+    ),
+  )
+  await client.closed
+  t.is(client.text(), '')
+})
+
+test('size of a request: the response to HEAD has no body', async t => {
+  const { open } = await start(t, ok)
+  const client = await open()
+  client.write(`HEAD /${'a'.repeat(8192)} HTTP/1.1\r\nHost: a\r\n\r\n`)
+  await client.closed
+  t.regex(client.text(), /^HTTP\/1.1 414 .*\r\n\r\n$/s)
 })
