@@ -1,14 +1,13 @@
 // Entry point of the supervisor, the process that pm2, systemd or a container starts. It owns the control ports, the
 // maintenance state and the workers.
-import type { Server } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
 import { setInterval } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
-import { readSystemdRequest } from './config/systemd.ts'
+import { countListenFds, readSystemdRequest } from './config/systemd.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
-import { bind } from './core/listen.ts'
+import { bind, type DataSocket } from './core/listen.ts'
 import { createLog } from './core/log.ts'
 import { missingOpenFiles } from './core/open-files.ts'
 import { createCertificates } from './supervisor/certificates.ts'
@@ -22,6 +21,7 @@ import { createStatus } from './supervisor/control/status.ts'
 import { createClusterTraffic } from './supervisor/control/traffic-totals.ts'
 import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
+import { takeSockets } from './supervisor/inherited-sockets.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
 import { createSystemd } from './supervisor/systemd.ts'
@@ -77,7 +77,8 @@ async function supervise(): Promise<void> {
   })
   const maintenance = createMaintenance(config, log, desired)
   const traffic = createClusterTraffic(maintenance.labels)
-  const sockets = new Map<string, Server>()
+  const sockets = new Map<string, DataSocket>()
+  const inherited = await takeSockets(countListenFds(), config)
   const systemd = createSystemd(readSystemdRequest(), log)
   const cluster = createCluster({
     limits: limitsOf(config),
@@ -100,7 +101,15 @@ async function supervise(): Promise<void> {
   const checkers = createCheckers()
   const status = createStatus({ config, maintenance, cluster, checkers, certificates })
   const documents = createDocuments(maintenance.labels, { status, traffic, cluster })
-  const control = createControl({ config, log, checkers, health: status.health, documents, maintenance })
+  const control = createControl({
+    config,
+    log,
+    checkers,
+    health: status.health,
+    documents,
+    maintenance,
+    inherited: inherited.control,
+  })
   const commands = createCommands({
     config,
     log,
@@ -142,8 +151,11 @@ async function supervise(): Promise<void> {
 
   await control.open()
   await controlSocket.open()
-  for (const { label, port } of config.ports)
-    sockets.set(label, await bind({ host: config.host, port }, `data port ${label}`))
+  for (const { label, port } of config.ports) {
+    const handle = inherited.data.get(label)
+    const bound = handle && { handle, isInherited: true }
+    sockets.set(label, bound ?? (await bind({ host: config.host, port }, `data port ${label}`)))
+  }
   cluster.start()
   connectPm2(process, commands)
   for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {

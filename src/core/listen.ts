@@ -34,6 +34,13 @@ export interface Address {
   readonly port: number
 }
 
+/** The socket of a data port in the supervisor. */
+export interface DataSocket {
+  readonly handle: Server
+  /** Whether systemd has passed it: it stays open after the exit, and the next process serves the connections that wait. */
+  readonly isInherited: boolean
+}
+
 /** The handle of a socket that is bound, maybe by another process. */
 export interface SocketHandle {
   close(): void
@@ -88,20 +95,21 @@ export async function untilFree(address: Address, use: string): Promise<void> {
  * that listens on it, until this process closes it or exits.
  * @throws FatalError like `listen`
  */
-export async function bind(address: Address, use: string): Promise<Server> {
+export async function bind(address: Address, use: string): Promise<DataSocket> {
   await untilFree(address, use)
   const { address: ip, family } = await lookup(address.host)
   const socket = net._createServerHandle(ip, address.port, family)
   if (typeof socket === 'number') throw failure(address, use, getSystemErrorName(socket))
-  return socket
+  return { handle: socket, isInherited: false }
 }
 
 /**
  * Gives up a socket of `bind`. It closes with the last worker that listens on it. From now on, its queue has room for one
- * connection, so that the workers can empty it. Calling it again has no effect.
+ * connection, so that the workers can empty it. Calling it again has no effect. An inherited socket stays as it is.
  */
-export function release(socket: Server): void {
+export function release({ handle, isInherited }: DataSocket): void {
+  if (isInherited) return
   // The argument of a handle is the length of the queue: it has room for one connection more (listen(2)).
-  socket.listen(0)
-  socket.close()
+  handle.listen(0)
+  handle.close()
 }

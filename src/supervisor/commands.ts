@@ -62,6 +62,8 @@ export function createCommands(options: CommandOptions) {
     portOf(label)
     if (!isDrainMode(mode) || rest.length > 0)
       throw new CommandError(`unknown mode; use ${label}, ${label}:404 or ${label}:refuse`)
+    const obstacle = mode === 'refuse' ? control.whyNotRefuse(label) : undefined
+    if (obstacle !== undefined) throw new CommandError(obstacle)
     return change(label, () => maintenance.drain(label, mode, by))
   }
 

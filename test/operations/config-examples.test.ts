@@ -77,13 +77,17 @@ test('nginx: accepts nginx.conf, and skips an instance that is down', async t =>
   t.is(await loggedClient(service, `http://127.0.0.1:${claim.first}`), '127.0.0.2')
 })
 
-test('systemd: accepts the unit', async t => {
-  const text = await readFile(configFile('users-api.service'), 'utf8')
-  const file = join(folder, 'users-api.service')
-  await writeFile(file, text.replaceAll('/opt/users-api', root.replace(/\/$/, '')))
-  const output = await runTool(t, 'systemd-analyze', ['verify', file])
+test('systemd: accepts the units', async t => {
+  const files: string[] = []
+  for (const name of ['users-api.service', 'users-api.socket']) {
+    const text = await readFile(configFile(name), 'utf8')
+    const file = join(folder, name)
+    await writeFile(file, text.replaceAll('/opt/users-api', root.replace(/\/$/, '')))
+    files.push(file)
+  }
+  const output = await runTool(t, 'systemd-analyze', ['verify', ...files])
   // systemd-analyze exits with 0 even if a setting is unknown.
-  t.notRegex(output ?? '', /users-api\.service/)
+  t.notRegex(output ?? '', /users-api\.(service|socket)/)
 })
 
 test('Prometheus: accepts its configuration, the rules and every query of the dashboard', async t => {

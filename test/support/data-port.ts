@@ -81,7 +81,7 @@ export function createTestPort(
       drain: { ...defaults.drain, ...drain },
       proxies: { trusted: [...proxies] },
     },
-    requestSocket: () => bind({ host: defaults.host, port: number }, 'data port data'),
+    requestSocket: async () => (await bind({ host: defaults.host, port: number }, 'data port data')).handle,
     listener,
     tls: { keyPair, ticketKeys },
     requestLog,

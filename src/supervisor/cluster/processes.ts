@@ -1,8 +1,7 @@
 // Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results in the state
 // of fleet.ts. Supervisor and workers exchange only the messages of core/messages.ts.
 import cluster from 'node:cluster'
-import type { Server } from 'node:net'
-import { release } from '../../core/listen.ts'
+import { type DataSocket, release } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
 import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
@@ -28,7 +27,7 @@ export interface ClusterOptions {
   readonly log: Log
   readonly desired: DesiredStateStore
   /** The bound sockets of the data ports by label, complete before the start. The workers listen on them. */
-  readonly sockets: ReadonlyMap<string, Server>
+  readonly sockets: ReadonlyMap<string, DataSocket>
   /** Called for each heartbeat. @param before the previous heartbeat of the same worker */
   heartbeat(now: Heartbeat, before: Heartbeat | undefined): void
   /** Called when a worker listens on every data port. */
@@ -134,7 +133,11 @@ export function createCluster(options: ClusterOptions) {
     record({ type: 'message', id, withoutDatabase, overMemoryLimit })
     if (message.type === 'hello') send(id)
     else if (message.type === 'socket-request')
-      handle.worker.send({ type: 'socket', label: message.label }, sockets.get(message.label), () => {})
+      handle.worker.send(
+        { type: 'socket', label: message.label },
+        sockets.get(message.label)?.handle,
+        () => {},
+      )
     else if (message.type === 'listening') {
       record({ type: 'listening', id })
       options.listening()
@@ -161,7 +164,8 @@ export function createCluster(options: ClusterOptions) {
 
   /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
   function send(id: number): void {
-    handles.get(id)?.worker.send(desiredOf(desired.current(), fleet, id, balancer.limitsOf(id)), () => {})
+    const state = desiredOf(desired.current(), fleet, id, sockets, balancer.limitsOf(id))
+    handles.get(id)?.worker.send(state, () => {})
   }
 
   const publish = () =>

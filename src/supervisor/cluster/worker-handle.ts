@@ -1,5 +1,6 @@
 // The supervisor's record of one worker process: the process, its last heartbeat, whether it serves, and the cause of its exit.
 import type { Worker } from 'node:cluster'
+import type { DataSocket } from '../../core/listen.ts'
 import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages.ts'
 import type { ExitCause, Fleet, FleetWorker } from './fleet-state.ts'
 
@@ -52,18 +53,20 @@ export function exitCauseOf({ fatal, killReason }: Handle, code: number, signal:
 
 /**
  * Returns the desired state of one worker. Every port of a retiring worker is closing.
+ * @param sockets of the data ports, by label
  * @param maxActive by label
  */
 export function desiredOf(
   desired: DesiredState,
   { workers, stop }: Pick<Fleet, 'workers' | 'stop'>,
   id: number,
+  sockets: ReadonlyMap<string, DataSocket>,
   maxActive: Readonly<Record<string, number>> = {},
 ): DesiredState {
   const isRetiring = workers.some(worker => worker.id === id && worker.state === 'retiring')
   const ports = Object.entries(desired.ports).map(([label, port]) => {
     const own = isRetiring
-      ? { state: 'closing' as const, emptiesQueue: stop !== undefined }
+      ? { state: 'closing' as const, emptiesQueue: stop !== undefined && !sockets.get(label)?.isInherited }
       : { maxActive: maxActive[label] }
     return [label, { ...port, ...own }] as const
   })

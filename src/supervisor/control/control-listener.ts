@@ -1,7 +1,7 @@
 // The listener of one control port. It is open unless the maintenance mode is `refuse`. If another process has taken the
 // port, opening is retried every second.
 import type { Server } from 'node:http'
-import { type Address, listen } from '../../core/listen.ts'
+import { type Address, listen, type SocketHandle } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
 
 const RETRY_MS = 1000
@@ -10,12 +10,15 @@ export interface ControlListenerOptions {
   readonly label: string
   readonly server: Server
   readonly address: Address
+  /** A socket that is bound to the address already; undefined if there is none. */
+  readonly socket: SocketHandle | undefined
   readonly log: Log
   /** Whether the port should accept connections now. */
   shouldBeOpen(): boolean
 }
 
-export function createControlListener({ label, server, address, log, shouldBeOpen }: ControlListenerOptions) {
+export function createControlListener(options: ControlListenerOptions) {
+  const { label, server, address, socket, log, shouldBeOpen } = options
   const use = `control port of ${label}`
   let lastOperation: Promise<unknown> = Promise.resolve()
   let retry: NodeJS.Timeout | undefined
@@ -34,7 +37,7 @@ export function createControlListener({ label, server, address, log, shouldBeOpe
       if (!shouldBeOpen()) {
         server.close()
         server.closeAllConnections()
-      } else if (!server.listening) await listen(server, address, use, 0)
+      } else if (!server.listening) await listen(server, address, use, 0, socket)
       if (hasFailed) log.warn({ label }, 'control port recovered')
       hasFailed = false
       return undefined
@@ -52,7 +55,7 @@ export function createControlListener({ label, server, address, log, shouldBeOpe
     /** Opens the port at startup. @throws FatalError if it cannot be opened */
     open: () =>
       enqueue(async () => {
-        if (shouldBeOpen()) await listen(server, address, use)
+        if (shouldBeOpen()) await listen(server, address, use, undefined, socket)
       }),
     /**
      * Opens or closes the port as required now. A failure to open is retried until it succeeds or the port should be closed.

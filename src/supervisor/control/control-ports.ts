@@ -1,6 +1,6 @@
 // The control ports: read-only HTTP servers for health checks and status. Every control port answers for every label.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
-import type { Config } from '../../config/config.ts'
+import { type Config, ConfigError } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import { createIsKnownHost, unknownHost } from '../../core/known-hosts.ts'
 import type { Log } from '../../core/log.ts'
@@ -9,6 +9,7 @@ import { createConnections } from '../../listener/connections.ts'
 import { requestIdOf } from '../../listener/request-identity.ts'
 import { serveRequests } from '../../listener/serve-requests.ts'
 import { keepHalfOpen } from '../../listener/server.ts'
+import type { SocketsByLabel } from '../inherited-sockets.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { currentMoment } from '../port-states.ts'
 import type { Checkers } from './checkers.ts'
@@ -17,12 +18,14 @@ import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
 
 export interface ControlOptions {
-  readonly config: Pick<Config, 'ports' | 'hosts' | 'control'>
+  readonly config: Pick<Config, 'ports' | 'hosts' | 'control' | 'drain'>
   readonly log: Log
   readonly checkers: Checkers
   health(label: string): Health
   readonly documents: Documents
   readonly maintenance: Maintenance
+  /** Sockets from systemd by label. */
+  readonly inherited: SocketsByLabel
 }
 
 interface ControlResponse extends Document {
@@ -98,6 +101,10 @@ function send(
   })
   response.end(request.method === 'HEAD' ? undefined : text)
 }
+
+/** The queue of a socket that systemd holds accepts connections, whatever this process does. */
+const cannotRefuse = (label: string): string =>
+  `the control port of ${label} has a socket from systemd, which cannot refuse connections: use the mode 404, or remove this port from the .socket unit`
 
 export type Control = ReturnType<typeof createControl>
 
@@ -177,6 +184,7 @@ export function createControl(options: ControlOptions) {
       label,
       server,
       address: { host: config.control.host, port: port + config.control.offset },
+      socket: options.inherited.get(label),
       log: options.log,
       shouldBeOpen: () => options.maintenance.get(label).mode !== 'refuse',
     })
@@ -185,11 +193,17 @@ export function createControl(options: ControlOptions) {
   return {
     /**
      * Opens the control ports that should be open.
-     * @throws FatalError if one cannot be opened
+     * @throws FatalError if one cannot be opened; ConfigError if one should refuse connections, but cannot
      */
     async open(): Promise<void> {
+      for (const label of options.inherited.keys())
+        if ([config.drain.mode, options.maintenance.get(label).mode].includes('refuse'))
+          throw new ConfigError([cannotRefuse(label)])
       await Promise.all(listeners.map(listener => listener.open()))
     },
+    /** Returns why a control port cannot refuse connections; undefined if it can. */
+    whyNotRefuse: (label: string): string | undefined =>
+      options.inherited.has(label) ? cannotRefuse(label) : undefined,
     /**
      * Opens or closes the control port of a label as its mode requires. A failure to open is retried.
      * @returns why the port is still closed although it should be open

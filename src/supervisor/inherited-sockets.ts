@@ -1,0 +1,83 @@
+// The listening sockets that systemd passes to the supervisor (sd_listen_fds(3)). They stay open while the service restarts:
+// connections wait in their queues.
+import { lookup } from 'node:dns/promises'
+import net, { type Server } from 'node:net'
+import { type Config, ConfigError } from '../config/config.ts'
+
+declare module 'node:net' {
+  /** Returns a handle of an open socket; a negative number is a system error. Internal to Node.js, like the other form. */
+  function _createServerHandle(address: null, port: 0, family: -1, fd: number): Inherited | number
+}
+
+/** A handle of a listening socket. Sockets that are not TCP have no `getsockname`. */
+interface Inherited extends Server {
+  getsockname?(name: { address?: string; port?: number }): number
+}
+
+/** The first descriptor that systemd passes. */
+const FIRST = 3
+
+const wildcards = ['0.0.0.0', '::']
+
+/** By label. */
+export type SocketsByLabel = ReadonlyMap<string, Server>
+
+export interface InheritedSockets {
+  readonly data: SocketsByLabel
+  readonly control: SocketsByLabel
+}
+
+interface Wanted {
+  readonly sockets: Map<string, Server>
+  readonly label: string
+  readonly ip: string
+  readonly port: number
+}
+
+const nameOf = ({ ip, port }: Pick<Wanted, 'ip' | 'port'>): string =>
+  ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
+
+/** A socket of all IPv6 addresses usually has the IPv4 ones, too (ipv6(7)). */
+const isSame = (one: Pick<Wanted, 'ip' | 'port'>, other: Wanted): boolean =>
+  one.port === other.port &&
+  (one.ip === other.ip || (wildcards.includes(one.ip) && wildcards.includes(other.ip)))
+
+function open(fd: number): { socket: Server; ip: string; port: number } {
+  const socket = net._createServerHandle(null, 0, -1, fd)
+  const name: { address?: string; port?: number } = {}
+  if (typeof socket === 'number' || socket.getsockname?.(name) !== 0)
+    throw new ConfigError([
+      `descriptor ${fd} from systemd is no TCP socket; use ListenStream=<address>:<port>`,
+    ])
+  return { socket, ip: name.address ?? '', port: name.port ?? 0 }
+}
+
+/**
+ * Returns the sockets of the data and control ports, matched by their addresses.
+ * @param count the number of descriptors that systemd passes
+ * @throws ConfigError if a socket has the address of no port, or of one that has a socket already
+ */
+export async function takeSockets(
+  count: number,
+  { host, ports, control }: Pick<Config, 'host' | 'ports' | 'control'>,
+): Promise<InheritedSockets> {
+  const taken = { data: new Map<string, Server>(), control: new Map<string, Server>() }
+  if (count === 0) return taken
+  const { address: dataIp } = await lookup(host)
+  const { address: controlIp } = await lookup(control.host)
+  let wanted: readonly Wanted[] = ports.flatMap(({ label, port }) => [
+    { sockets: taken.data, label, ip: dataIp, port },
+    { sockets: taken.control, label, ip: controlIp, port: port + control.offset },
+  ])
+  for (let fd = FIRST; fd < FIRST + count; fd++) {
+    const { socket, ...address } = open(fd)
+    const port = wanted.find(one => isSame(address, one))
+    if (port === undefined)
+      throw new ConfigError([
+        `the socket ${nameOf(address)} from systemd matches no port; the ports without a socket are ${wanted.map(nameOf).join(', ')}: correct ListenStream in the .socket unit, or host, control.host and ports`,
+      ])
+    port.sockets.set(port.label, socket)
+    wanted = wanted.filter(one => one !== port)
+  }
+  return taken
+}
