@@ -71,7 +71,8 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
           const id = ids.get(version)
           if (id === undefined) return 'exists'
           trx.record({ type: 'created', resource, id, before: undefined, after: version, origin })
-          return { row: { ...values, id, version }, changed: true }
+          // V8 adds members to a copied object far more slowly than it copies members into a new one.
+          return { row: { id, version, ...values }, changed: true }
         }),
       )
     },
