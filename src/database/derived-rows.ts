@@ -1,7 +1,13 @@
 // The rows that follow from the changes of a transaction: counts, events and generations. They are stored before its COMMIT.
 import { idName, type Resource } from '../model/resource.ts'
 import type { Change } from './changes.ts'
-import { deleteMemberCount, insertCountChanges, memberChange, recordChange } from './counting/counts.ts'
+import {
+  type CountChange,
+  deleteMemberCount,
+  insertCountChanges,
+  memberChange,
+  recordChange,
+} from './counting/counts.ts'
 import { appendEvents } from './feed/append-events.ts'
 import type { NewEvent } from './feed/events.ts'
 import type { Transaction } from './transaction.ts'
@@ -63,17 +69,21 @@ interface Derived {
  */
 export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean): Promise<Derived> {
   const { changes } = trx
-  const countRows = await insertCountChanges(
-    trx,
-    changes.flatMap(change => countChangeOf(change) ?? []),
-  )
+  const countChanges: CountChange[] = []
+  const outdated = new Set<string>()
+  for (const change of changes) {
+    const countChange = countChangeOf(change)
+    if (countChange !== undefined) countChanges.push(countChange)
+    const generation = outdatedBy(change)?.generation
+    if (generation !== undefined) outdated.add(generation)
+  }
+  const countRows = await insertCountChanges(trx, countChanges)
   for (const change of changes)
     if (change.type === 'deleted' && change.resource.generation !== undefined)
       await deleteMemberCount(trx, change.resource, change.id)
   const events = recordsEvents ? eventsOf(changes) : []
   await appendEvents(trx, events)
   // All writers share these rows, so they are locked last.
-  const outdated = new Set(changes.flatMap(change => outdatedBy(change)?.generation ?? []))
   for (const generation of [...outdated].sort()) await renewGeneration(trx, generation)
   return { countRows, hasEvents: events.length > 0 }
 }

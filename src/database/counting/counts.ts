@@ -56,10 +56,12 @@ export const memberChange = (
 
 /** Returns one change per slot and block, in a fixed order so that concurrent transactions do not deadlock. */
 export function merge(changes: readonly CountChange[]): CountChange[] {
-  const merged = new Map<string, CountChange>()
+  const merged = new Map<string, CountChange & { amount: number }>()
   for (const change of changes) {
     const key = `${change.kind} ${change.slot} ${change.block}`
-    merged.set(key, { ...change, amount: change.amount + (merged.get(key)?.amount ?? 0) })
+    const same = merged.get(key)
+    if (same === undefined) merged.set(key, { ...change })
+    else same.amount += change.amount
   }
   return [...merged.entries()]
     .sort(([one], [other]) => (one < other ? -1 : 1))
