@@ -55,21 +55,20 @@ test.serial(
   'unavailable: a connection lost during a batch is 503, and nothing of the batch is stored',
   async t => {
     const before = await api.count('/v1/users')
-    // An open transaction has inserted one of the names, so the batch waits for its lock.
-    await direct.beginTransaction()
-    await direct.query("INSERT INTO users (first_name, last_name, version) VALUES ('In', 'between', 1)")
+    // The batch has inserted its users when it waits for this table.
+    await direct.query('LOCK TABLES count_changes WRITE')
     const users = [
       { first_name: 'First', last_name: 'Part' },
       { first_name: 'In', last_name: 'between' },
       { first_name: 'Last', last_name: 'Part' },
     ]
     const batch = api.post('/v1/users', { users })
-    await untilLockWait()
+    await connectionInState('Waiting for table%', 'INSERT INTO count_changes%')
     proxy.refuse()
     const answer = await batch
     expectError(t, answer, 503, 'unavailable')
     t.truthy(answer.headers['retry-after'])
-    await direct.rollback()
+    await direct.query('UNLOCK TABLES')
     proxy.open()
     t.is(await api.count('/v1/users'), before)
     const again = await api.post('/v1/users', { users })
@@ -116,25 +115,13 @@ test.serial('unavailable: an outage is logged once, with the reason and without 
   t.notRegex(service.log(), /Secret/)
 })
 
-/** Resolves with the id of the connection whose state matches `pattern`, a LIKE pattern. */
-async function connectionInState(pattern: string): Promise<number> {
+/** Resolves with the id of the connection whose state and statement match these LIKE patterns. */
+async function connectionInState(state: string, statement = '%'): Promise<number> {
   return until(async () => {
     const [rows] = await direct.query<mysql.RowDataPacket[]>(
-      'SELECT id FROM information_schema.processlist WHERE state LIKE ?',
-      [pattern],
+      'SELECT id FROM information_schema.processlist WHERE state LIKE ? AND info LIKE ?',
+      [state, statement],
     )
     return rows[0] !== undefined && Number(rows[0].id ?? rows[0].ID)
   })
-}
-
-/** Resolves once a statement of the service waits for a lock. */
-async function untilLockWait(): Promise<void> {
-  const isWaiting = async () => {
-    const [waiting] = await direct.query<mysql.RowDataPacket[]>(
-      "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
-    )
-    return waiting.length > 0
-  }
-  // InnoDB refreshes innodb_trx only if it was not read for 100 ms.
-  await until(isWaiting, { withinMs: 10_000, everyMs: 150, describe: () => 'the batch waits for the lock' })
 }
