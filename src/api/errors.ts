@@ -39,6 +39,10 @@ export const versionMismatch = ({ singular }: Name, id: number) =>
 /** @param what names the body or its part */
 export const notAnObject = (what: string) => new ApiError('invalid_body', `${what} must be an object`)
 
+/** The error of a body that must be a batch. @param name the field of the batch */
+export const invalidBatch = (name: string) =>
+  ApiError.of({ field: name, code: 'invalid_batch', message: `${name}: is required: the records to change` })
+
 /** @param reason the message of the parser, or what stands in the way of parsing */
 export const notJson = (reason: string) => new ApiError('malformed_json', `the body is not JSON: ${reason}`)
 

@@ -56,11 +56,11 @@ test('http: a path without a version is 404, and the message names /v1', async t
 })
 
 const routes: [path: string, allowed: string[]][] = [
-  ['/v1/users', ['GET', 'HEAD', 'POST']],
+  ['/v1/users', ['DELETE', 'GET', 'HEAD', 'PATCH', 'POST']],
   [`/v1/users/${user}`, ['DELETE', 'GET', 'HEAD', 'PATCH', 'PUT']],
-  [`/v1/users/${user}/groups`, ['GET', 'HEAD', 'POST']],
+  [`/v1/users/${user}/groups`, ['DELETE', 'GET', 'HEAD', 'POST']],
   [`/v1/users/${user}/groups/${group}`, ['DELETE']],
-  ['/v1/groups', ['GET', 'HEAD', 'POST']],
+  ['/v1/groups', ['DELETE', 'GET', 'HEAD', 'PATCH', 'POST']],
   [`/v1/groups/${group}`, ['DELETE', 'GET', 'HEAD', 'PATCH', 'PUT']],
 ]
 const allowOf = (answer: Answer) =>

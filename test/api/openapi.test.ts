@@ -142,11 +142,48 @@ async function callAllOperations(
     await sendInvalidBodies(t, change, valid)
   }
 
+  const many = { update: `update${Type}s`, remove: `delete${Type}s` }
+  const entry = { id: created.id, ...first }
+  const changes = [entry, { ...entry, id: 999_999 }, { colour: 'red' }]
+  t.like((await call(t, many.update, { body: { [plural]: changes } })).body.meta, { updated: 1, failed: 2 })
+  const invalid = [{ ...entry, ...empty }, 'nothing']
+  t.like((await call(t, many.update, { body: { [plural]: invalid } })).body.meta, { failed: 2 })
+  await call(t, many.update, { body: {} })
+  await call(t, many.update, { body: { [plural]: [{}, {}, {}, {}] } })
+  await sendInvalidBodies(t, many.update, { body: { [plural]: [entry] } })
+
+  const { body: last } = await call(t, create, { body: newFields() })
+  await sendInvalidRequests(t, many.remove, { query: `?id=${last.id}` })
+  await call(t, many.remove, { query: '?id[in]=abc' })
+  await call(t, many.remove, { query: '?id[in]=1,2,3,4' })
+  const removed = await call(t, many.remove, { query: `?id[in]=${last.id},999999` })
+  t.like(removed.body.meta, { deleted: 1, failed: 1 })
+
   const remove = `delete${Type}`
   await sendInvalidRequests(t, remove, { path })
   await call(t, remove, { path, headers: { 'if-match': '"another"' } })
   await call(t, remove, { path })
   await call(t, remove, { path })
+}
+
+/** Calls an operation that removes several memberships of a record. @param id the id of a membership that it has */
+async function callRemoveMany(
+  t: ExecutionContext,
+  operation: string,
+  path: Record<string, number>,
+  unknownPath: Record<string, number>,
+  id?: number,
+): Promise<void> {
+  await sendInvalidRequests(t, operation, { path, query: '?id=999999' })
+  await call(t, operation, { path, query: '?id[in]=abc' })
+  await call(t, operation, { path, query: '?id[in]=1,2,3,4' })
+  await call(t, operation, { path: unknownPath, query: '?id=1' })
+  await call(t, operation, { path, query: '?id=1', headers: { 'if-match': '"another"' } })
+  const removed = await call(t, operation, {
+    path,
+    query: `?id=999999${id === undefined ? '' : `&id[in]=${id}`}`,
+  })
+  t.like(removed.body.meta, { deleted: id === undefined ? 0 : 1, failed: 1 })
 }
 
 let count = 0
@@ -250,6 +287,7 @@ test.serial('memberships: responses match the document', async t => {
   await call(t, 'listUserGroups', { path: unknownUser })
   await sendInvalidReads(t, 'listUserGroups', { path })
 
+  await callRemoveMany(t, 'removeUserGroups', path, unknownUser, second)
   const member = { path: { ...path, group_id: first ?? 0 } }
   await sendInvalidRequests(t, 'removeUserGroup', member)
   await call(t, 'removeUserGroup', { ...member, headers: { 'if-match': '"another"' } })
@@ -283,6 +321,12 @@ test.serial('members: responses match the document', async t => {
   await call(t, add, { path, body: { id }, headers: { 'if-match': '"another"' } })
   await sendInvalidBodies(t, add, { path, body: { id } })
 
+  await callRemoveMany(
+    t,
+    'removeGroupUsers',
+    { group_id: await client.create('/v1/groups', group()) },
+    unknownGroup,
+  )
   const list = 'listGroupUsers'
   const page = await call(t, list, {
     path,

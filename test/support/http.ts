@@ -21,6 +21,8 @@ export interface Meta {
   records_per_page?: number
   links?: { next?: string; prev?: string }
   created?: number
+  updated?: number
+  deleted?: number
   failed?: number
 }
 

@@ -47,7 +47,7 @@ export function createWriters(database: Database, resource: Resource, portionRow
     update: async (id: number, values: Values, precondition?: Precondition) =>
       rowOf(only(await update.write({ origin, changes: [{ id, values, precondition }] }))),
     remove: async (id: number, precondition?: Precondition): Promise<'removed' | Refusal> => {
-      const outcome = only(await remove({ origin, id, precondition }))
+      const outcome = only(await remove({ origin, ids: [id], precondition }))
       return typeof outcome === 'object' ? 'removed' : outcome
     },
   }

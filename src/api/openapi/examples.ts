@@ -15,8 +15,8 @@ import {
   versionMismatch,
 } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
-import { batchText, entriesOf, failed } from '../requests/batch.ts'
-import { parseListQuery } from '../requests/query.ts'
+import { batchText, deleted, entriesOf, failed } from '../requests/batch.ts'
+import { parseIdsQuery, parseListQuery } from '../requests/query.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
 
 const EXAMPLE_ID = 1
@@ -49,6 +49,19 @@ export function batchExample(
   const created = { text: recordText(resource, row(resource)), result: 'created' } as const
   return JSON.parse(batchText(name, [created, failed(error, failedFields)]))
 }
+
+/** An entry of a PATCH of a collection. */
+export const changeExample = (resource: Resource) => ({ id: EXAMPLE_ID, ...fieldsExample(resource) })
+
+/** The response to a PATCH of two records. @param error the failure of the second one */
+export function changedExample(resource: Resource, error: ApiError): unknown {
+  const updated = { text: recordText(resource, row(resource)), result: 'updated' } as const
+  return JSON.parse(batchText(resource.plural, [updated, failed(error, { id: 2 })], 'updated'))
+}
+
+/** The response to a DELETE of two records. @param error the failure of the second one, whose id is 7 */
+export const deletedExample = (name: string, message: string, error: ApiError): unknown =>
+  JSON.parse(batchText(name, [deleted(EXAMPLE_ID, message), failed(error, { id: 7 })], 'deleted'))
 
 export const referenceExample = { id: EXAMPLE_ID }
 
@@ -87,6 +100,14 @@ export const listFailures = (resource: Resource, limits: Config['limits']): ApiE
     search => parseListQuery(resource, search, limits),
     'id=abc',
     `records_per_page=${limits.recordsPerPage + 1}`,
+  )
+
+/** The failures of a query string with the ids of several records. */
+export const idsFailures = ({ batchEntries }: Config['limits']): ApiError[] =>
+  queryFailures(
+    search => parseIdsQuery(`id=1&${search}`, batchEntries),
+    'id[in]=abc',
+    `id[in]=${Array.from({ length: batchEntries }, () => 2)}`,
   )
 
 /** The failure for a record that does not exist. */
@@ -128,6 +149,9 @@ export function recordFailures(resource: Resource, mode: Mode, limits: Config['l
     { ...complete, id: EXAMPLE_ID + 1 },
   )
 }
+
+/** The failures of a body that is no list of changes. */
+export const changeFailures = (limits: Config['limits']): ApiError[] => bodyFailures(limits, () => undefined)
 
 /** The failures of a body that is a reference to a record of `to`. */
 export const referenceFailures = (to: Resource, limits: Config['limits']): ApiError[] =>

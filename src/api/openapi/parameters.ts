@@ -23,6 +23,9 @@ const parameterIn =
     schema,
   })
 
+/** An id in a list. It has no format, because swagger-ui has no input for lists of int64. */
+const idItem: Schema = { type: 'integer', minimum: 1, maximum: MAX_ID }
+
 export const inQuery = parameterIn('query')
 export const inPath = parameterIn('path')
 export const inHeader = parameterIn('header')
@@ -68,6 +71,17 @@ export function includeParameters(resource: Resource): Parameter[] {
 /** The path parameter with the id of a record. */
 export const idParameter = (resource: Resource): Parameter =>
   inPath(idName(resource), `The id of the ${resource.singular}.`, { ...idSchema, examples: [1] })
+
+/** The parameters of a DELETE of several records: one list. At least one of them is required. */
+export const idsParameters = (description: string): Parameter[] => [
+  listInQuery(
+    'id[in]',
+    `${description} Commas separate them, and the parameter can be repeated.`,
+    { items: idItem, examples: [[1, 2]] },
+    true,
+  ),
+  inQuery('id', 'One more id, which can stand for the whole list.', { ...idSchema, examples: [1] }),
+]
 
 /** The parameter of all operations. */
 export const requestIdParameter = inHeader(
@@ -141,8 +155,7 @@ const operators: Readonly<Record<string, Operator>> = {
   in: {
     meaning: 'is one of the values: the parameter can be repeated, and commas separate values, too',
     list: true,
-    // The schema has no format because swagger-ui has no input for lists of int64.
-    id: { schema: { type: 'integer', minimum: 1, maximum: MAX_ID }, examples: () => [1, 2] },
+    id: { schema: idItem, examples: () => [1, 2] },
     text: { schema: { type: 'string', pattern: '^[^,]+$' }, examples: value => [value] },
   },
   gt: { meaning: 'is greater than the value', id: { schema: bound, examples: () => [1] } },

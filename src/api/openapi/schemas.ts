@@ -2,7 +2,7 @@
 import type { Config } from '../../config/config.ts'
 import { type ErrorCode, statuses } from '../../core/api-error.ts'
 import { limitedRelations, type Resource, type TextField } from '../../model/resource.ts'
-import { MAX_FAULTS_OF_ENTRY } from '../requests/batch.ts'
+import { MAX_FAULTS_OF_ENTRY, type Success } from '../requests/batch.ts'
 import {
   capitalize,
   fieldMembers,
@@ -46,6 +46,7 @@ function recordBodies(resource: Resource, limits: Config['limits']): Schemas {
   const type = capitalize(singular)
   const id = { ...idSchema, description: 'Must equal the id in the path.' }
   const isOptional = ({ required }: TextField) => required === false
+  const changes = fieldMembers(resource, always, isRemovable)
   return {
     [`New${type}`]: body(`A new ${singular}.`, fieldMembers(resource, isOptional, isOptional)),
     [`New${capitalize(plural)}`]: batchRequest(plural, `New${type}`, 'created', limits),
@@ -55,8 +56,13 @@ function recordBodies(resource: Resource, limits: Config['limits']): Schemas {
     }),
     [`${type}Changes`]: body('The fields to change. A null value removes an optional field.', {
       'id?': id,
-      ...fieldMembers(resource, always, isRemovable),
+      ...changes,
     }),
+    [`${type}Patch`]: body(`The id of a ${singular}, and the fields to change.`, {
+      id: idSchema,
+      ...changes,
+    }),
+    [`${type}Patches`]: batchRequest(plural, `${type}Patch`, 'applied', limits),
   }
 }
 
@@ -64,27 +70,42 @@ const status = (value: number): Schema => ({ type: 'integer', const: value })
 const success = { status: status(200), message: text }
 const codeOf = (codes: readonly string[]): Schema => ({ type: 'string', enum: codes })
 
-/** The error codes of an invalid batch entry. */
+/** The error codes of an invalid entry of a body. */
 const entryCodes: readonly ErrorCode[] = ['invalid_body', 'missing_field', 'invalid_field', 'unknown_field']
 
-/**
- * The response to a batch.
- * @param failed the fields that a failed entry repeats from the request
- * @param codes the error codes of an entry, in addition to `entryCodes`
- */
-function batchResponse(name: string, type: string, failed: Schemas, codes: readonly ErrorCode[]): Schema {
+interface BatchResponse {
+  /** What the response counts. */
+  readonly counted: Success
+  readonly succeeded: Schema
+  /** The fields that a failed entry repeats from the request. */
+  readonly failed: Schemas
+  /** The error codes of an entry. */
+  readonly codes: readonly ErrorCode[]
+}
+
+/** The response to a batch. */
+function batchResponse(name: string, { counted, succeeded, failed, codes }: BatchResponse): Schema {
   const fault = object({
     status: status(400),
     message: text,
-    code: codeOf([...entryCodes, ...codes]),
+    code: codeOf(codes),
     'errors?': { ...listOf(ref('Fault')), maxItems: MAX_FAULTS_OF_ENTRY },
   })
-  const meta = object({ ...success, created: integer(0), failed: integer(0) })
+  const meta = object({ ...success, [counted]: integer(0), failed: integer(0) })
   return {
-    description: 'The results of a batch: one for each entry of the request, in the same order.',
-    ...object({ [name]: listOf({ anyOf: [ref(type), object({ ...failed, meta: fault })] }), meta }),
+    description: 'The results: one for each entry of the request, in the same order.',
+    ...object({ [name]: listOf({ anyOf: [succeeded, object({ ...failed, meta: fault })] }), meta }),
   }
 }
+
+/** The response to a DELETE of several records or memberships. @param code the error code of an entry */
+const deletedResponse = (name: string, code: ErrorCode): Schema =>
+  batchResponse(name, {
+    counted: 'deleted',
+    succeeded: object({ id: idSchema, meta: object(success) }),
+    failed: { id: idSchema },
+    codes: [code],
+  })
 
 /** The responses with one record, with a page and with a batch, by schema name. */
 function recordSchemas(resource: Resource): Schemas {
@@ -105,7 +126,19 @@ function recordSchemas(resource: Resource): Schemas {
       description: `A page of ${plural}.`,
       ...object({ [plural]: listOf(ref(type)), meta: ref('PageMeta') }),
     },
-    [`${type}Batch`]: batchResponse(plural, type, fieldMembers(resource, always), [`${singular}_exists`]),
+    [`${type}Batch`]: batchResponse(plural, {
+      counted: 'created',
+      succeeded: ref(type),
+      failed: fieldMembers(resource, always),
+      codes: [...entryCodes, `${singular}_exists`],
+    }),
+    [`Updated${capitalize(plural)}`]: batchResponse(plural, {
+      counted: 'updated',
+      succeeded: ref(type),
+      failed: { 'id?': idSchema },
+      codes: [...entryCodes, `${singular}_not_found`, `${singular}_exists`],
+    }),
+    [`Deleted${capitalize(plural)}`]: deletedResponse(plural, `${singular}_not_found`),
   }
 }
 
@@ -130,10 +163,13 @@ function referenceSchemas(to: Resource, name: string, limits: Config['limits']):
       ...Object.fromEntries(Object.keys(to.fields).map(name => [`${name}?`, ignored])),
     }),
     [`${type}References`]: batchRequest(name, `${type}Reference`, 'added', limits),
-    [`Added${capitalize(name)}`]: batchResponse(name, type, { 'id?': idSchema }, [
-      `${to.singular}_not_found`,
-      'limit_exceeded',
-    ]),
+    [`Added${capitalize(name)}`]: batchResponse(name, {
+      counted: 'created',
+      succeeded: ref(type),
+      failed: { 'id?': idSchema },
+      codes: [...entryCodes, `${to.singular}_not_found`, 'limit_exceeded'],
+    }),
+    [`Removed${capitalize(name)}`]: deletedResponse(name, 'membership_not_found'),
   }
 }
 

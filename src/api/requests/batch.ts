@@ -1,11 +1,15 @@
 // Batches: several entries in one body. The response has one outcome for each entry, in the same order.
-import { type ApiError, errorMeta, type Fault, Faults, shortened } from '../../core/api-error.ts'
-import type { JsonObject } from './validation.ts'
+import { ApiError, errorMeta, type Fault, Faults, shortened } from '../../core/api-error.ts'
+import { notAnObject } from '../errors.ts'
+import { isObject, type JsonObject } from './validation.ts'
+
+/** How an entry succeeds. The response counts these entries in a member of `meta` with this name. */
+export type Success = 'created' | 'updated' | 'deleted'
 
 /** The outcome of one entry: its JSON text in the response, and how it is counted. */
 export interface Outcome {
   readonly text: string
-  readonly result: 'created' | 'unchanged' | 'failed'
+  readonly result: Success | 'unchanged' | 'failed'
 }
 
 /**
@@ -40,12 +44,54 @@ export function failed(error: ApiError, fields: JsonObject = {}): Outcome {
 /** The maximum number of faults listed for one entry. It is low, because a batch has many entries. */
 export const MAX_FAULTS_OF_ENTRY = 10
 
-/** Returns the response body of a batch, as JSON text. */
-export function batchText(name: string, outcomes: readonly Outcome[]): string {
+/** The entries of a batch after their validation. */
+interface CheckedEntries<Fields> {
+  /** The fields of the valid entries, in order. */
+  readonly valid: readonly Fields[]
+  /**
+   * Returns the outcomes of all entries, in order.
+   * @param outcomeOf returns the outcome of a valid entry; it is called for each of them, in order
+   * @param repeated returns what the outcome of a failed entry repeats of its fields
+   */
+  outcomes(
+    outcomeOf: (fields: Fields) => ApiError | Outcome,
+    repeated: (fields: Fields) => JsonObject,
+  ): Outcome[]
+}
+
+/** @param check returns the valid fields of an entry, and adds its faults */
+export function checkEntries<Fields>(
+  entries: readonly unknown[],
+  check: (entry: JsonObject, faults: Faults) => Fields,
+): CheckedEntries<Fields> {
+  const checked = entries.map(entry => {
+    if (!isObject(entry)) return undefined
+    const faults = new Faults(MAX_FAULTS_OF_ENTRY)
+    const fields = check(entry, faults)
+    return { fields, error: faults.error() }
+  })
+  return {
+    valid: checked.flatMap(entry => (entry !== undefined && entry.error === undefined ? [entry.fields] : [])),
+    outcomes: (outcomeOf, repeated) =>
+      checked.map(entry => {
+        if (entry === undefined) return failed(notAnObject('an entry'))
+        const outcome = entry.error ?? outcomeOf(entry.fields)
+        return outcome instanceof ApiError ? failed(outcome, repeated(entry.fields)) : outcome
+      }),
+  }
+}
+
+/** Returns the outcome of an entry whose record, or membership, is deleted. */
+export function deleted(id: number, message: string): Outcome {
+  return { text: JSON.stringify({ id, meta: { status: 200, message } }), result: 'deleted' }
+}
+
+/** Returns the response body of a batch, as JSON text. @param success what the response counts, beside the failures */
+export function batchText(name: string, outcomes: readonly Outcome[], success: Success = 'created'): string {
   const count = (result: Outcome['result']) => outcomes.filter(outcome => outcome.result === result).length
-  const created = count('created')
+  const succeeded = count(success)
   const failures = count('failed')
-  const message = `${created} of ${outcomes.length} created, ${failures} failed`
-  const meta = { status: 200, message, created, failed: failures }
+  const message = `${succeeded} of ${outcomes.length} ${success}, ${failures} failed`
+  const meta = { status: 200, message, [success]: succeeded, failed: failures }
   return `{"${name}":[${outcomes.map(({ text }) => text).join(',')}],"meta":${JSON.stringify(meta)}}`
 }

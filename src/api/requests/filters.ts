@@ -35,7 +35,7 @@ function compareText(operator: string, value: string): Comparison | string {
   return `must be true or false, not ${JSON.stringify(value)}`
 }
 
-const notAnId = (value: string) =>
+export const notAnId = (value: string) =>
   `${JSON.stringify(value)} is not an id: a positive integer without leading zeros`
 
 function compareId(operator: string, value: string): Comparison | string {

@@ -43,6 +43,18 @@ export function writeCondition(
 }
 
 /**
+ * Returns a check of the precondition of a request that changes a collection. The collection exists, but has no ETag of its
+ * own: `*` matches, any other tag does not. The check throws ApiError `precondition_failed`.
+ * @throws ApiError `malformed_request`
+ */
+export function collectionCondition(headers: IncomingHttpHeaders): () => void {
+  const condition = writeCondition(headers)
+  return () => {
+    if (condition?.(() => false) === false) throw preconditionFailed('the collection')
+  }
+}
+
+/**
  * Returns whether the client already has the version with this ETag (13.2.2).
  * @param etag the current one, without its quotes
  * @throws ApiError `precondition_failed` or `malformed_request`

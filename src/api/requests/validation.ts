@@ -9,6 +9,9 @@ export type Mode = 'create' | 'replace' | 'patch'
 /** The body of a membership: the id of the related record. It is missing only if it is faulty. */
 export type Reference = { readonly id?: number }
 
+/** An entry of a PATCH of a collection: the id of a record, and the fields to change. The id is missing only if it is faulty. */
+export type EntryChange = Reference & { readonly values: Values }
+
 export type JsonObject = Readonly<Record<string, unknown>>
 
 export function isObject(value: unknown): value is JsonObject {
@@ -109,19 +112,31 @@ export function checkBody(
   return values
 }
 
+/** Validates the id of a record that a body refers to. @returns undefined, after a fault, if it is missing or invalid */
+function checkRequiredId(id: unknown, faults: Faults): number | undefined {
+  if (isId(id)) return id
+  faults.add(() =>
+    id === undefined || id === null
+      ? faultOf('id', 'missing_field', 'is required')
+      : faultOf('id', 'invalid_field', 'must be a positive integer'),
+  )
+  return undefined
+}
+
+/** Validates an entry of a PATCH of a collection. @param faults receives what is wrong with it */
+export function checkChange(resource: Resource, { id, ...fields }: JsonObject, faults: Faults): EntryChange {
+  const valid = checkRequiredId(id, faults)
+  const values = checkBody(resource, fields, 'patch', faults)
+  return valid === undefined ? { values } : { id: valid, values }
+}
+
 /**
  * Validates the body of a membership, which has the `id` of the related record. Its other fields and `meta` are ignored,
  * so that a client can send the record back as it read it.
  * @param faults receives what is wrong with the body
  */
 export function checkReference(to: Resource, body: JsonObject, faults: Faults): Reference {
-  const { id } = body
-  if (!isId(id))
-    faults.add(() =>
-      id === undefined || id === null
-        ? faultOf('id', 'missing_field', 'is required')
-        : faultOf('id', 'invalid_field', 'must be a positive integer'),
-    )
+  const id = checkRequiredId(body.id, faults)
   addUnknownFields(faults, body, to, field => unknownFault(field, 'membership', 'id'))
-  return isId(id) ? { id } : {}
+  return id === undefined ? {} : { id }
 }

@@ -5,7 +5,8 @@ import { collectionText, recordText } from '../../model/representation.ts'
 import { idName, type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
 import { notFound, notMember, tooManyMemberships } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
-import { parseNoQuery, parsePagingQuery } from '../requests/query.ts'
+import { batchText, deleted, failed } from '../requests/batch.ts'
+import { parseIdsQuery, parseNoQuery, parsePagingQuery } from '../requests/query.ts'
 import { checkReference } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
 import type { CheckPath, Handler, PathParams } from '../router.ts'
@@ -79,6 +80,9 @@ export function createMembershipHandlers(
   }
   const checkMember: CheckPath = params => void pathIds(params)
 
+  const removedMessage = (id: number, other: number) =>
+    `${resource.singular} ${id} removed from ${to.singular} ${other}`
+
   const remove: Handler = async ctx => {
     const { id, other } = pathIds(ctx.params)
     parseNoQuery(ctx.querystring)
@@ -89,15 +93,40 @@ export function createMembershipHandlers(
     const result = await memberships.write(item)
     if (typeof result === 'string') throw refused(resource, result, id)
     if (typeof result[0] === 'string') throw notMember(resource, id, to, other)
-    const message = `${resource.singular} ${id} removed from ${to.singular} ${other}`
-    respond(ctx, JSON.stringify({ meta: { status: 200, message } }))
+    respond(ctx, JSON.stringify({ meta: { status: 200, message: removedMessage(id, other) } }))
   }
+
+  /**
+   * Returns the handler that removes several memberships of the record of the path.
+   * @param target the resource of the record in the path
+   * @param name the name of the list in the response
+   */
+  const removeManyHandler =
+    (side: Memberships['side'], target: Resource, name: string): Handler =>
+    async ctx => {
+      const id = pathId(target, ctx.params)
+      const others = parseIdsQuery(ctx.querystring, limits.batchEntries)
+      const precondition = preconditionOf(ctx.req.headers)
+      assertAcceptsJson(ctx)
+      const origin = originOf(ctx)
+      const result = await memberships.write({ origin, action: 'remove', side, id, others, precondition })
+      if (typeof result === 'string') throw refused(target, result, id)
+      const outcomes = others.map((other, index) => {
+        const [own, related] = side === 'limited' ? [id, other] : [other, id]
+        if (typeof result[index] !== 'object')
+          return failed(notMember(resource, own, to, related), { id: other })
+        return deleted(other, removedMessage(own, related))
+      })
+      respond(ctx, batchText(name, outcomes, 'deleted'))
+    }
 
   return {
     list,
     create: addHandler('limited', resource, relation),
     createMembers: addHandler('related', to, { to: resource, name: resource.plural }),
     remove,
+    removeMany: removeManyHandler('limited', resource, name),
+    removeMembers: removeManyHandler('related', to, resource.plural),
     checkMember,
   }
 }

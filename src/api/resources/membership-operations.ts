@@ -1,10 +1,13 @@
 // Describes the operations on both sides of a relation: list, add and remove memberships.
 import type { Config } from '../../config/config.ts'
+import type { ApiError } from '../../core/api-error.ts'
 import { idName, type LimitedRelation, type Relation, type Resource } from '../../model/resource.ts'
 import { notFound, notMember } from '../errors.ts'
 import {
   batchExample,
   batchFailures,
+  deletedExample,
+  idsFailures,
   listFailures,
   missing,
   pageExample,
@@ -16,7 +19,7 @@ import {
 } from '../openapi/examples.ts'
 import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
-import { collectionParameters, idParameter, pagingParameters } from '../openapi/parameters.ts'
+import { collectionParameters, idParameter, idsParameters, pagingParameters } from '../openapi/parameters.ts'
 import { parsePagingQuery, unpagedRecords } from '../requests/query.ts'
 
 /** What the operations that add records of `to` to a record of `resource` have in common. @param name the name of a batch */
@@ -41,6 +44,31 @@ function addition(resource: Resource, { to, name }: Pick<Relation, 'to' | 'name'
   } as const
 }
 
+/**
+ * What the operations that remove several records of `to` from a record of `resource` have in common.
+ * @param removed the message of a membership that was removed
+ */
+function removal(
+  resource: Resource,
+  { to, name }: Pick<Relation, 'to' | 'name'>,
+  removed: string,
+  error: ApiError,
+  limits: Config['limits'],
+) {
+  return {
+    operationId: `remove${capitalize(resource.singular)}${capitalize(name)}`,
+    tags: [capitalize(resource.plural)],
+    target: resource,
+    description: `Deletes the memberships with these ${name}. The ${to.plural} and the ${resource.singular} remain. At least one id is required, and at most ${limits.batchEntries} are allowed. Each id succeeds or fails independently, as its \`meta\` reports; an id that comes twice fails the second time. If a parameter is invalid, nothing is removed.`,
+    parameters: idsParameters(`The ids of the ${name}.`),
+    invalidQuery: idsFailures(limits),
+    success: [
+      'The results, in the order of the ids.',
+      json(ref(`Removed${capitalize(name)}`), { 'Two ids': deletedExample(name, removed, error) }),
+    ],
+  } as const
+}
+
 /** Describes the operations on both sides of a relation of `resource`. */
 export function describeMemberships(resource: Resource, relation: LimitedRelation, limits: Config['limits']) {
   const { singular, plural } = resource
@@ -49,6 +77,7 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
   const maxMemberships = relation.maxPerRecord(limits)
   const path = `/v1/${plural}/:${idName(resource)}/${name}`
   const membersPath = `/v1/${to.plural}/:${idName(to)}/${plural}`
+  const removed = `${singular} 1 removed from ${other} 1`
   const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
   const page = pageExample(to, `/v1/${plural}/1/${name}`, maxMemberships)
   const membersPage = pageExample(resource, `/v1/${to.plural}/1/${plural}`, unpagedRecords(limits))
@@ -87,9 +116,19 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
       parameters: [idParameter(to)],
       success: [
         `The ${singular} was removed from the ${other}.`,
-        json(ref('Removed'), { Removed: removedExample(`${singular} 1 removed from ${other} 1`) }),
+        json(ref('Removed'), { Removed: removedExample(removed) }),
       ],
       failures: [notMember(resource, 1, to, 7)],
+    }),
+
+    removeMany: describe('delete', path, {
+      ...removal(resource, relation, removed, notMember(resource, 1, to, 7), limits),
+      summary: `Remove a ${singular} from several ${name}`,
+    }),
+
+    removeMembers: describe('delete', membersPath, {
+      ...removal(to, { to: resource, name: plural }, removed, notMember(resource, 7, to, 1), limits),
+      summary: `Remove several ${plural} from a ${other}`,
     }),
 
     listMembers: describe('get', membersPath, {

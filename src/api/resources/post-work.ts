@@ -4,9 +4,8 @@ import type { KeptAnswer } from '../../database/idempotency-keys.ts'
 import type { Refusal, Result, Stored, Outcome as Written } from '../../database/lane/outcome.ts'
 import type { Writer } from '../../database/lane/writer.ts'
 import type { Transaction } from '../../database/transaction.ts'
-import { notAnObject } from '../errors.ts'
-import { batchText, entriesOf, failed, MAX_FAULTS_OF_ENTRY, type Outcome } from '../requests/batch.ts'
-import { isObject, type JsonObject } from '../requests/validation.ts'
+import { batchText, checkEntries, entriesOf, type Outcome } from '../requests/batch.ts'
+import type { JsonObject } from '../requests/validation.ts'
 
 /** How the records of a body are written. */
 interface Writing<Fields, Item> {
@@ -74,20 +73,12 @@ export function postWork<Fields extends JsonObject, Item>(
     })
   }
 
-  const checked = entries.map(entry => {
-    if (!isObject(entry)) return { error: notAnObject('an entry') }
-    const faults = new Faults(MAX_FAULTS_OF_ENTRY)
-    const values = check(entry, faults)
-    return { values, error: faults.error() }
-  })
-  const valid = checked.flatMap(({ values, error }) =>
-    values !== undefined && error === undefined ? [values] : [],
-  )
+  const { valid, outcomes } = checkEntries(entries, check)
   return work(valid, next => {
-    const outcomes = checked.map(({ values, error }): Outcome => {
-      const outcome = error ?? (values === undefined ? notAnObject('an entry') : outcomeOf(next(), values))
-      return outcome instanceof ApiError ? failed(outcome, values) : outcome
-    })
-    return { status: 200, location: null, etag: null, body: batchText(name, outcomes) }
+    const shown = outcomes(
+      values => outcomeOf(next(), values),
+      values => values,
+    )
+    return { status: 200, location: null, etag: null, body: batchText(name, shown) }
   })
 }

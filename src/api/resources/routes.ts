@@ -3,8 +3,12 @@ import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
 import { createCompleteLoader, createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords } from '../../database/reading/records.ts'
+import { createDelete } from '../../database/writing/delete.ts'
+import { createUpdate } from '../../database/writing/update.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Policy, Route } from '../router.ts'
+import { createBulkHandlers } from './bulk-handlers.ts'
+import { describeBulk } from './bulk-operations.ts'
 import { checkId, type Shared } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
 import { describeMemberships } from './membership-operations.ts'
@@ -19,7 +23,7 @@ interface ResourceRoutes {
 }
 
 function routesOf(resource: Resource, shared: Shared, policies: readonly Policy[]): ResourceRoutes {
-  const { limits, database, cache } = shared
+  const { resources, limits, database, cache } = shared
   const records = createRecords(database, resource)
   const loader = createRecordLoader(records)
   const related = limitedRelations(resource).map(relation => ({
@@ -32,8 +36,13 @@ function routesOf(resource: Resource, shared: Shared, policies: readonly Policy[
     new Map(related.map(({ relation, includes }) => [relation.name, includes])),
   )
   const read = createReadHandlers(resource, records, loader, includeSet, shared)
-  const write = createWriteHandlers(resource, loader, shared)
-  const described = describeRecords(resource, limits)
+  const writers = {
+    update: createUpdate(database, resource),
+    deleteRecords: createDelete(database, resource, resources),
+  }
+  const write = createWriteHandlers(resource, loader, writers, shared)
+  const bulk = createBulkHandlers(resource, writers, shared)
+  const described = { ...describeRecords(resource, limits), ...describeBulk(resource, limits) }
   const checkPath = checkId(resource)
 
   const relations = related.map(({ relation, includes }): ResourceRoutes => {
@@ -47,11 +56,13 @@ function routesOf(resource: Resource, shared: Shared, policies: readonly Policy[
       own: [
         { ...described.list, checkPath, policies, handler: handlers.list },
         { ...described.create, checkPath, policies, handler: handlers.create },
+        { ...described.removeMany, checkPath, policies, handler: handlers.removeMany },
         { ...described.remove, checkPath: handlers.checkMember, policies, handler: handlers.remove },
       ],
       members: [
         { ...described.listMembers, checkPath: checkOther, policies, handler: listMembers },
         { ...described.createMembers, checkPath: checkOther, policies, handler: handlers.createMembers },
+        { ...described.removeMembers, checkPath: checkOther, policies, handler: handlers.removeMembers },
       ],
     }
   })
@@ -60,6 +71,8 @@ function routesOf(resource: Resource, shared: Shared, policies: readonly Policy[
     own: [
       { ...described.list, policies, handler: read.list },
       { ...described.create, policies, handler: write.create },
+      { ...described.patchMany, policies, handler: bulk.patch },
+      { ...described.removeMany, policies, handler: bulk.remove },
       { ...described.get, checkPath, policies, handler: read.get },
       { ...described.replace, checkPath, policies, handler: write.replace },
       { ...described.patch, checkPath, policies, handler: write.patch },

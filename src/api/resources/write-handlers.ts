@@ -3,16 +3,16 @@
 import { Faults } from '../../core/api-error.ts'
 import type { Origin } from '../../database/changes.ts'
 import type { Outcome, Refusal, Result, Stored } from '../../database/lane/outcome.ts'
+import type { Writer } from '../../database/lane/writer.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Precondition } from '../../database/version.ts'
-import { createDelete } from '../../database/writing/delete.ts'
+import type { Delete } from '../../database/writing/delete.ts'
 import { createInsert } from '../../database/writing/insert.ts'
-import { createUpdate } from '../../database/writing/update.ts'
+import type { Update } from '../../database/writing/update.ts'
 import { recordText } from '../../model/representation.ts'
 import type { Resource } from '../../model/resource.ts'
 import type { Values } from '../../model/row.ts'
-import { preconditionFailed } from '../errors.ts'
-import { writeCondition } from '../requests/preconditions.ts'
+import { collectionCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { checkBody, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
@@ -21,11 +21,20 @@ import { createEtags, preconditionOf } from './etags.ts'
 import { objectBody, originOf, pathId, refused, type Shared } from './handler.ts'
 import { postWork } from './post-work.ts'
 
-export function createWriteHandlers(resource: Resource, loader: RecordLoader, shared: Shared) {
-  const { resources, limits, database, readBody, withIdempotency } = shared
+/** The writers of the handlers of one record and of those of many. */
+export interface RecordWriters {
+  readonly update: Writer<Update>
+  readonly deleteRecords: Delete
+}
+
+export function createWriteHandlers(
+  resource: Resource,
+  loader: RecordLoader,
+  { update, deleteRecords }: RecordWriters,
+  shared: Shared,
+) {
+  const { limits, database, readBody, withIdempotency } = shared
   const insert = createInsert(database, resource)
-  const update = createUpdate(database, resource)
-  const deleteRecord = createDelete(database, resource, resources)
   const { singular, plural } = resource
   const etags = createEtags(resource)
 
@@ -74,15 +83,14 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
 
   const create: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
-    const condition = writeCondition(ctx.req.headers)
+    const assertCondition = collectionCondition(ctx.req.headers)
     const work = postWork(
       await objectBody(ctx, readBody),
       plural,
       limits.batchEntries,
       writing(originOf(ctx)),
     )
-    // The collection exists, but has no ETag of its own: `*` matches, any other tag does not.
-    if (condition?.(() => false) === false) throw preconditionFailed('the collection')
+    assertCondition()
     await withIdempotency(ctx, work)
   }
 
@@ -91,7 +99,7 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, sh
     parseNoQuery(ctx.querystring)
     const precondition = preconditionOf(ctx.req.headers)
     assertAcceptsJson(ctx)
-    storedOf(id, await deleteRecord({ origin: originOf(ctx), id, precondition }))
+    storedOf(id, await deleteRecords({ origin: originOf(ctx), ids: [id], precondition }))
     respond(ctx, JSON.stringify({ meta: { status: 200, message: `${singular} ${id} deleted` } }))
   }
 

@@ -1,7 +1,7 @@
 // Deletes records and their memberships.
 import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
-import type { EndedMembership } from '../changes.ts'
+import type { EndedMembership, Origin } from '../changes.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import type { Outcome, Result } from '../lane/outcome.ts'
@@ -10,25 +10,30 @@ import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
 import { createRowLocks, rowKey } from './row-locks.ts'
 
-/** Deletes one record if its version meets `precondition`. */
+/** Deletes records, in the order of their ids, if their versions meet `precondition`. */
 interface Deletion extends Item {
-  readonly id: number
+  readonly ids: readonly number[]
   readonly precondition?: Precondition | undefined
 }
 
 /**
- * Deletes a record.
+ * Deletes records. There is an outcome for each id; an id that comes twice is `not_found` the second time.
  *
  * The members of a group can be millions. They are removed in portions, each in a transaction of its own, and
  * the group with the last one. Meanwhile, a reader sees the group with fewer and fewer members. Each of these
  * states is consistent: totals, filters and includes agree. After a failure, or if the version changes
  * meanwhile, the group remains with the members that are left, and can be deleted again. Members that are added
- * meanwhile are removed, too.
+ * meanwhile are removed, too. Several records share a transaction as far as their memberships are one portion.
  */
-export type Delete = (deletion: Deletion) => Promise<Result>
+export type Delete = (deletion: Deletion) => Promise<readonly Outcome[]>
 
 /** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000
+
+/** The number of memberships that a transaction can still remove. */
+interface Portion {
+  left: number
+}
 
 /** The memberships that end with a record. */
 interface Side {
@@ -42,7 +47,8 @@ interface Side {
 
 /**
  * @param resources all resources, which can have relations to `resource`
- * @param portionRows maximum number of members that one transaction removes
+ * @param portionRows maximum number of members that one transaction removes. A record of the limited side, with all of its
+ *   memberships, can exceed it.
  */
 export function createDelete(
   database: Database,
@@ -70,7 +76,7 @@ export function createDelete(
    * concurrent transaction from deleting, and counting, the same ones.
    * @returns their number
    */
-  async function deletePairs(trx: Transaction, side: Side, { id, origin }: Deletion, limit?: number) {
+  async function deletePairs(trx: Transaction, side: Side, id: number, origin: Origin, limit?: number) {
     const { ownKey, otherKey, relation } = side
     const { table } = relation
     const others: number[] = await trx.run(knex => {
@@ -94,59 +100,70 @@ export function createDelete(
     return others.length
   }
 
-  /** Removes a portion of the members. @returns whether all of them are removed */
-  async function deleteMembers(trx: Transaction, deletion: Deletion): Promise<boolean> {
-    for (const side of memberSides)
-      if ((await deletePairs(trx, side, deletion, portionRows)) === portionRows) return false
+  /** Removes members of a record. @returns whether all of them are removed */
+  async function deleteMembers(trx: Transaction, id: number, origin: Origin, portion: Portion) {
+    for (const side of memberSides) {
+      const limit = portion.left
+      const removed = await deletePairs(trx, side, id, origin, limit)
+      portion.left -= removed
+      if (removed === limit) return false
+    }
     return true
   }
 
-  /** @returns undefined if members are left */
-  async function deletePortion(
+  /** @returns undefined if the record, or members of it, are left for the next transaction */
+  async function deleteRow(
     trx: Transaction,
+    id: number,
     row: Row | undefined,
-    deletion: Deletion,
+    { precondition, origin }: Deletion,
+    portion: Portion,
   ): Promise<Outcome | undefined> {
     if (row === undefined) return 'not_found'
-    const { id, precondition, origin } = deletion
     if (precondition?.(row.version) === false) return 'precondition_failed'
-    if (!(await deleteMembers(trx, deletion))) return undefined
-    for (const side of limitedSides) await deletePairs(trx, side, deletion)
+    if (portion.left <= 0 || !(await deleteMembers(trx, id, origin, portion))) return undefined
+    for (const side of limitedSides) portion.left -= await deletePairs(trx, side, id, origin)
     assertRowCount(table, await trx.run(knex => knex(table).where({ id }).delete()), 1)
     trx.record({ type: 'deleted', resource, id, before: row.version, after: undefined, origin })
     return { row, changed: true }
   }
 
   const { write } = database.createWriter<Deletion>({
-    keysOf: ({ id }) => [rowKey(resource, id)],
+    keysOf: ({ ids }) => ids.map(id => rowKey(resource, id)),
 
     async apply(trx, items) {
       const { rows, skippedIds } = await lockRows(
         trx,
-        items.map(({ id }) => id),
+        items.flatMap(({ ids }) => ids),
       )
-      const results: (Result | 'locked')[] = []
-      let isComplete = true
-      for (const item of items) {
-        if (skippedIds.has(item.id)) results.push('locked')
-        else if (!isComplete) results.push([])
-        else {
-          const outcome = await deletePortion(trx, rows.get(item.id), item)
-          if (typeof outcome === 'object') rows.delete(item.id)
-          // A transaction ends after a portion: the records after this one come in the next one.
-          isComplete = outcome !== undefined
-          results.push(outcome === undefined ? [] : [outcome])
+      const portion = { left: portionRows }
+
+      /** Returns the outcomes of the first records of an item: the next transaction deletes the others. */
+      async function deleteRows(item: Deletion): Promise<Outcome[]> {
+        const outcomes: Outcome[] = []
+        for (const id of item.ids) {
+          const outcome = await deleteRow(trx, id, rows.get(id), item, portion)
+          if (outcome === undefined) break
+          if (typeof outcome === 'object') rows.delete(id)
+          outcomes.push(outcome)
         }
+        return outcomes
       }
+
+      const results: (Result | 'locked')[] = []
+      for (const item of items)
+        results.push(item.ids.some(id => skippedIds.has(id)) ? 'locked' : await deleteRows(item))
       return results
     },
   })
 
   return async deletion => {
-    for (;;) {
-      const result = await write(deletion)
-      // Without an outcome, members are left.
-      if (result.length > 0) return result
+    const outcomes: Outcome[] = []
+    while (outcomes.length < deletion.ids.length) {
+      const result = await write({ ...deletion, ids: deletion.ids.slice(outcomes.length) })
+      if (typeof result === 'string') throw new Error(`a deletion was refused: ${result}`)
+      outcomes.push(...result)
     }
+    return outcomes
   }
 }

@@ -11,7 +11,7 @@ import { newVersion, type Precondition } from '../version.ts'
 import { createNames, noWait } from './names.ts'
 import { createRowLocks, rowKey } from './row-locks.ts'
 
-/** Sets the fields in `values` if the current version meets `precondition`. */
+/** Sets the fields in `values` if the current version meets `precondition`. Without fields, it changes nothing. */
 interface Change {
   readonly id: number
   readonly values: Values
@@ -41,7 +41,8 @@ function roundsOf(items: readonly Update[]): Step[][] {
     for (const change of item.changes) {
       round = Math.max(round, next.get(change.id) ?? 0)
       next.set(change.id, round + 1)
-      rounds[round] = [...(rounds[round] ?? []), { change, origin: item.origin }]
+      rounds[round] ??= []
+      rounds[round]?.push({ change, origin: item.origin })
     }
   }
   return rounds
@@ -79,9 +80,32 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
     }
   }
 
+  /** Stores rows as if one by one, in their order. @returns those that conflict with no other record */
+  async function storeEach(trx: Transaction, rows: readonly Row[]): Promise<readonly Row[]> {
+    if (await storeAll(trx, rows)) return rows
+    if (rows.length === 1) return []
+    const middle = Math.ceil(rows.length / 2)
+    const first = await storeEach(trx, rows.slice(0, middle))
+    return [...first, ...(await storeEach(trx, rows.slice(middle)))]
+  }
+
   const isRenamed = (before: Row, after: Row) => unique.some(field => before[field] !== after[field])
 
-  /** Applies changes of different records in one statement; after a unique conflict, one by one. */
+  /**
+   * Stores rows as if one by one. The order in which a statement updates its rows matters only if a record gets a name that
+   * another one of them has now: each has a statement of its own then.
+   */
+  async function storeInOrder(trx: Transaction, updates: readonly { before: Row; row: Row }[]) {
+    const before = new Set(namesOf(updates.map(update => update.before)).map(keyOf))
+    const renamed = updates.filter(update => isRenamed(update.before, update.row)).map(({ row }) => row)
+    const rows = updates.map(({ row }) => row)
+    if (!namesOf(renamed).some(name => before.has(keyOf(name)))) return storeEach(trx, rows)
+    const stored: Row[] = []
+    for (const row of rows) stored.push(...(await storeEach(trx, [row])))
+    return stored
+  }
+
+  /** Applies changes of different records. */
   async function applyRound(
     trx: Transaction,
     rows: Map<number, Row>,
@@ -92,6 +116,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
       const before = rows.get(change.id)
       if (before === undefined) outcomes.set(change, 'not_found')
       else if (change.precondition?.(before.version) === false) outcomes.set(change, 'precondition_failed')
+      else if (Object.keys(change.values).length === 0) outcomes.set(change, { row: before, changed: false })
       else return [{ change, origin, before, row: { ...before, ...change.values, version: newVersion() } }]
       return []
     })
@@ -100,12 +125,10 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
       trx,
       renamed.map(({ row }) => row),
     )
-    const changedRows = updates.map(({ row }) => row)
-    const storedAll = await storeAll(trx, changedRows)
+    const stored = new Set(await storeInOrder(trx, updates))
     for (const { change, origin, before, row } of updates) {
-      const stored = storedAll || (updates.length > 1 && (await storeAll(trx, [row])))
-      outcomes.set(change, stored ? { row, changed: true } : 'exists')
-      if (!stored) continue
+      outcomes.set(change, stored.has(row) ? { row, changed: true } : 'exists')
+      if (!stored.has(row)) continue
       rows.set(row.id, row)
       const versions = { before: before.version, after: row.version }
       trx.record({ type: 'updated', resource, id: row.id, ...versions, origin })
