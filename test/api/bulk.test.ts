@@ -14,7 +14,6 @@ let sequence = 0
 const person = () => ({ first_name: 'Ada', last_name: `Lovelace ${++sequence}` })
 const createUser = () => api.create('/v1/users', person())
 const createGroup = () => api.create('/v1/groups', { name: `bulk ${++sequence}` })
-const json = { 'content-type': 'application/json' }
 
 async function createUsers(count: number): Promise<number[]> {
   const { body } = await api.post('/v1/users', { users: Array.from({ length: count }, person) })
@@ -402,6 +401,6 @@ test.serial('bulk: generated PATCHes have the results of single PATCHes in their
     for (const id of together) found.push({ ...(await read(id)), id: 0 })
     assert.deepEqual(found, stored)
   })
-  await fc.assert(property, { numRuns: 60 })
+  await fc.assert(property, { numRuns: 60, includeErrorInReport: true })
   t.pass()
 })

@@ -2,8 +2,8 @@
 import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
 import type { Database } from '../database.ts'
-import type { Transaction } from '../transaction.ts'
-import { type LockMode, skipLocked } from './row-locks.ts'
+import type { Statements, Transaction } from '../transaction.ts'
+import { type LockMode, partsOf, skipLocked } from './row-locks.ts'
 
 /** MariaDB fails at once where a statement would have to wait for a lock. MySQL has nothing like it for INSERT and UPDATE. */
 export const noWait = '/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */'
@@ -38,6 +38,14 @@ export function createNames(database: Database, { plural: table, unique }: Resou
       STRAIGHT_JOIN \`${table}\` FORCE INDEX (${table}_${unique.join('_')}) ON ${same}`
   }
 
+  /** Returns the entries that exist of names. @param lock the locking clause */
+  async function readNames(on: Statements, names: readonly Name[], lock = '') {
+    const rows: Record<string, unknown>[] = []
+    for (const part of partsOf(names))
+      rows.push(...(await on.query(`${readSql(part.length)} ${lock}`, part.flat())))
+    return rows
+  }
+
   let serverWaits: boolean | undefined
 
   /**
@@ -53,20 +61,19 @@ export function createNames(database: Database, { plural: table, unique }: Resou
       serverWaits = !String(row?.version).includes('MariaDB')
       if (!serverWaits) return
     }
-    await trx.query(`${readSql(names.length)} FOR ${mode} OF \`${table}\` NOWAIT`, names.flat())
+    await readNames(trx, names, `FOR ${mode} OF \`${table}\` NOWAIT`)
   }
 
   /** Returns the keys of those of the names that another session has locked. */
   async function heldKeys(names: readonly Name[]): Promise<ReadonlySet<string>> {
     if (names.length === 0) return new Set()
-    const sql = readSql(names.length)
     const keysOf = (rows: readonly Record<string, unknown>[]) =>
       rows.map(row => keyOf(unique.map(field => row[field])))
     // A name that another session removes is still committed, and a name that it adds is not committed yet.
-    const removed = keysOf(await database.query(sql, names.flat()))
+    const removed = keysOf(await readNames(database, names))
     return database.uncommitted(async trx => {
-      const added = keysOf(await trx.query(sql, names.flat()))
-      const free = new Set(keysOf(await trx.query(`${sql} ${skipLocked[mode]}`, names.flat())))
+      const added = keysOf(await readNames(trx, names))
+      const free = new Set(keysOf(await readNames(trx, names, skipLocked[mode])))
       return new Set([...removed, ...added].filter(key => !free.has(key)))
     })
   }

@@ -2,6 +2,7 @@
 import type { LimitedRelation } from '../../model/resource.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import type { Statements, Transaction } from '../transaction.ts'
+import { partsOf } from './row-locks.ts'
 
 /** The ids of a record of the limited side and of a related record. */
 export interface Pair {
@@ -41,9 +42,10 @@ export function createPairs({ table, ownKey, otherKey }: LimitedRelation) {
       if (pairs.length > 0) await trx.execute(insertSql, [asRows(pairs)])
     },
     async remove(trx: Transaction, pairs: readonly Pair[]): Promise<void> {
-      if (pairs.length === 0) return
-      const { affectedRows } = await trx.execute(deleteSql(pairs.length), asRows(pairs).flat())
-      assertRowCount(table, affectedRows, pairs.length)
+      for (const part of partsOf(pairs)) {
+        const { affectedRows } = await trx.execute(deleteSql(part.length), asRows(part).flat())
+        assertRowCount(table, affectedRows, part.length)
+      }
     },
   }
 }

@@ -9,7 +9,7 @@ import type { Item, Writer } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createNames, noWait } from './names.ts'
-import { createRowLocks, rowKey } from './row-locks.ts'
+import { createRowLocks, partsOf, rowKey } from './row-locks.ts'
 
 /** Sets the fields in `values` if the current version meets `precondition`. Without fields, it changes nothing. */
 interface Change {
@@ -99,9 +99,10 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
     const before = new Set(namesOf(updates.map(update => update.before)).map(keyOf))
     const renamed = updates.filter(update => isRenamed(update.before, update.row)).map(({ row }) => row)
     const rows = updates.map(({ row }) => row)
-    if (!namesOf(renamed).some(name => before.has(keyOf(name)))) return storeEach(trx, rows)
+    const depend = namesOf(renamed).some(name => before.has(keyOf(name)))
     const stored: Row[] = []
-    for (const row of rows) stored.push(...(await storeEach(trx, [row])))
+    for (const part of depend ? rows.map(row => [row]) : partsOf(rows))
+      stored.push(...(await storeEach(trx, part)))
     return stored
   }
 
