@@ -2,19 +2,25 @@
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 
-/** The generated column that has the text of a field in the collation of the search. */
+/** The generated column that has the sort key of a field in the collation of the search. */
 export const searchColumn = (field: string): string => `${field}_search`
 
 /**
- * The code point that sorts after all others. In the collation of the search, a text begins with `run` if it sorts from `run`
- * up to `run` followed by this code point. LIKE compares single characters, so that `strass` would not begin `Straße`.
+ * Returns SQL for the sort key of a text in the collation that ignores case and accents, whose name differs between MariaDB
+ * and MySQL: each of them executes one of the comments. A sort key begins with that of each beginning of the text. Columns
+ * have the sort key and not the text itself, because MariaDB 10.11 loses entries of an index on a virtual column if a text
+ * changes to an equal one.
  */
-const LAST_CODE_POINT = '\u{10ffff}'
+export const weightsSql = (text: string): string =>
+  `LEFT(WEIGHT_STRING(${text} COLLATE /*M! utf8mb4_uca1400_nopad_ai_ci */ /*!80001 utf8mb4_0900_ai_ci */), 1020)`
 
 const begins =
   (column: string, run: string): Knex.QueryCallback =>
   text =>
-    text.where(column, '>=', run).where(column, '<', run + LAST_CODE_POINT)
+    text
+      .whereRaw(`?? >= ${weightsSql('?')}`, [column, run])
+      // No sort key has a weight of FFFF.
+      .whereRaw(`?? < CONCAT(${weightsSql('?')}, X'FFFF')`, [column, run])
 
 /** Selects the records that match `words`: they can be cut into runs, each of which begins one of the columns. */
 const beginsWithRuns =
