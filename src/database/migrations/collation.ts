@@ -1,7 +1,7 @@
 // The collation that distinguishes case, accents and trailing spaces.
 import type { Knex } from 'knex'
 
-export async function isMariadb(knex: Knex): Promise<boolean> {
+async function isMariadb(knex: Knex): Promise<boolean> {
   const [rows] = await knex.raw('SELECT version() AS version')
   return String(rows[0].version).includes('MariaDB')
 }
