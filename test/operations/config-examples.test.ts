@@ -171,7 +171,9 @@ test('config/: no example file can be loaded as settings, whatever the host name
   // node-config loads every file here that is named like the host and has a known extension.
   const files = await readdir(configFile(''))
   t.deepEqual(
-    files.filter(name => !/\.(cfg|conf|md|service)$|^(cluster|container|monitoring)$/.test(name)).sort(),
+    files
+      .filter(name => !/\.(cfg|conf|md|service|socket)$|^(cluster|container|monitoring)$/.test(name))
+      .sort(),
     ['custom-environment-variables', 'default', 'development', 'production', 'test'].map(
       name => `${name}.json`,
     ),

@@ -16,7 +16,8 @@ import {
 } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
 import { batchText, deleted, entriesOf, failed } from '../requests/batch.ts'
-import { parseIdsQuery, parseListQuery } from '../requests/query.ts'
+import { parseIdsQuery } from '../requests/ids-query.ts'
+import { parseListQuery } from '../requests/query.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
 
 const EXAMPLE_ID = 1

@@ -2,8 +2,8 @@
 import type { Config } from '../../config/config.ts'
 import { type Fault, Faults } from '../../core/api-error.ts'
 import type { Filter, Selection, SortKey } from '../../database/reading/page-query.ts'
-import { columnsOf, limitedRelations, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
-import { type FilterTarget, filtersOf, notAnId, parseComparison } from './filters.ts'
+import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
+import { type FilterTarget, filtersOf, parseComparison } from './filters.ts'
 import { type Pair, parseQueryString } from './query-string.ts'
 
 const DEFAULT_RECORDS_PER_PAGE = 100
@@ -31,7 +31,6 @@ type QueryLimits = Pick<Config['limits'], 'filters' | 'recordsPerPage'>
 export const MAX_SEARCH_WORDS = 5
 
 const pagingNames = ['start_index', 'records_per_page']
-const idsNames = ['id', 'id[in]']
 
 /** The parameters of one request, and their faults. */
 export class Parameters {
@@ -98,22 +97,6 @@ export class Parameters {
       else keys.push({ column, descending })
     }
     return keys
-  }
-
-  /** Parses `id[in]=1,2&id=3`, which is one list, in its order. At least one id is required. */
-  ids(max: number): number[] {
-    const ids: number[] = []
-    const lists = this.pairs.filter(({ name }) => idsNames.includes(name))
-    for (const { name, value } of lists)
-      for (const part of name === 'id' ? [value] : value.split(',')) {
-        const id = parseId(part)
-        if (id === undefined) this.fault(name, notAnId(part))
-        else ids.push(id)
-      }
-    if (lists.length === 0) this.fault('id[in]', 'is required: the ids to delete, separated by commas')
-    if (ids.length > max)
-      this.fault('id[in]', `has ${ids.length} ids; at most ${max} are allowed`, 'limit_exceeded')
-    return ids
   }
 
   /** Parses `search=ada lov` into its words. */
@@ -202,18 +185,6 @@ export function parseRecordQuery(resource: Resource, search: string): Pick<ListQ
   const include = parameters.include(resource)
   parameters.faults.throw()
   return { include }
-}
-
-/**
- * Parses the parameters of a DELETE of several records: only their ids, in the order of the request.
- * @param max maximum number of ids
- * @throws ApiError with all faults
- */
-export function parseIdsQuery(search: string, max: number): number[] {
-  const parameters = new Parameters(search, idsNames)
-  const ids = parameters.ids(max)
-  parameters.faults.throw()
-  return ids
 }
 
 /** Rejects all parameters except `allowed`, whose values are ignored. @throws ApiError with all faults */

@@ -1,0 +1,28 @@
+// Parses the parameters of a DELETE of several records.
+import { parseId } from '../../model/resource.ts'
+import { notAnId } from './filters.ts'
+import { Parameters } from './query.ts'
+
+const names = ['id', 'id[in]']
+
+/**
+ * Parses `id[in]=1,2&id=3`, which is one list, in its order. At least one id is required, and no other parameter is allowed.
+ * @param max maximum number of ids
+ * @throws ApiError with all faults
+ */
+export function parseIdsQuery(search: string, max: number): number[] {
+  const parameters = new Parameters(search, names)
+  const ids: number[] = []
+  const lists = parameters.pairs.filter(({ name }) => names.includes(name))
+  for (const { name, value } of lists)
+    for (const part of name === 'id' ? [value] : value.split(',')) {
+      const id = parseId(part)
+      if (id === undefined) parameters.fault(name, notAnId(part))
+      else ids.push(id)
+    }
+  if (lists.length === 0) parameters.fault('id[in]', 'is required: the ids to delete, separated by commas')
+  if (ids.length > max)
+    parameters.fault('id[in]', `has ${ids.length} ids; at most ${max} are allowed`, 'limit_exceeded')
+  parameters.faults.throw()
+  return ids
+}
