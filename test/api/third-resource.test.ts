@@ -380,9 +380,24 @@ test.serial('third resource: no write of a user waits for a row that users share
   await holder.rollback()
 })
 
+test.serial('third resource: several records and memberships are changed and deleted at once', async t => {
+  const user = await call(t, 'POST', '/v1/users', { first_name: 'Many', last_name: 'Roles' })
+  const made = await call(t, 'POST', '/v1/roles', { roles: [{ name: 'Many 1' }, { name: 'Many 2' }] })
+  const ada = user.body.id
+  const [reader, writer] = (made.body.roles ?? []).map(({ id }) => id)
+  const patched = await call(t, 'PATCH', '/v1/roles', { roles: [{ id: reader, name: 'Proof reader' }] })
+  t.is(patched.body.meta.updated, 1, patched.text)
+  for (const path of [
+    `/v1/users/${ada}/roles?id[in]=${reader}`,
+    `/v1/roles/${writer}/users?id[in]=${ada}`,
+    `/v1/roles?id[in]=${reader},${writer}`,
+  ])
+    expectOk(t, await call(t, 'DELETE', path))
+})
+
 test.serial('third resource: every operation on it is described and was called', t => {
   const own = operations.filter(({ path }) => path.includes('/roles'))
-  t.is(own.length, 11)
+  t.is(own.length, 15)
   t.true(own.some(({ path }) => path === '/v1/users/{user_id}/roles/{role_id}'))
   t.true(own.some(({ path }) => path === '/v1/roles/{role_id}/users'))
   const missed = own.map(({ operation }) => operation.operationId).filter(id => !called.has(id))
