@@ -30,7 +30,8 @@ test.after.always(async t => {
 
 let sequence = 0
 /** Applies a fault to the next COMMIT, but not to that of a compaction or a numbering, which a write can start at any time. */
-const armCommit = (fault: Fault) => mysqlProxy.arm(/COMMIT$/, fault, 1, /count_changes` order by|FROM change_head/)
+const armCommit = (fault: Fault) =>
+  mysqlProxy.arm(/COMMIT$/, fault, 1, /count_changes` order by|FROM change_head/)
 const person = () => ({ first_name: 'Lost', last_name: `${++sequence}` })
 
 /** Every kind of write, with a function that reads whether it was stored. */
