@@ -28,9 +28,11 @@ export function balance(candidates: readonly Candidate[]): Map<number, MaxActive
     const counts = workers.map(({ id, heartbeat }) => ({ id, count: heartbeat?.ports[label]?.active ?? 0 }))
     const mean = counts.reduce((sum, { count }) => sum + count, 0) / counts.length
     if (counts.every(({ count }) => count - mean < Math.max(1, TOLERANCE * mean))) continue
-    // Half of the excess stays: other workers may have connections that they have not reported yet.
+    // Half of the excess stays: other workers may have connections that they have not reported yet. A worker keeps the mean,
+    // rounded up, or the last connections would go round for ever.
+    const kept = (count: number) => Math.max(Math.ceil(mean), Math.floor((count + mean) / 2))
     for (const { id, count } of counts)
-      if (count >= mean) limits.set(id, { ...limits.get(id), [label]: Math.floor((count + mean) / 2) })
+      if (count >= mean) limits.set(id, { ...limits.get(id), [label]: kept(count) })
   }
   return limits
 }

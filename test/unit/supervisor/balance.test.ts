@@ -79,7 +79,7 @@ test('balance: ports are independent', t => {
 })
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0)
-const counts = fc.array(fc.nat(2000), { minLength: 2, maxLength: 8 })
+const counts = fc.constantFrom(20, 2000).chain(most => fc.array(fc.nat(most), { minLength: 2, maxLength: 8 }))
 
 test('balance: there is always a worker without a limit, and a limit is never under the mean', t => {
   fc.assert(
@@ -87,7 +87,7 @@ test('balance: there is always a worker without a limit, and a limit is never un
       const limits = limitsOf(counts)
       const mean = sum(counts) / counts.length
       t.true(limits.includes(undefined))
-      for (const limit of limits) t.true(limit === undefined || limit >= Math.floor(mean))
+      for (const limit of limits) t.true(limit === undefined || limit >= Math.ceil(mean))
     }),
   )
 })
