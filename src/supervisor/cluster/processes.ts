@@ -140,13 +140,14 @@ export function createCluster(options: ClusterOptions) {
       )
     else if (message.type === 'listening') {
       record({ type: 'listening', id })
+      watcher.listening(id)
       options.listening()
     } else if (message.type === 'heartbeat') {
       options.heartbeat(message, handle.heartbeat)
       handle.heartbeat = message
+      watcher.beat(id)
     } else if (message.type === 'fatal') handle.fatal = message
     else if (desired.keepIssuerKeys(message)) void publish()
-    watcher.heard(id)
   }
 
   function exited(id: number, code: number, signal: string | null): void {

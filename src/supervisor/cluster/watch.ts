@@ -4,7 +4,7 @@
 import type { Heartbeat } from '../../core/messages.ts'
 import type { FleetEvent } from './fleet.ts'
 import type { Watch } from './fleet-state.ts'
-import type { WorkerView } from './worker-handle.ts'
+import { databaseDownMs, type WorkerView } from './worker-handle.ts'
 
 /** The responses of some workers during the watch. */
 export interface Figures {
@@ -23,6 +23,8 @@ const FEW_FAILED = 5
 /** The new worker may fail so many times as often as the old ones: an outage does not meet all workers alike. */
 const TOLERANCE = 3
 const RULE_OF_THREE = 3
+/** A database that does not answer for a shorter time is no evidence: one check of a busy server can be late. */
+const LOST_MS = 1000
 
 function sum(figures: Iterable<Figures>): Figures {
   let [responses, failed] = [0, 0]
@@ -45,19 +47,31 @@ export function failsMoreOften(fresh: Figures, old: Figures): boolean {
   return fresh.failed > FEW_FAILED + TOLERANCE * oldRate * fresh.responses
 }
 
+/** For how long workers have been without their database, in milliseconds; undefined for those that have it. */
+export interface WithoutDatabase {
+  readonly fresh: number | undefined
+  readonly old: readonly (number | undefined)[]
+}
+
+/** Whether the new worker alone has lost the database, or does not have it at the end. */
+function hasLostDatabase({ fresh, old }: WithoutDatabase, isOver: boolean): boolean {
+  if (fresh === undefined) return false
+  return isOver || (fresh >= LOST_MS && old.includes(undefined))
+}
+
 /**
  * Returns what the reload does next. Each route is compared, because workers can get different requests, and their sum,
  * because a route can be new.
- * @param hasDatabase of the new worker
  * @param isOver whether the time of the watch is over
  */
 export function judge(
   fresh: FiguresByRoute,
   old: FiguresByRoute,
-  hasDatabase: boolean,
+  withoutDatabase: WithoutDatabase,
   isOver: boolean,
 ): Verdict {
-  if (!hasDatabase) return { do: 'give up', reason: 'the first new worker has lost the database' }
+  if (hasLostDatabase(withoutDatabase, isOver))
+    return { do: 'give up', reason: 'the first new worker has lost the database' }
   const pairs = [...fresh].map(([route, figures]) => [route, figures, old.get(route)] as const)
   const all = ['all requests', sum(fresh.values()), sum(old.values())] as const
   for (const [route, now, before = { responses: 0, failed: 0 }] of [...pairs, all])
@@ -104,26 +118,32 @@ export function createWatcher(
   let before: ReadonlyMap<number, Heartbeat | undefined> = new Map()
   let watched: number | undefined
 
+  const freshWorkers = () => workers().filter(({ id }) => id === watched)
+  const oldWorkers = () => workers().filter(({ stale }) => stale)
+
   function figures(): { fresh: FiguresByRoute; old: FiguresByRoute } {
     const of = ({ id, heartbeat }: WorkerView) => figuresBetween(before.get(id), heartbeat)
-    const all = workers()
-    return {
-      fresh: merge(all.filter(({ id }) => id === watched).map(of)),
-      old: merge(all.filter(({ stale }) => stale).map(of)),
-    }
+    return { fresh: merge(freshWorkers().map(of)), old: merge(oldWorkers().map(of)) }
   }
 
   return {
-    /** Judges the worker after each of its messages. A worker that hangs sends none, and so never passes. */
-    heard(id: number): void {
+    /** Called when a worker listens: the figures of its watch begin now. */
+    listening(id: number): void {
+      if (current()?.id !== id) return
+      before = new Map(workers().map(one => [one.id, one.heartbeat]))
+      watched = id
+    },
+
+    /** Judges the worker after each of its heartbeats. A worker that hangs sends none, and so never passes. */
+    beat(id: number): void {
       const watch = current()
       if (watch?.id !== id) return
-      if (watched !== id) before = new Map(workers().map(one => [one.id, one.heartbeat]))
-      watched = id
       const { fresh, old } = figures()
-      const heartbeat = workers().find(one => one.id === id)?.heartbeat
-      const hasDatabase = heartbeat?.databaseDownMs === undefined
-      const verdict = judge(fresh, old, hasDatabase, performance.now() >= watch.untilMs)
+      const withoutDatabase = {
+        fresh: freshWorkers().map(databaseDownMs)[0],
+        old: oldWorkers().map(databaseDownMs),
+      }
+      const verdict = judge(fresh, old, withoutDatabase, performance.now() >= watch.untilMs)
       if (verdict.do === 'go on') record({ type: 'watchPassed' })
       if (verdict.do === 'give up') record({ type: 'watchFailed', reason: verdict.reason })
     },

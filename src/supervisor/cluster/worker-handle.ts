@@ -43,6 +43,15 @@ export function isServing(
   return (state === 'ready' || isStopping) && missedHeartbeats <= MAX_MISSED_HEARTBEATS
 }
 
+/** Returns for how long a worker has been without its database, in ms: what it reported, and the time since then. */
+export function databaseDownMs({
+  heartbeat,
+  lastHeardMs = performance.now(),
+}: WorkerView): number | undefined {
+  const downMs = heartbeat?.databaseDownMs
+  return downMs === undefined ? undefined : downMs + performance.now() - lastHeardMs
+}
+
 /** Returns the cause of a worker's exit. @param code and `signal` are the arguments of the cluster's `exit` event */
 export function exitCauseOf({ fatal, killReason }: Handle, code: number, signal: string | null): ExitCause {
   if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode, killedExternally: false }

@@ -6,7 +6,7 @@ import { drainModes } from '../../config/schema.ts'
 import { type CacheState, cacheStates } from '../../core/messages.ts'
 import type { Certificates } from '../certificates.ts'
 import type { Cluster } from '../cluster/processes.ts'
-import { isServing, type WorkerView } from '../cluster/worker-handle.ts'
+import { databaseDownMs, isServing, type WorkerView } from '../cluster/worker-handle.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { arrivingAt, portStates, stateOf } from '../port-states.ts'
 import type { Checkers } from './checkers.ts'
@@ -93,12 +93,6 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
     lag_ms: heartbeat?.lagMs ?? 0,
     memory_bytes: heartbeat?.rssBytes ?? 0,
   }
-}
-
-/** Returns for how long a worker has been without its database, in ms: what it reported, and the time since then. */
-function databaseDownMs({ heartbeat, lastHeardMs = performance.now() }: WorkerView): number | undefined {
-  const downMs = heartbeat?.databaseDownMs
-  return downMs === undefined ? undefined : downMs + performance.now() - lastHeardMs
 }
 
 export function createStatus({ config, maintenance, cluster, checkers, certificates }: StatusOptions) {

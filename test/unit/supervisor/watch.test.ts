@@ -2,9 +2,16 @@
 import test from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
-import { type Figures, failsMoreOften, figuresBetween, judge } from '../../../src/supervisor/cluster/watch.ts'
+import {
+  type Figures,
+  failsMoreOften,
+  figuresBetween,
+  judge,
+  type WithoutDatabase,
+} from '../../../src/supervisor/cluster/watch.ts'
 
 const none: Figures = { responses: 0, failed: 0 }
+const withDatabase: WithoutDatabase = { fresh: undefined, old: [undefined] }
 const figures = fc
   .tuple(fc.nat(10_000), fc.nat(10_000))
   .map(([failed, more]): Figures => ({ responses: failed + more, failed }))
@@ -77,20 +84,29 @@ test('rule: a version that fails is noticed: 5 % after 400 responses, 50 % after
 test('judge: waits until the watch is over, then goes on; gives up with the figures at once', t => {
   const good = new Map([['http /v1/users', { responses: 500, failed: 2 }]])
   const old = new Map([['http /v1/users', { responses: 900, failed: 3 }]])
-  t.deepEqual(judge(good, old, true, false), { do: 'wait' })
-  t.deepEqual(judge(good, old, true, true), { do: 'go on' })
+  t.deepEqual(judge(good, old, withDatabase, false), { do: 'wait' })
+  t.deepEqual(judge(good, old, withDatabase, true), { do: 'go on' })
   // A node without requests has no figures.
-  t.deepEqual(judge(new Map(), new Map(), true, true), { do: 'go on' })
-  t.deepEqual(judge(good, old, false, false), {
-    do: 'give up',
-    reason: 'the first new worker has lost the database',
-  })
+  t.deepEqual(judge(new Map(), new Map(), withDatabase, true), { do: 'go on' })
   const bad = new Map([...good, ['http /v1/groups', { responses: 40, failed: 12 }]])
-  t.deepEqual(judge(bad, new Map([...old, ['http /v1/groups', { responses: 80, failed: 0 }]]), true, true), {
-    do: 'give up',
-    reason:
-      'the first new worker answered 5xx to 12 of 40 requests, the old ones to 0 of 80 (http /v1/groups)',
-  })
+  t.deepEqual(
+    judge(bad, new Map([...old, ['http /v1/groups', { responses: 80, failed: 0 }]]), withDatabase, true),
+    {
+      do: 'give up',
+      reason:
+        'the first new worker answered 5xx to 12 of 40 requests, the old ones to 0 of 80 (http /v1/groups)',
+    },
+  )
+})
+
+test('judge: a new worker that alone has lost the database, or does not have it at the end, is given up', t => {
+  const judged = (fresh: number, old: (number | undefined)[], isOver: boolean) =>
+    judge(new Map(), new Map(), { fresh, old }, isOver)
+  const givenUp = { do: 'give up', reason: 'the first new worker has lost the database' } as const
+  t.deepEqual(judged(1000, [undefined, 1000], false), givenUp)
+  t.deepEqual(judged(999, [undefined], false), { do: 'wait' }, 'one check can be late')
+  t.deepEqual(judged(60_000, [5, 60_000], false), { do: 'wait' }, 'an outage meets all workers')
+  t.deepEqual(judged(1, [1], true), givenUp)
 })
 
 test('judge: one route of many that fails is noticed, and so is a route that the old workers do not know', t => {
@@ -103,11 +119,11 @@ test('judge: one route of many that fails is noticed, and so is a route that the
     ['http /v1/users', fine],
     ['http /v1/groups', { responses: 100, failed: 0 }],
   ])
-  t.is(judge(one, old, true, false).do, 'give up')
+  t.is(judge(one, old, withDatabase, false).do, 'give up')
   const added = new Map([['http /v2/users', { responses: 100, failed: 100 }]])
-  t.is(judge(added, new Map([['http /v1/users', fine]]), true, false).do, 'give up')
+  t.is(judge(added, new Map([['http /v1/users', fine]]), withDatabase, false).do, 'give up')
   // Without requests to the old workers, there is nothing to compare with.
-  t.is(judge(added, new Map([['http /v1/users', none]]), true, true).do, 'go on')
+  t.is(judge(added, new Map([['http /v1/users', none]]), withDatabase, true).do, 'go on')
 })
 
 test('figures: the responses between two heartbeats, by port and route', t => {
