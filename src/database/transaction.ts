@@ -5,7 +5,7 @@ import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
 import { retry } from '../core/retry.ts'
 import { type Change, type Proof, proofOf } from './changes.ts'
-import { isContention, isUnreachable } from './driver-errors.ts'
+import { contentionError, isContention, isLocked, isUnreachable } from './driver-errors.ts'
 import { type PoolConnection, send, withConnection } from './pool.ts'
 
 /** Executes statements: each one alone, or all of them in one transaction. */
@@ -35,7 +35,10 @@ export interface Transaction extends Statements {
   record(...changes: readonly Change[]): void
   /** The changes so far, in their order. */
   readonly changes: readonly Change[]
-  /** Runs a part of the transaction. If it throws, the rows and the changes are as before it, and the transaction can go on. */
+  /**
+   * Runs a part of the transaction. If it throws, the rows and the changes are as before it, and the transaction can go on.
+   * @throws the error of `act`; instead of one that `isLocked`, contention if the server has rolled back the whole transaction
+   */
   part<T>(act: () => Promise<T>): Promise<T>
 }
 
@@ -108,8 +111,10 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
       try {
         return await act()
       } catch (error) {
-        // This fails if the server has rolled back the transaction, as with innodb_rollback_on_timeout.
-        await sendOpen('ROLLBACK TO SAVEPOINT part', [])
+        await sendOpen('ROLLBACK TO SAVEPOINT part', []).catch(() => {
+          // A deadlock, and a lock wait timeout with innodb_rollback_on_timeout, end the whole transaction.
+          throw isLocked(error) ? contentionError('the server has rolled back the transaction') : error
+        })
         changes.length = length
         throw error
       }
