@@ -6,10 +6,12 @@ import { reasonOf } from '../../src/core/error-reason.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
+import { skipLocked } from '../../src/database/writing/row-locks.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
 
 const config = await loadConfig()
@@ -115,6 +117,34 @@ test.serial('locks: a locked row delays only requests that change it', async t =
     Array.from({ length: 5 }, () => 'object'),
   )
 })
+
+test.serial(
+  'locks: sessions that share the lock of a row in turn do not pass a request that waits for it',
+  async t => {
+    const group = await createGroup()
+    const requests = [
+      () => groupWriters.update(group, { name: `renamed ${++sequence}` }),
+      () => groupWriters.remove(group),
+    ]
+    const share = async () => {
+      const trx = await foreign.knex.transaction()
+      const [rows] = await trx.raw(`SELECT id FROM \`groups\` WHERE id = ? ${skipLocked.share}`, [group])
+      return { trx, isShared: rows.length > 0 }
+    }
+    for (const request of requests) {
+      const first = await share()
+      t.true(first.isShared)
+      const answer = request()
+      await until(async () => {
+        const { trx, isShared } = await share()
+        await trx.rollback()
+        return !isShared
+      })
+      await first.trx.rollback()
+      await answer
+    }
+  },
+)
 
 test.serial('locks: deletes of a locked row and additions to a locked group wait apart', async t => {
   const [held, member] = [await createUser(), await createUser()]

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { prepareMysql } from '../../src/cli/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
+import { busyGroup } from './busy-group.ts'
 import { changeFeed } from './change-feed.ts'
 import { fullPool } from './full-pool.ts'
 import { fuzz } from './fuzz.ts'
@@ -28,6 +29,7 @@ const scenarios: Record<string, Scenario> = {
   'mysql-silent': mysqlSilent,
   storm,
   'held-locks': heldLocks,
+  'busy-group': busyGroup,
   'kill-query': killQuery,
   'full-pool': fullPool,
   'redis-faults': redisFaults,

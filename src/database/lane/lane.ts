@@ -127,10 +127,15 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       else fail([entry], error)
     }
 
-    /** Writes entries in one transaction, and delivers their results. */
-    async function writeGroup(entries: readonly Entry<I>[]): Promise<void> {
+    /** Writes entries in one transaction, and delivers their results. @param waits whether it waits for a lock of the first one */
+    async function writeGroup(entries: readonly Entry<I>[], waits: boolean): Promise<void> {
       const items = entries.map(({ item }) => item)
-      const results = await attempt(trx => applyRecorded(writer, trx, items), entries.length)
+      const [first] = items
+      const write = async (trx: Transaction) => {
+        if (waits && first !== undefined) await writer.claim?.(trx, first)
+        return applyRecorded(writer, trx, items)
+      }
+      const results = await attempt(write, entries.length)
       for (const [index, entry] of entries.entries()) {
         const result = results[index] ?? 'locked'
         if (result === 'locked') keep([entry])
@@ -142,11 +147,11 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     }
 
     /** Runs a group, and after a conflict its parts. It does not reject. */
-    async function run(entries: readonly Entry<I>[]): Promise<void> {
+    async function run(entries: readonly Entry<I>[], waits = false): Promise<void> {
       const [first] = entries
       if (first === undefined) return
       try {
-        if (first.alone === undefined) await writeGroup(entries)
+        if (first.alone === undefined) await writeGroup(entries, waits)
         else await writeAlone(first, first.alone)
       } catch (error) {
         if (entries.length === 1) failOrKeep(first, error)

@@ -1,5 +1,5 @@
-// The writes that need a lock of another session. They are tried again, all together, until they get it, so that any number of
-// them needs one connection.
+// The writes that need a lock of another session. They are tried again, all together, until they get it, while one at a time
+// waits for its lock. So any number of them needs two connections.
 import { setTimeout as delay } from 'node:timers/promises'
 import { lockedError } from '../driver-errors.ts'
 import { type Entry, groupsOf, type WriterOptions } from './writer.ts'
@@ -11,8 +11,8 @@ const PAUSE_FACTOR = 4
 
 interface LockedWritesOptions<I> {
   readonly writer: WriterOptions<I>
-  /** Runs a group. It does not reject. */
-  run(entries: readonly Entry<I>[]): Promise<void>
+  /** Runs a group. It does not reject. @param waits whether its transaction waits for a lock first */
+  run(entries: readonly Entry<I>[], waits?: boolean): Promise<void>
   /** Rejects entries. */
   fail(entries: readonly Entry<I>[], error: unknown): void
 }
@@ -20,6 +20,9 @@ interface LockedWritesOptions<I> {
 export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions<I>) {
   let locked: Entry<I>[] = []
   let trying = false
+  let claiming = false
+  /** Those that have waited for their lock. */
+  const claimed = new WeakSet<Entry<I>>()
 
   /** Keeps entries, with their keys, until they get their locks or their time is up. */
   function keep(entries: readonly Entry<I>[]): void {
@@ -37,6 +40,20 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
     return entries.filter(({ item }) => !held.has(item))
   }
 
+  /**
+   * Lets one entry wait for its lock in the queue of the database. Sessions that lock a row in turn, each before the one before
+   * it has ended, leave no moment in which a try finds the row free.
+   */
+  async function claimOne(): Promise<void> {
+    const entry = locked.find(one => !claimed.has(one)) ?? locked[0]
+    if (writer.claim === undefined || claiming || entry === undefined) return
+    claiming = true
+    claimed.add(entry)
+    locked = locked.filter(one => one !== entry)
+    await run([entry], true)
+    claiming = false
+  }
+
   async function tryAgain(): Promise<void> {
     trying = true
     for (let pauseMs = MIN_PAUSE_MS; locked.length > 0; ) {
@@ -48,6 +65,7 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
       fail(late, lockedError())
       const free = await keepHeld(inTime)
       for (const group of groupsOf(free)) await run(group)
+      void claimOne()
       pauseMs = Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (performance.now() - beganMs))
     }
     trying = false

@@ -21,6 +21,8 @@ export interface WriterOptions<I> {
    * @returns one result for each item, in order
    */
   apply(trx: Transaction, items: readonly I[]): Promise<readonly (Result | 'locked')[]>
+  /** Waits for a lock that an item needs, as long as the session waits for locks, before it is applied alone. */
+  claim?(trx: Transaction, item: I): Promise<void>
   /** Returns the items that need a lock of another session, as far as they can be found. */
   held?(items: readonly I[]): Promise<ReadonlySet<I>>
 }

@@ -8,7 +8,7 @@ import type { Outcome, Result } from '../lane/outcome.ts'
 import type { Item } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
-import { createRowLocks, rowKey } from './row-locks.ts'
+import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
 
 /** Deletes records, in the order of their ids, if their versions meet `precondition`. */
 interface Deletion extends Item {
@@ -58,6 +58,7 @@ export function createDelete(
 ): Delete {
   const { plural: table } = resource
   const lockRows = createRowLocks(resource, 'update')
+  const claimRow = createClaim(resource)
   /** The memberships that the record itself has; their number is limited. */
   const limitedSides = limitedRelations(resource).map(
     (relation): Side => ({ ...relation, resource, relation }),
@@ -130,6 +131,7 @@ export function createDelete(
 
   const { write } = database.createWriter<Deletion>({
     keysOf: ({ ids }) => ids.map(id => rowKey(resource, id)),
+    claim: (trx, { ids }) => claimRow(trx, ids),
 
     async apply(trx, items) {
       const { rows, skippedIds } = await lockRows(

@@ -52,3 +52,16 @@ export function createRowLocks({ plural: table, fields }: Resource, mode: LockMo
     return { rows, skippedIds: new Set(skipped.map(({ id }) => Number(id))) }
   }
 }
+
+/**
+ * Returns a function that waits for the lock of a row, for the `innodb_lock_wait_timeout` of the session. It does not wait for
+ * several rows: the first of them would stay locked meanwhile.
+ */
+export function createClaim({ plural: table }: Resource) {
+  const claimSql = `SELECT id FROM \`${table}\` WHERE id = ? FOR UPDATE`
+
+  return async (trx: Transaction, ids: Iterable<number>): Promise<void> => {
+    const [id, ...others] = new Set(ids)
+    if (id !== undefined && others.length === 0) await trx.query(claimSql, [id])
+  }
+}

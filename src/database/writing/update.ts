@@ -9,7 +9,7 @@ import type { Item, Writer } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createNames, noWait } from './names.ts'
-import { createRowLocks, partsOf, rowKey } from './row-locks.ts'
+import { createClaim, createRowLocks, partsOf, rowKey } from './row-locks.ts'
 
 /** Sets the fields in `values` if the current version meets `precondition`. Without fields, it changes nothing. */
 interface Change {
@@ -53,6 +53,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
   const fields = Object.keys(resource.fields)
   const { namesOf, keyOf, assertFree, heldKeys } = createNames(database, resource, 'share')
   const lockRows = createRowLocks(resource, 'update')
+  const claimRow = createClaim(resource)
   const readSql = `SELECT id, version, ${unique.join(', ')} FROM \`${table}\` WHERE id IN (?)`
   const columns = ['id', ...fields, 'version']
   const assignments = columns.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
@@ -150,6 +151,12 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
         isFree(item) ? item.changes.map(change => outcomes.get(change) ?? 'not_found') : 'locked',
       )
     },
+
+    claim: (trx, { changes }) =>
+      claimRow(
+        trx,
+        changes.map(({ id }) => id),
+      ),
 
     async held(items) {
       const ids = items.flatMap(({ changes }) => changes.map(({ id }) => id))
