@@ -135,11 +135,13 @@ test.serial(
       const first = await share()
       t.true(first.isShared)
       const answer = request()
-      await until(async () => {
+      const isPassed = async () => {
         const { trx, isShared } = await share()
         await trx.rollback()
-        return !isShared
-      })
+        return isShared
+      }
+      // In less time than the server lets the first transaction be idle.
+      await until(async () => !(await isPassed()), { withinMs: 5000 })
       await first.trx.rollback()
       await answer
     }
