@@ -4,20 +4,21 @@ import { searchColumn, weightsSql } from '../reading/search.ts'
 import { hasIndex } from './has-index.ts'
 
 /**
- * Adds the search columns of `fields`, and for each of them an index that begins with it and has them all. The service can read
- * and write the table meanwhile. The database computes the columns, so earlier versions of the service keep them correct. It
- * can be repeated.
+ * Adds the search columns of `fields`, and for each of them an index that begins with it and has them all. The database computes
+ * the columns, so earlier versions of the service keep them correct. The service can read the table meanwhile. MariaDB stores the
+ * columns, and copies the table for that, while writes wait: decisions/exact-comparison.md says why they are not virtual. It can
+ * be repeated.
  */
 export async function addSearch(knex: Knex, table: string, fields: readonly string[]): Promise<void> {
-  for (const field of fields) {
-    const column = searchColumn(field)
-    if (!(await knex.schema.hasColumn(table, column)))
-      await knex.raw(
-        `ALTER TABLE ?? ADD COLUMN ?? VARBINARY(1020) GENERATED ALWAYS AS (${weightsSql('??')}) VIRTUAL,
-         ALGORITHM = INSTANT`,
-        [table, column, field],
-      )
-  }
+  const missing: string[] = []
+  for (const field of fields)
+    if (!(await knex.schema.hasColumn(table, searchColumn(field)))) missing.push(field)
+  const generated = `ADD COLUMN ?? VARBINARY(1020) GENERATED ALWAYS AS (${weightsSql('??')}) /*M! STORED */ /*!80001 VIRTUAL */`
+  if (missing.length > 0)
+    await knex.raw(
+      `ALTER TABLE ?? ${missing.map(() => generated).join(', ')}, ALGORITHM = /*M! COPY */ /*!80001 INSTANT */`,
+      [table, ...missing.flatMap(field => [searchColumn(field), field])],
+    )
   const columns = fields.map(searchColumn)
   for (const first of columns) {
     const index = `${table}_${first}`
