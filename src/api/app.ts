@@ -24,7 +24,7 @@ import { requestId } from './middleware/request-id.ts'
 import { securityHeaders } from './middleware/security-headers.ts'
 import { withCaller } from './openapi/callers.ts'
 import { createReadBody } from './requests/body.ts'
-import type { Shared } from './resources/handler.ts'
+import type { Services } from './resources/handler.ts'
 import { createResourceRoutes } from './resources/routes.ts'
 import { createWithIdempotency } from './resources/with-idempotency.ts'
 import { createRouter } from './router.ts'
@@ -61,7 +61,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     resources = registry,
   } = dependencies
   // One of each for all resources: their limits apply to the whole worker.
-  const shared: Shared = {
+  const services: Services = {
     resources,
     limits,
     database,
@@ -72,7 +72,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   }
   const policies = findCaller === undefined ? [] : [authentication(findCaller)]
   const openRoutes = [
-    ...createResourceRoutes(shared, policies),
+    ...createResourceRoutes(services, policies),
     ...(feed === undefined ? [] : [createChangesRoute(feed, resources, limits, policies)]),
   ]
   const resourceRoutes = findCaller === undefined ? openRoutes : openRoutes.map(withCaller)

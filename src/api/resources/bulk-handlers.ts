@@ -10,13 +10,13 @@ import { parseNoQuery } from '../requests/query.ts'
 import { checkChange } from '../requests/validation.ts'
 import { assertAcceptsJson, respond } from '../respond.ts'
 import type { Handler } from '../router.ts'
-import { objectBody, originOf, refused, type Shared } from './handler.ts'
+import { objectBody, originOf, refused, type Services } from './handler.ts'
 import type { RecordWriters } from './write-handlers.ts'
 
 export function createBulkHandlers(
   resource: Resource,
   { update, deleteRecords }: RecordWriters,
-  { limits, readBody }: Shared,
+  { limits, readBody }: Services,
 ) {
   const { singular, plural } = resource
 

@@ -16,8 +16,8 @@ import { assertAcceptsJson } from '../respond.ts'
 import type { CheckPath, PathParams } from '../router.ts'
 import type { WithIdempotency } from './with-idempotency.ts'
 
-/** What the handlers of all resources share. */
-export interface Shared {
+/** What the routes of all resources use. */
+export interface Services {
   readonly resources: readonly Resource[]
   readonly limits: Config['limits']
   readonly database: Database

@@ -12,7 +12,7 @@ import { checkReference } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
 import type { CheckPath, Handler, PathParams } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { objectBody, originOf, pathId, refused, type Shared } from './handler.ts'
+import { objectBody, originOf, pathId, refused, type Services } from './handler.ts'
 import { postWork } from './post-work.ts'
 
 /** @param loader its complete records have the related records alone, as the JSON text of an array */
@@ -20,7 +20,7 @@ export function createMembershipHandlers(
   resource: Resource,
   relation: LimitedRelation,
   loader: CompleteLoader,
-  { limits, database, readBody, withIdempotency }: Shared,
+  { limits, database, readBody, withIdempotency }: Services,
 ) {
   const { to, name } = relation
   const etags = createEtags(resource)

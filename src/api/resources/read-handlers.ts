@@ -13,7 +13,7 @@ import { type ListQuery, parseListQuery, parseRecordQuery } from '../requests/qu
 import { assertAcceptsJson, respondRead } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags } from './etags.ts'
-import { pathId, type Shared } from './handler.ts'
+import { pathId, type Services } from './handler.ts'
 import { shareConcurrent } from './share-concurrent.ts'
 
 /** Number of records with includes up to which a page does not count as large. */
@@ -26,7 +26,7 @@ export function createReadHandlers(
   records: Records,
   loader: RecordLoader,
   includeSet: (names: readonly string[]) => IncludeSet,
-  { limits, database, inLargePageSlot }: Shared,
+  { limits, database, inLargePageSlot }: Services,
 ) {
   const etags = createEtags(resource)
 

@@ -9,7 +9,7 @@ import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Policy, Route } from '../router.ts'
 import { createBulkHandlers } from './bulk-handlers.ts'
 import { describeBulk } from './bulk-operations.ts'
-import { checkId, type Shared } from './handler.ts'
+import { checkId, type Services } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
 import { describeMemberships } from './membership-operations.ts'
 import { createReadHandlers } from './read-handlers.ts'
@@ -22,8 +22,8 @@ interface ResourceRoutes {
   readonly members: readonly Route[]
 }
 
-function routesOf(resource: Resource, shared: Shared, policies: readonly Policy[]): ResourceRoutes {
-  const { resources, limits, database, cache } = shared
+function routesOf(resource: Resource, services: Services, policies: readonly Policy[]): ResourceRoutes {
+  const { resources, limits, database, cache } = services
   const records = createRecords(database, resource)
   const loader = createRecordLoader(records)
   const related = limitedRelations(resource).map(relation => ({
@@ -35,20 +35,20 @@ function routesOf(resource: Resource, shared: Shared, policies: readonly Policy[
     records,
     new Map(related.map(({ relation, includes }) => [relation.name, includes])),
   )
-  const read = createReadHandlers(resource, records, loader, includeSet, shared)
+  const read = createReadHandlers(resource, records, loader, includeSet, services)
   const writers = {
     update: createUpdate(database, resource),
     deleteRecords: createDelete(database, resource, resources),
   }
-  const write = createWriteHandlers(resource, loader, writers, shared)
-  const bulk = createBulkHandlers(resource, writers, shared)
+  const write = createWriteHandlers(resource, loader, writers, services)
+  const bulk = createBulkHandlers(resource, writers, services)
   const described = { ...describeRecords(resource, limits), ...describeBulk(resource, limits) }
   const checkPath = checkId(resource)
 
   const relations = related.map(({ relation, includes }): ResourceRoutes => {
     const { to } = relation
     const completeLoader = createCompleteLoader(database, records, includes)
-    const handlers = createMembershipHandlers(resource, relation, completeLoader, shared)
+    const handlers = createMembershipHandlers(resource, relation, completeLoader, services)
     const listMembers = read.listMembers(relation, createRecordLoader(createRecords(database, to)))
     const described = describeMemberships(resource, relation, limits)
     const checkOther = checkId(to)
@@ -84,7 +84,7 @@ function routesOf(resource: Resource, shared: Shared, policies: readonly Policy[
 }
 
 /** Returns the routes of all resources. @param policies of each route */
-export function createResourceRoutes(shared: Shared, policies: readonly Policy[]): Route[] {
-  const routes = shared.resources.map(resource => routesOf(resource, shared, policies))
+export function createResourceRoutes(services: Services, policies: readonly Policy[]): Route[] {
+  const routes = services.resources.map(resource => routesOf(resource, services, policies))
   return [...routes.flatMap(({ own }) => own), ...routes.flatMap(({ members }) => members)]
 }

@@ -18,7 +18,7 @@ import { checkBody, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { objectBody, originOf, pathId, refused, type Shared } from './handler.ts'
+import { objectBody, originOf, pathId, refused, type Services } from './handler.ts'
 import { postWork } from './post-work.ts'
 
 /** The writers of the handlers of one record and of those of many. */
@@ -31,9 +31,9 @@ export function createWriteHandlers(
   resource: Resource,
   loader: RecordLoader,
   { update, deleteRecords }: RecordWriters,
-  shared: Shared,
+  services: Services,
 ) {
-  const { limits, database, readBody, withIdempotency } = shared
+  const { limits, database, readBody, withIdempotency } = services
   const insert = createInsert(database, resource)
   const { singular, plural } = resource
   const etags = createEtags(resource)
