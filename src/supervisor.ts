@@ -11,16 +11,16 @@ import { bind, type DataSocket } from './core/listen.ts'
 import { createLog } from './core/log.ts'
 import { missingOpenFiles } from './core/open-files.ts'
 import { createCertificates } from './supervisor/certificates.ts'
-import type { Limits } from './supervisor/cluster/plan.ts'
-import { createCluster } from './supervisor/cluster/processes.ts'
 import { createCommands } from './supervisor/commands.ts'
 import { createCheckers } from './supervisor/control/checkers.ts'
 import { createControl } from './supervisor/control/control-ports.ts'
 import { createDocuments } from './supervisor/control/documents.ts'
 import { createStatus } from './supervisor/control/status.ts'
-import { createClusterTraffic } from './supervisor/control/traffic-totals.ts'
+import { createFleetTraffic } from './supervisor/control/traffic-totals.ts'
 import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
+import type { Limits } from './supervisor/fleet/plan.ts'
+import { createFleet } from './supervisor/fleet/processes.ts'
 import { takeSockets } from './supervisor/inherited-sockets.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
@@ -76,11 +76,11 @@ async function supervise(): Promise<void> {
     throw new ConfigError([error.message])
   })
   const maintenance = createMaintenance(config, log, desired)
-  const traffic = createClusterTraffic(maintenance.labels)
+  const traffic = createFleetTraffic(maintenance.labels)
   const sockets = new Map<string, DataSocket>()
   const inherited = await takeSockets(countListenFds(), config)
   const systemd = createSystemd(readSystemdRequest(), log)
-  const cluster = createCluster({
+  const fleet = createFleet({
     limits: limitsOf(config),
     heartbeatMs: config.fleet.beatMs,
     memoryBytes: config.fleet.memoryBytes,
@@ -99,8 +99,8 @@ async function supervise(): Promise<void> {
     },
   })
   const checkers = createCheckers()
-  const status = createStatus({ config, maintenance, cluster, checkers, certificates })
-  const documents = createDocuments(maintenance.labels, { status, traffic, cluster })
+  const status = createStatus({ config, maintenance, fleet, checkers, certificates })
+  const documents = createDocuments(maintenance.labels, { status, traffic, fleet })
   const control = createControl({
     config,
     log,
@@ -115,7 +115,7 @@ async function supervise(): Promise<void> {
     log,
     desired,
     maintenance,
-    cluster,
+    fleet,
     control,
     certificates,
     status,
@@ -124,20 +124,20 @@ async function supervise(): Promise<void> {
 
   /** The first call stops the service. Each further call skips the current wait. @param by the signal or the event */
   function stop(by: string): void {
-    if (cluster.isStopping()) {
-      cluster.skipWait()
+    if (fleet.isStopping()) {
+      fleet.skipWait()
       log.info({ by }, 'wait skipped')
       return
     }
-    cluster.stop(maintenance.drainAll(by))
-    void cluster.publish()
+    fleet.stop(maintenance.drainAll(by))
+    void fleet.publish()
     for (const label of maintenance.labels) void control.sync(label)
     systemd.stopping()
     log.info({ by }, 'service stopping')
   }
   /** The parent process is gone. An orphaned supervisor would keep the ports from the next one, so it stops. */
   function stopAsOrphan(by: string): void {
-    if (!cluster.isStopping()) stop(by)
+    if (!fleet.isStopping()) stop(by)
   }
   onSignal.stop = stop
   onSignal.reload = () => void commands.run('reload', null, 'SIGUSR2')
@@ -156,11 +156,11 @@ async function supervise(): Promise<void> {
     const bound = handle && { handle, isInherited: true }
     sockets.set(label, bound ?? (await bind({ host: config.host, port }, `data port ${label}`)))
   }
-  cluster.start()
+  fleet.start()
   connectPm2(process, commands)
   for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {
     const changed = [await certificates.refresh(), await ticketKeys.refresh()]
-    if (changed.includes(true)) await cluster.publish()
+    if (changed.includes(true)) await fleet.publish()
   }
 }
 

@@ -4,11 +4,11 @@ import type { Config } from '../config/config.ts'
 import { drainModes, type LogLevel, logLevels } from '../config/schema.ts'
 import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
-import type { Cluster } from './cluster/processes.ts'
 import { type CommandName, takesArgument } from './command-names.ts'
 import type { Control } from './control/control-ports.ts'
 import type { createStatus, PortStatus } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
+import type { Fleet } from './fleet/processes.ts'
 import type { Maintenance } from './maintenance.ts'
 import { type DrainMode, hasSeen } from './port-states.ts'
 
@@ -20,7 +20,7 @@ export interface CommandOptions {
   readonly log: Log
   readonly desired: DesiredStateStore
   readonly maintenance: Maintenance
-  readonly cluster: Cluster
+  readonly fleet: Fleet
   readonly control: Control
   readonly certificates: Certificates
   readonly status: ReturnType<typeof createStatus>
@@ -46,7 +46,7 @@ const isDrainMode = (mode: string): mode is DrainMode => drainModes.some(one => 
 export type Commands = ReturnType<typeof createCommands>
 
 export function createCommands(options: CommandOptions) {
-  const { config, log, desired, maintenance, cluster, control } = options
+  const { config, log, desired, maintenance, fleet, control } = options
 
   function portOf(label: string): PortStatus {
     const port = maintenance.labels.includes(label) ? options.status.current().ports[label] : undefined
@@ -77,7 +77,7 @@ export function createCommands(options: CommandOptions) {
     const before = maintenance.get(label)
     apply()
     const changed = maintenance.get(label) !== before
-    const [controlPortError] = await Promise.all([control.sync(label), cluster.publish()])
+    const [controlPortError] = await Promise.all([control.sync(label), fleet.publish()])
     const port = portOf(label)
     if (controlPortError !== undefined)
       throw new Error(
@@ -95,7 +95,7 @@ export function createCommands(options: CommandOptions) {
 
   async function wait(label: string): Promise<object> {
     for (;;) {
-      await cluster.publish()
+      await fleet.publish()
       const port = portOf(label)
       if (port.mode === null) throw new CommandError(`${label} is serving; run drain ${label} first`)
       const waitingFor = pendingCheckers(label, port)
@@ -110,8 +110,8 @@ export function createCommands(options: CommandOptions) {
   }
 
   async function reload(): Promise<object> {
-    if (cluster.isReloading()) throw new CommandError('a reload is already running; wait until it has ended')
-    const outcome = await cluster.reload(config.reload.watchMs)
+    if (fleet.isReloading()) throw new CommandError('a reload is already running; wait until it has ended')
+    const outcome = await fleet.reload(config.reload.watchMs)
     if (outcome.state === 'failed')
       throw new CommandError(`the reload failed, the old workers stay: ${outcome.reason}`)
     return { workers: options.status.current().workers }
@@ -119,7 +119,7 @@ export function createCommands(options: CommandOptions) {
 
   async function reloadCertificates(): Promise<object> {
     const descriptions = await options.certificates.reload()
-    await cluster.publish()
+    await fleet.publish()
     return descriptions
   }
 
@@ -131,12 +131,12 @@ export function createCommands(options: CommandOptions) {
       )
     log.level = level
     desired.set({ logLevel: level })
-    await cluster.publish()
+    await fleet.publish()
     return { level }
   }
 
   async function status(): Promise<object> {
-    await cluster.publish()
+    await fleet.publish()
     return options.status.current()
   }
 
@@ -159,7 +159,7 @@ export function createCommands(options: CommandOptions) {
       const target = argument ?? ''
       try {
         if (!takesArgument(command) && target !== '') throw new CommandError(`${command} takes no argument`)
-        if (cluster.isStopping() && command !== 'status')
+        if (fleet.isStopping() && command !== 'status')
           throw new CommandError('the service is stopping; only status is available')
         const result = await runners[command](target, by)
         log.info({ command, argument, by, outcome: 'done' }, 'command')

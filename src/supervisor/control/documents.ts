@@ -14,7 +14,7 @@ export interface Document {
 export type Documents = Readonly<Record<string, () => Document | Promise<Document>>>
 
 export function createDocuments(labels: readonly string[], sources: Sources): Documents {
-  const { status, traffic, cluster } = sources
+  const { status, traffic, fleet } = sources
   const page = createPage()
   const metrics = createMetrics(sources)
   const history = createHistory(labels, () => {
@@ -28,7 +28,7 @@ export function createDocuments(labels: readonly string[], sources: Sources): Do
   })
 
   function historyDocument() {
-    const pools = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.pool ?? [])
+    const pools = fleet.workers().flatMap(({ heartbeat }) => heartbeat?.pool ?? [])
     const sum = (pick: (pool: (typeof pools)[number]) => number) =>
       pools.reduce((total, pool) => total + pick(pool), 0)
     return {
@@ -46,7 +46,7 @@ export function createDocuments(labels: readonly string[], sources: Sources): Do
       memory_bytes: {
         supervisor: residentMemory(),
         workers: Object.fromEntries(
-          cluster.workers().map(({ pid, heartbeat }) => [pid, heartbeat?.rssBytes ?? 0]),
+          fleet.workers().map(({ pid, heartbeat }) => [pid, heartbeat?.rssBytes ?? 0]),
         ),
       },
     }

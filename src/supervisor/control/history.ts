@@ -1,6 +1,6 @@
 // Keeps the traffic of the last five minutes, one sample a second, for the status page.
 import { latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
-import type { ClusterTotals } from './traffic-totals.ts'
+import type { FleetTotals } from './traffic-totals.ts'
 
 const INTERVAL_MS = 1000
 const SAMPLES = 300
@@ -8,7 +8,7 @@ const SAMPLES = 300
 const WINDOW = 3
 
 interface Sample {
-  readonly totals: Pick<ClusterTotals, 'ports' | 'cache'>
+  readonly totals: Pick<FleetTotals, 'ports' | 'cache'>
   readonly connections: Readonly<Record<string, number>>
 }
 

@@ -2,17 +2,17 @@
 // conventions of prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { type Heartbeat, latencyBoundsMs } from '../../core/messages.ts'
-import type { Cluster } from '../cluster/processes.ts'
-import type { WorkerView } from '../cluster/worker-handle.ts'
+import type { Fleet } from '../fleet/processes.ts'
+import type { WorkerView } from '../fleet/worker-handle.ts'
 import { portStates } from '../port-states.ts'
 import type { createStatus, PortStatus, Status } from './status.ts'
-import type { ClusterTotals, createClusterTraffic } from './traffic-totals.ts'
+import type { createFleetTraffic, FleetTotals } from './traffic-totals.ts'
 
 /** What the documents of a control port are computed from. */
 export interface Sources {
   readonly status: ReturnType<typeof createStatus>
-  readonly traffic: ReturnType<typeof createClusterTraffic>
-  readonly cluster: Cluster
+  readonly traffic: ReturnType<typeof createFleetTraffic>
+  readonly fleet: Fleet
 }
 
 interface Value {
@@ -38,13 +38,13 @@ const metric = (
 const gauge = (name: string, help: string, values: readonly Value[]) => metric('gauge', name, help, values)
 
 /** The totals of every route of every port, with the labels of their values. */
-const routesOf = ({ routes }: ClusterTotals) =>
+const routesOf = ({ routes }: FleetTotals) =>
   Object.entries(routes).flatMap(([port, byRoute]) =>
     Object.entries(byRoute).map(([route, traffic]) => ({ labels: { port, route }, traffic })),
   )
 
 /** Prometheus histograms have cumulative buckets, in seconds. */
-function histogramValues(name: string, totals: ClusterTotals): Value[] {
+function histogramValues(name: string, totals: FleetTotals): Value[] {
   return routesOf(totals).flatMap(({ labels, traffic: { latency, latencySumMs } }) => {
     let count = 0
     const buckets = latency.map((bucketCount, at) => {
@@ -61,7 +61,7 @@ function histogramValues(name: string, totals: ClusterTotals): Value[] {
   })
 }
 
-function trafficMetrics(totals: ClusterTotals) {
+function trafficMetrics(totals: FleetTotals) {
   const duration = 'http_request_duration_seconds'
   const responses = routesOf(totals).flatMap(({ labels, traffic }) =>
     Object.entries(traffic.responses).map(([code, value]) => ({ labels: { ...labels, code }, value })),
@@ -176,19 +176,19 @@ function workerMetrics(workers: readonly WorkerView[]) {
 }
 
 /** Creates the text of `/metrics` and its media type. */
-export function createMetrics({ status, traffic, cluster }: Sources) {
+export function createMetrics({ status, traffic, fleet }: Sources) {
   const supervisorRegistry = new Registry()
   collectDefaultMetrics({ register: supervisorRegistry })
 
   return {
     contentType: supervisorRegistry.contentType,
     async text(): Promise<string> {
-      const ofCluster = [
+      const ofFleet = [
         ...trafficMetrics(traffic.totals()),
         ...statusMetrics(status.current()),
-        ...workerMetrics(cluster.workers()),
+        ...workerMetrics(fleet.workers()),
       ]
-      const metrics = [...ofCluster, ...(await supervisorRegistry.getMetricsAsJSON())]
+      const metrics = [...ofFleet, ...(await supervisorRegistry.getMetricsAsJSON())]
       return AggregatorRegistry.aggregate([metrics]).metrics()
     },
   }

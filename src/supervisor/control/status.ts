@@ -5,8 +5,8 @@ import { version } from '../../config/root.ts'
 import { drainModes } from '../../config/schema.ts'
 import { type CacheState, cacheStates } from '../../core/messages.ts'
 import type { Certificates } from '../certificates.ts'
-import type { Cluster } from '../cluster/processes.ts'
-import { databaseDownMs, isServing, type WorkerView } from '../cluster/worker-handle.ts'
+import type { Fleet } from '../fleet/processes.ts'
+import { databaseDownMs, isServing, type WorkerView } from '../fleet/worker-handle.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { arrivingAt, portStates, stateOf } from '../port-states.ts'
 import type { Checkers } from './checkers.ts'
@@ -15,7 +15,7 @@ import { type Health, healthOf } from './health.ts'
 export interface StatusOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'health' | 'drain' | 'node'>
   readonly maintenance: Maintenance
-  readonly cluster: Cluster
+  readonly fleet: Fleet
   readonly checkers: Checkers
   readonly certificates: Certificates
 }
@@ -95,11 +95,11 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
   }
 }
 
-export function createStatus({ config, maintenance, cluster, checkers, certificates }: StatusOptions) {
+export function createStatus({ config, maintenance, fleet, checkers, certificates }: StatusOptions) {
   const started = new Date().toISOString()
 
   const reportsOf = (label: string) =>
-    cluster.workers().flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
+    fleet.workers().flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
 
   function portStatus({ label, port }: DataPortConfig): PortStatus {
     const portMaintenance = maintenance.get(label)
@@ -120,19 +120,19 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
   }
 
   function redis(): CacheState {
-    const reported = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.cache.state ?? [])
+    const reported = fleet.workers().flatMap(({ heartbeat }) => heartbeat?.cache.state ?? [])
     return cacheStates.find(state => reported.includes(state)) ?? 'connecting'
   }
 
   function watch(): Status['watch'] {
-    const report = cluster.watch()
+    const report = fleet.watch()
     if (report === undefined) return undefined
     const { id, leftMs, fresh, old } = report
-    return { pid: cluster.workers().find(one => one.id === id)?.pid, left_ms: Math.round(leftMs), fresh, old }
+    return { pid: fleet.workers().find(one => one.id === id)?.pid, left_ms: Math.round(leftMs), fresh, old }
   }
 
   function changes(): Status['changes'] {
-    const feeds = cluster.workers().flatMap(({ heartbeat }) => heartbeat?.changes ?? [])
+    const feeds = fleet.workers().flatMap(({ heartbeat }) => heartbeat?.changes ?? [])
     if (feeds.length === 0) return undefined
     return {
       waiting: Math.max(...feeds.map(({ waiting }) => waiting)),
@@ -147,7 +147,7 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
       version,
       started,
       ports: Object.fromEntries(config.ports.map(port => [port.label, portStatus(port)])),
-      workers: cluster.workers().map(workerStatus),
+      workers: fleet.workers().map(workerStatus),
       watch: watch(),
       redis: redis(),
       changes: changes(),
@@ -158,7 +158,7 @@ export function createStatus({ config, maintenance, cluster, checkers, certifica
 
     /** Returns the response to a health check of the label. */
     health(label: string): Health {
-      const serving = cluster.workers().filter(worker => isServing(worker, cluster.isStopping()))
+      const serving = fleet.workers().filter(worker => isServing(worker, fleet.isStopping()))
       const reports = serving.flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
       return healthOf(
         label,

@@ -3,7 +3,7 @@ import { type Heartbeat, latencyBoundsMs, NO_ROUTE, type TrafficTotals } from '.
 
 type TotalsByKey = Readonly<Record<string, TrafficTotals>>
 
-export interface ClusterTotals {
+export interface FleetTotals {
   /** By label. */
   readonly ports: TotalsByKey
   /** By label and route. */
@@ -40,8 +40,8 @@ function advanceAll(sum: TotalsByKey, now: TotalsByKey, before: TotalsByKey | un
 const routesOf = (heartbeat: Heartbeat | undefined, label: string): TotalsByKey =>
   heartbeat?.routes?.[label] ?? { [NO_ROUTE]: heartbeat?.traffic[label] ?? noTraffic }
 
-export function createClusterTraffic(labels: readonly string[]) {
-  let totals: ClusterTotals = {
+export function createFleetTraffic(labels: readonly string[]) {
+  let totals: FleetTotals = {
     ports: Object.fromEntries(labels.map(label => [label, noTraffic])),
     routes: {},
     cache: { hits: 0, misses: 0 },

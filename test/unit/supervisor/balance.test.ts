@@ -2,7 +2,7 @@
 import test from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
-import { balance } from '../../../src/supervisor/cluster/balance.ts'
+import { balance } from '../../../src/supervisor/fleet/balance.ts'
 
 function workersWith(counts: readonly number[]) {
   return counts.map((active, id) => {

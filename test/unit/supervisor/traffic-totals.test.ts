@@ -1,10 +1,10 @@
-// The traffic totals of the cluster: each response counts once, also after its worker has exited.
+// The traffic totals of all workers: each response counts once, also after its worker has exited.
 import test from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
 import { createTraffic } from '../../../src/listener/traffic.ts'
 import { percentileMs } from '../../../src/supervisor/control/history.ts'
-import { createClusterTraffic } from '../../../src/supervisor/control/traffic-totals.ts'
+import { createFleetTraffic } from '../../../src/supervisor/control/traffic-totals.ts'
 
 type Traffic = ReturnType<typeof createTraffic>
 
@@ -32,7 +32,7 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
     durationMs: fc.double({ min: 0, max: 20_000, noNaN: true }),
   })
   const property = fc.property(fc.array(event, { maxLength: 60 }), events => {
-    const cluster = createClusterTraffic(['http'])
+    const fleet = createFleetTraffic(['http'])
     const fresh = () => ({
       traffic: createTraffic(),
       answered: 0,
@@ -55,12 +55,12 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
         worker.unreported.push({ route: routeOf(), processed: false })
       } else if (kind === 'heartbeat') {
         const heartbeat = heartbeatOf(worker.traffic, worker.answered, countsRoutes)
-        cluster.heartbeat(heartbeat, worker.last)
+        fleet.heartbeat(heartbeat, worker.last)
         worker.last = heartbeat
         expected.push(...worker.unreported.splice(0))
       } else workers[at] = fresh()
     }
-    const { ports, routes, cache } = cluster.totals()
+    const { ports, routes, cache } = fleet.totals()
     const processed = expected.filter(one => one.processed)
     t.is(sum(Object.values(ports.http?.responses ?? {})), expected.length)
     t.is(sum(ports.http?.latency), processed.length)

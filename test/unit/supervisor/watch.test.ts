@@ -8,7 +8,7 @@ import {
   figuresBetween,
   judge,
   type WithoutDatabase,
-} from '../../../src/supervisor/cluster/watch.ts'
+} from '../../../src/supervisor/fleet/watch.ts'
 
 const none: Figures = { responses: 0, failed: 0 }
 const withDatabase: WithoutDatabase = { fresh: undefined, old: [undefined] }

@@ -119,7 +119,7 @@ export function createWatcher(
   let watched: number | undefined
 
   const freshWorkers = () => workers().filter(({ id }) => id === watched)
-  const oldWorkers = () => workers().filter(({ stale }) => stale)
+  const oldWorkers = () => workers().filter(({ toBeReplaced }) => toBeReplaced)
 
   function figures(): { fresh: FiguresByRoute; old: FiguresByRoute } {
     const of = ({ id, heartbeat }: WorkerView) => figuresBetween(before.get(id), heartbeat)

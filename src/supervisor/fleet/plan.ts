@@ -1,8 +1,8 @@
 // Decides what to do next about the workers: compares the state of the fleet with its limits and returns actions.
 // `plan` is pure: it knows no processes and keeps no state. The order is fixed: kill workers past a deadline, replace
-// stale workers, retire replaced workers, fork missing workers.
+// old workers, retire replaced workers, fork missing workers.
 import { exitCodes } from '../../core/exit-codes.ts'
-import { type Fleet, type FleetWorker, watchOf } from './fleet-state.ts'
+import { type FleetState, type FleetWorker, watchOf } from './fleet-state.ts'
 
 export interface Limits {
   /** Number of workers that should be ready. */
@@ -53,7 +53,11 @@ function exit(exitCode: number, reason: string): Plan {
 }
 
 /** The plan while the service stops: ready workers retire when the drain delay is over. */
-function planStop(workers: readonly FleetWorker[], stop: NonNullable<Fleet['stop']>, nowMs: number): Plan {
+function planStop(
+  workers: readonly FleetWorker[],
+  stop: NonNullable<FleetState['stop']>,
+  nowMs: number,
+): Plan {
   if (workers.length === 0) return exit(exitCodes.stopped, 'all workers have exited')
   const actions = workers
     .filter(worker => !worker.killed)
@@ -66,8 +70,8 @@ function planStop(workers: readonly FleetWorker[], stop: NonNullable<Fleet['stop
   return { actions, nextRunAtMs: nowMs < stop.retireAtMs ? stop.retireAtMs : Infinity }
 }
 
-/** The plan while the service runs: `limits.workers` ready workers; stale ones are replaced one at a time, new one first. */
-function planService(fleet: Fleet, limits: Limits, nowMs: number): Plan {
+/** The plan while the service runs: `limits.workers` ready workers; old ones are replaced one at a time, new one first. */
+function planService(fleet: FleetState, limits: Limits, nowMs: number): Plan {
   const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
   const ready = live.filter(({ state }) => state === 'ready')
   if (ready.length === 0 && fleet.bootFailures >= limits.bootFailures)
@@ -75,8 +79,8 @@ function planService(fleet: Fleet, limits: Limits, nowMs: number): Plan {
       fleet.lastFailure?.exitCode ?? exitCodes.noWorkers,
       `no worker could start: ${fleet.lastFailure?.reason}`,
     )
-  const stale = ready.find(worker => worker.stale)
-  const surplus = stale ?? ready[0]
+  const old = ready.find(worker => worker.toBeReplaced)
+  const surplus = old ?? ready[0]
   const isWatching = watchOf(fleet) !== undefined
   if (surplus !== undefined && ready.length > limits.workers && !isWatching)
     return { actions: [{ type: 'retire', id: surplus.id }], nextRunAtMs: Infinity }
@@ -84,7 +88,7 @@ function planService(fleet: Fleet, limits: Limits, nowMs: number): Plan {
   const missing = limits.workers - live.length
   // A replacement starts only while no other worker boots, retires or is watched.
   const canReplace = fleet.workers.length === ready.length && !isWatching
-  const forks = missing > 0 ? missing : stale !== undefined && canReplace ? 1 : 0
+  const forks = missing > 0 ? missing : old !== undefined && canReplace ? 1 : 0
   if (forks > 0 && nowMs < fleet.forkAfterMs) return { actions: [], nextRunAtMs: fleet.forkAfterMs }
   return { actions: Array.from({ length: forks }, () => ({ type: 'fork' })), nextRunAtMs: Infinity }
 }
@@ -93,7 +97,7 @@ function planService(fleet: Fleet, limits: Limits, nowMs: number): Plan {
  * Returns the next actions. Call it again after these are performed and recorded, until it returns none; then call it at
  * `nextRunAtMs` or after the next event.
  */
-export function plan(fleet: Fleet, limits: Limits, nowMs: number): Plan {
+export function plan(fleet: FleetState, limits: Limits, nowMs: number): Plan {
   const deadlines = fleet.workers
     .filter(worker => !worker.killed)
     .map(worker => ({ id: worker.id, ...deadlineOf(worker, limits) }))

@@ -2,7 +2,7 @@
 import type { Worker } from 'node:cluster'
 import type { DataSocket } from '../../core/listen.ts'
 import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages.ts'
-import type { ExitCause, Fleet, FleetWorker } from './fleet-state.ts'
+import type { ExitCause, FleetState, FleetWorker } from './fleet-state.ts'
 
 /** A worker that has sent no message for this many heartbeat intervals hangs. */
 const MAX_MISSED_HEARTBEATS = 3
@@ -67,7 +67,7 @@ export function exitCauseOf({ fatal, killReason }: Handle, code: number, signal:
  */
 export function desiredOf(
   desired: DesiredState,
-  { workers, stop }: Pick<Fleet, 'workers' | 'stop'>,
+  { workers, stop }: Pick<FleetState, 'workers' | 'stop'>,
   id: number,
   sockets: ReadonlyMap<string, DataSocket>,
   maxActive: Readonly<Record<string, number>> = {},

@@ -8,8 +8,8 @@ export interface FleetWorker {
   readonly sinceMs: number
   /** Time of the last message, moved forward by each suspension of the supervisor; undefined before the first message. */
   readonly lastHeardMs: number | undefined
-  /** To be replaced: it runs old code, or it uses too much memory. */
-  readonly stale: boolean
+  /** It runs old code, or it uses too much memory. */
+  readonly toBeReplaced: boolean
   /** SIGKILL has been sent. */
   readonly killed: boolean
 }
@@ -35,7 +35,7 @@ export type Reload =
   | { readonly state: 'running'; readonly watchMs?: number; readonly watch?: Watch }
   | { readonly state: 'failed'; readonly reason: string }
 
-export interface Fleet {
+export interface FleetState {
   readonly workers: readonly FleetWorker[]
   /** Consecutive failures. Workers that were forked together count once. */
   readonly failures: number
@@ -49,7 +49,7 @@ export interface Fleet {
   readonly stop: { readonly retireAtMs: number; readonly killNow: boolean } | undefined
 }
 
-export const emptyFleet: Fleet = {
+export const emptyFleet: FleetState = {
   workers: [],
   failures: 0,
   bootFailures: 0,
@@ -59,14 +59,14 @@ export const emptyFleet: Fleet = {
   stop: undefined,
 }
 
-export const watchOf = ({ reload }: Fleet): Watch | undefined =>
+export const watchOf = ({ reload }: FleetState): Watch | undefined =>
   reload.state === 'running' ? reload.watch : undefined
 
 export function updateWorker(
-  fleet: Fleet,
+  fleet: FleetState,
   id: number,
   update: (worker: FleetWorker) => Partial<FleetWorker>,
-): Fleet {
+): FleetState {
   return {
     ...fleet,
     workers: fleet.workers.map(worker => (worker.id === id ? { ...worker, ...update(worker) } : worker)),

@@ -1,7 +1,7 @@
 // What events do to the state of the worker fleet. `reduce` is pure: it returns the state after one event. It neither forks
 // nor kills: plan.ts derives the actions from the state, and processes.ts performs them. All times are milliseconds of one
 // monotonic clock.
-import { type ExitCause, type Fleet, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
+import { type ExitCause, type FleetState, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
 
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 15_000
@@ -30,7 +30,7 @@ function backoffMs(failures: number): number {
 }
 
 /** Counts an unexpected exit and sets the earliest time of the next fork. */
-function recordFailure(fleet: Fleet, worker: FleetWorker, cause: ExitCause, nowMs: number): Fleet {
+function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause, nowMs: number): FleetState {
   const wasReady = worker.state === 'ready'
   const codeBoots = wasReady || fleet.workers.some(({ state }) => state === 'ready')
   if (cause.killedExternally && codeBoots) return fleet
@@ -52,12 +52,12 @@ function recordFailure(fleet: Fleet, worker: FleetWorker, cause: ExitCause, nowM
   }
 }
 
-function exited(fleet: Fleet, id: number, cause: ExitCause, nowMs: number): Fleet {
+function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number): FleetState {
   const worker = fleet.workers.find(one => one.id === id)
   const rest = { ...fleet, workers: fleet.workers.filter(one => one.id !== id) }
   if (worker === undefined || worker.state === 'retiring' || fleet.stop !== undefined) return rest
   const next = recordFailure(rest, worker, cause, nowMs)
-  const isBootingNew = worker.state === 'booting' && !worker.stale
+  const isBootingNew = worker.state === 'booting' && !worker.toBeReplaced
   if (fleet.reload.state !== 'running' || !(isBootingNew || watchOf(fleet)?.id === id)) return next
   // The new code fails: the reload ends, the old workers stay, and the old code gets no boot failure for it.
   return {
@@ -65,11 +65,11 @@ function exited(fleet: Fleet, id: number, cause: ExitCause, nowMs: number): Flee
     bootFailures: fleet.bootFailures,
     lastFailure: fleet.lastFailure,
     reload: { state: 'failed', reason: cause.reason },
-    workers: next.workers.map(one => ({ ...one, stale: false })),
+    workers: next.workers.map(one => ({ ...one, toBeReplaced: false })),
   }
 }
 
-function listening(fleet: Fleet, id: number, nowMs: number): Fleet {
+function listening(fleet: FleetState, id: number, nowMs: number): FleetState {
   const { reload } = fleet
   const isWatched = reload.state === 'running' && reload.watchMs !== undefined
   return {
@@ -79,17 +79,17 @@ function listening(fleet: Fleet, id: number, nowMs: number): Fleet {
   }
 }
 
-/** The new worker retires, because it alone is stale, and the old ones stay. */
-function watchFailed(fleet: Fleet, reason: string): Fleet {
+/** The new worker retires, because it alone is to be replaced, and the old ones stay. */
+function watchFailed(fleet: FleetState, reason: string): FleetState {
   const watched = watchOf(fleet)?.id
   return {
     ...fleet,
     reload: { state: 'failed', reason },
-    workers: fleet.workers.map(one => ({ ...one, stale: one.id === watched })),
+    workers: fleet.workers.map(one => ({ ...one, toBeReplaced: one.id === watched })),
   }
 }
 
-function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
+function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState {
   switch (event.type) {
     case 'forked': {
       const worker: FleetWorker = {
@@ -97,20 +97,24 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
         state: 'booting',
         sinceMs: nowMs,
         lastHeardMs: undefined,
-        stale: false,
+        toBeReplaced: false,
         killed: false,
       }
       return { ...fleet, workers: [...fleet.workers, worker] }
     }
     case 'message':
-      return updateWorker(fleet, event.id, ({ state, sinceMs, stale }) => {
+      return updateWorker(fleet, event.id, ({ state, sinceMs, toBeReplaced }) => {
         // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
         // fails instead, and the old workers stay.
         const suspendTimeout =
           event.withoutDatabase && state === 'booting' && fleet.reload.state !== 'running'
         // A new worker is exempt, so a limit below normal use causes at most one replacement every STABLE_MS.
         const hasGrown = event.overMemoryLimit && state === 'ready' && nowMs - sinceMs >= STABLE_MS
-        return { lastHeardMs: nowMs, sinceMs: suspendTimeout ? nowMs : sinceMs, stale: stale || hasGrown }
+        return {
+          lastHeardMs: nowMs,
+          sinceMs: suspendTimeout ? nowMs : sinceMs,
+          toBeReplaced: toBeReplaced || hasGrown,
+        }
       })
     case 'listening':
       return listening(fleet, event.id, nowMs)
@@ -127,7 +131,7 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
         failures: 0,
         forkAfterMs: nowMs,
         reload: { state: 'running', ...(event.watchMs > 0 && { watchMs: event.watchMs }) },
-        workers: fleet.workers.map(worker => ({ ...worker, stale: true })),
+        workers: fleet.workers.map(worker => ({ ...worker, toBeReplaced: true })),
       }
     case 'watchPassed':
       return { ...fleet, reload: { state: 'running' } }
@@ -157,12 +161,17 @@ function apply(fleet: Fleet, event: FleetEvent, nowMs: number): Fleet {
  * Returns the state after an event.
  * @param targetWorkers number of workers that should be ready: a reload is done when so many run the new code
  */
-export function reduce(fleet: Fleet, event: FleetEvent, targetWorkers: number, nowMs: number): Fleet {
+export function reduce(
+  fleet: FleetState,
+  event: FleetEvent,
+  targetWorkers: number,
+  nowMs: number,
+): FleetState {
   const next = apply(fleet, event, nowMs)
   if (next.reload.state !== 'running') return next
   if (next.stop !== undefined)
     return { ...next, reload: { state: 'failed', reason: 'the service is stopping' } }
-  const fresh = next.workers.filter(worker => worker.state === 'ready' && !worker.stale).length
-  const hasStale = next.workers.some(worker => worker.stale)
-  return fresh >= targetWorkers && !hasStale ? { ...next, reload: { state: 'done' } } : next
+  const fresh = next.workers.filter(worker => worker.state === 'ready' && !worker.toBeReplaced).length
+  const hasOld = next.workers.some(worker => worker.toBeReplaced)
+  return fresh >= targetWorkers && !hasOld ? { ...next, reload: { state: 'done' } } : next
 }

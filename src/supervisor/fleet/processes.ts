@@ -7,7 +7,7 @@ import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../co
 import type { DesiredStateStore } from '../desired-state.ts'
 import { createBalancer } from './balance.ts'
 import { type FleetEvent, reduce } from './fleet.ts'
-import { emptyFleet, type Fleet, type Reload, watchOf } from './fleet-state.ts'
+import { emptyFleet, type FleetState, type Reload, watchOf } from './fleet-state.ts'
 import { type Action, type Limits, plan } from './plan.ts'
 import { publishRevision } from './publish.ts'
 import { createWatcher } from './watch.ts'
@@ -16,7 +16,7 @@ import { desiredOf, exitCauseOf, type Handle, viewOf, type WorkerView } from './
 /** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
 const MIN_HEARTBEAT_MS = 300
 
-export interface ClusterOptions {
+export interface FleetOptions {
   readonly limits: Limits
   /** Interval of the workers' heartbeats. */
   readonly heartbeatMs: number
@@ -36,15 +36,15 @@ export interface ClusterOptions {
   exit(exitCode: number, reason: string): never
 }
 
-export type Cluster = ReturnType<typeof createCluster>
+export type Fleet = ReturnType<typeof createFleet>
 
-export function createCluster(options: ClusterOptions) {
+export function createFleet(options: FleetOptions) {
   const { limits, log, desired, sockets } = options
   const heartbeatMs = Math.max(options.heartbeatMs, MIN_HEARTBEAT_MS)
   /** Maximum time between two runs of the plan, unless the supervisor itself is suspended. */
   const tickMs = Math.min(heartbeatMs, limits.silentMs / 4)
   const handles = new Map<number, Handle>()
-  let fleet: Fleet = emptyFleet
+  let fleet: FleetState = emptyFleet
   let timer: NodeJS.Timeout | undefined
   /** Also true before the start, when there are no sockets for workers: commands take effect with the first run. */
   let isRunScheduled = true
