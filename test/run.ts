@@ -1,5 +1,5 @@
-// npm test [-- AVA arguments]: starts a private MySQL and Redis in a temporary folder, runs AVA, and stops and deletes
-// them. With TEST_WITHOUT_REDIS=1 it does not start Redis, and the service runs without a cache.
+// npm test [-- AVA arguments]: starts a private MySQL and Redis in a temporary folder, generates a certificate for all
+// services, runs AVA, and stops and deletes them. With TEST_WITHOUT_REDIS=1 it does not start Redis, and the service runs without a cache.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -15,6 +15,7 @@ import {
 } from '../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../src/cli/private-servers/redis.ts'
 import { type PrivateServer, runServer } from '../src/cli/private-servers/server.ts'
+import { selfSigned } from '../src/supervisor/certificates.ts'
 import { configTools } from './support/config-tools.ts'
 import { galeraProgram, haproxyProgram, mariadbProgram } from './support/programs.ts'
 
@@ -62,6 +63,8 @@ async function main(): Promise<number> {
     const { TEST_REDIS_URL: _, ...env } = process.env
     env.TEST_DATABASE_URL = await start(await prepareMysql('', { base, durable: false, print: console.log }))
     if (withRedis) env.TEST_REDIS_URL = await start(await prepareRedis({ base }))
+    env.TEST_CERTIFICATE = join(base, 'self-signed.pem')
+    await selfSigned(env.TEST_CERTIFICATE)
     return interrupted.signal.aborted ? 1 : await runAva(env)
   } finally {
     await Promise.all(running.map(server => server.stop()))

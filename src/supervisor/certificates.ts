@@ -5,7 +5,6 @@ import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import { generate } from 'selfsigned'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
@@ -39,13 +38,15 @@ function checkReplacement(pair: KeyPair): void {
 }
 
 /** Returns the self-signed certificate in `file`, which also holds its key. Generates it if it is missing or unusable. */
-async function selfSigned(file: string): Promise<KeyPair> {
+export async function selfSigned(file: string): Promise<KeyPair> {
   try {
     const pem = await readFile(file, 'utf8')
     const pair = { certificate: pem, key: pem }
     checkReplacement(pair)
     return pair
   } catch {
+    // Most starts need no new certificate, and the package is a fifth of the CPU time of the supervisor's start.
+    const { generate } = await import('selfsigned')
     const name = hostname()
     const generated = await generate([{ name: 'commonName', value: name }], {
       keyType: 'ec',

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -131,6 +131,8 @@ export async function startService(options: ServiceOptions = {}) {
   const database = options.database ?? (await createDatabase())
   const claim = await claimPorts()
   const folder = await mkdtemp(join(tmpdir(), 'users-api-test-'))
+  const certificate = process.env.TEST_CERTIFICATE
+  if (certificate !== undefined) await copyFile(certificate, join(folder, 'self-signed.pem'))
   const socket = options.config?.control?.socket ?? join(folder, 'control.sock')
   const config: Settings = {
     ports: [
