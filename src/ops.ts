@@ -23,6 +23,9 @@ const usage = `usage: npm run ops -- <command> [argument] [--json]
   log-level <level>             set the log level of the supervisor and all workers until the next start:
                                 trace, debug, info, warn, …
 
+  heap-snapshot <pid>           write the heap of a worker or the supervisor to var/diagnostics; the process stops meanwhile
+  cpu-profile <pid>[:<seconds>] write what a worker or the supervisor spends its time on, for 10 seconds, to var/diagnostics
+
   --json                        print the reply as JSON; this is the default if the output is not a terminal
 
 exit codes: 0 done, 1 refused, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time`
@@ -32,7 +35,12 @@ const TIMEOUT_MS = 10_000
 /** How often `wait` says what it waits for, and `reload` what it has seen of the first new worker. */
 const PROGRESS_MS = 3000
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
-const longTimeoutsMs: Readonly<Record<string, number>> = { wait: 10 * 60_000, reload: 30 * 60_000 }
+const longTimeoutsMs: Readonly<Record<string, number>> = {
+  wait: 10 * 60_000,
+  reload: 30 * 60_000,
+  'heap-snapshot': 10 * 60_000,
+  'cpu-profile': 10 * 60_000,
+}
 
 interface CommandLine {
   readonly command: CommandName

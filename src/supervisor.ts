@@ -1,7 +1,7 @@
 // Entry point of the supervisor, the process that pm2, systemd or a container starts. It owns the control ports, the
 // maintenance state and the workers.
 import { availableParallelism } from 'node:os'
-import { extname } from 'node:path'
+import { dirname, extname, join } from 'node:path'
 import { setInterval } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
@@ -19,6 +19,7 @@ import { createStatus } from './supervisor/control/status.ts'
 import { createFleetTraffic } from './supervisor/control/traffic-totals.ts'
 import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
+import { createDiagnoses } from './supervisor/diagnoses.ts'
 import type { Limits } from './supervisor/fleet/plan.ts'
 import { createFleet } from './supervisor/fleet/processes.ts'
 import { takeSockets } from './supervisor/inherited-sockets.ts'
@@ -119,6 +120,7 @@ async function supervise(): Promise<void> {
     control,
     certificates,
     status,
+    diagnoses: createDiagnoses(join(dirname(config.stateFile), 'diagnostics'), fleet.excuse),
   })
   const controlSocket = createControlSocket(config.control.socket, commands)
 

@@ -3,6 +3,7 @@
 // unknown fields are ignored, and a field that a later version adds must be optional.
 import { z } from 'zod'
 import { logLevels } from '../config/schema.ts'
+import { diagnosisKinds } from './diagnosis.ts'
 
 const count = z.number().min(0)
 
@@ -98,6 +99,8 @@ const workerMessage = z.discriminatedUnion('type', [
   heartbeat,
   /** The worker has read the keys of the JWT issuer at `source`, the URL in its settings. */
   z.object({ type: z.literal('issuer-keys'), source: z.string(), keys: issuerKeys }),
+  /** The worker has written the file that a `diagnose` message asked for, or could not. */
+  z.object({ type: z.literal('diagnosed'), file: z.string(), error: z.string().optional() }),
   /** The worker exits because of an error that the operator can fix. */
   z.object({ type: z.literal('fatal'), exitCode: z.int(), reason: z.string() }),
 ])
@@ -137,11 +140,22 @@ export type DesiredState = z.output<typeof desiredState>
 /** Comes with the socket that a worker has requested. */
 const socketMessage = z.object({ type: z.literal('socket'), label: z.string() })
 
+/** Asks a worker for a file that shows its inside. */
+const diagnosisMessage = z.object({
+  type: z.literal('diagnose'),
+  kind: z.enum(diagnosisKinds),
+  file: z.string(),
+  seconds: count,
+})
+
 /** @returns undefined if `message` is not a valid worker message of this version */
 export const parseWorkerMessage = (message: unknown) => workerMessage.safeParse(message).data
 
 /** @returns undefined if `message` is not a valid desired state of this version */
 export const parseDesiredState = (message: unknown) => desiredState.safeParse(message).data
+
+/** @returns undefined if `message` does not ask for a file */
+export const parseDiagnosisMessage = (message: unknown) => diagnosisMessage.safeParse(message).data
 
 /** @returns undefined if `message` does not come with a socket */
 export const parseSocketMessage = (message: unknown) => socketMessage.safeParse(message).data

@@ -8,12 +8,14 @@ export const commandNames = [
   'reload',
   'reload-certificates',
   'log-level',
+  'heap-snapshot',
+  'cpu-profile',
 ] as const
 export type CommandName = (typeof commandNames)[number]
 
 export const isCommandName = (name: string): name is CommandName => commandNames.some(one => one === name)
 
-/** Whether the command requires an argument: a port or a log level. */
-export function takesArgument(name: CommandName): boolean {
-  return name === 'drain' || name === 'wait' || name === 'resume' || name === 'log-level'
-}
+const withoutArgument: readonly CommandName[] = ['status', 'reload', 'reload-certificates']
+
+/** Whether the command requires an argument: a port, a log level or a process. */
+export const takesArgument = (name: CommandName): boolean => !withoutArgument.includes(name)

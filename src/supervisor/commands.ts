@@ -8,6 +8,7 @@ import { type CommandName, takesArgument } from './command-names.ts'
 import type { Control } from './control/control-ports.ts'
 import type { createStatus, PortStatus } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
+import { type createDiagnoses, DiagnosisError } from './diagnoses.ts'
 import type { Fleet } from './fleet/processes.ts'
 import type { Maintenance } from './maintenance.ts'
 import { type DrainMode, hasSeen } from './port-states.ts'
@@ -24,6 +25,7 @@ export interface CommandOptions {
   readonly control: Control
   readonly certificates: Certificates
   readonly status: ReturnType<typeof createStatus>
+  readonly diagnoses: ReturnType<typeof createDiagnoses>
 }
 
 /** The fields of the result, or `error`. */
@@ -148,6 +150,8 @@ export function createCommands(options: CommandOptions) {
     reload,
     'reload-certificates': reloadCertificates,
     'log-level': setLogLevel,
+    'heap-snapshot': argument => options.diagnoses.write('heap-snapshot', argument),
+    'cpu-profile': argument => options.diagnoses.write('cpu-profile', argument),
   }
 
   return {
@@ -167,7 +171,8 @@ export function createCommands(options: CommandOptions) {
       } catch (failure) {
         const error = failure instanceof Error ? failure.message : String(failure)
         log.warn({ command, argument, by, outcome: error }, 'command')
-        const outcome = failure instanceof CommandError ? 'refused' : 'failed'
+        const outcome =
+          failure instanceof CommandError || failure instanceof DiagnosisError ? 'refused' : 'failed'
         return { outcome, reply: { command, argument, error } }
       }
     },

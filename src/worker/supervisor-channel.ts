@@ -1,9 +1,12 @@
 // The worker's end of the channel to its supervisor: messages in both directions, and the sockets of the data ports.
 import cluster from 'node:cluster'
+import { type Diagnosis, diagnose } from '../core/diagnosis.ts'
+import { reasonOf } from '../core/error-reason.ts'
 import type { SocketHandle } from '../core/listen.ts'
 import {
   type DesiredState,
   parseDesiredState,
+  parseDiagnosisMessage,
   parseSocketMessage,
   type WorkerMessage,
 } from '../core/messages.ts'
@@ -14,6 +17,12 @@ function send(message: WorkerMessage): Promise<void> {
     if (process.send === undefined) resolve()
     else process.send(message, undefined, undefined, () => resolve())
   })
+}
+
+async function answerDiagnosis(diagnosis: Diagnosis): Promise<void> {
+  const error: unknown = await diagnose(diagnosis).catch((error: unknown) => error)
+  const { file } = diagnosis
+  await send({ type: 'diagnosed', file, ...(error !== undefined && { error: reasonOf(error) }) })
 }
 
 /** Receives the messages of the supervisor from now on. */
@@ -27,6 +36,8 @@ export function openSupervisorChannel() {
       const socket = parseSocketMessage(message)
       if (socket !== undefined && handle !== undefined && 'close' in handle)
         return requests.get(socket.label)?.(handle)
+      const diagnosis = parseDiagnosisMessage(message)
+      if (diagnosis !== undefined) return void answerDiagnosis(diagnosis)
       const state = parseDesiredState(message)
       if (state === undefined) return
       latest = state

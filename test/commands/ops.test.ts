@@ -125,7 +125,17 @@ test.serial('wait: says every few seconds what it waits for, and at the deadline
 test.serial('usage: --help explains on standard output; a mistake explains on standard error', async t => {
   for (const option of ['--help', '-h']) t.like(await ops(option), { code: 0, stderr: '' })
   const help = (await ops('status', '--help')).stdout
-  for (const command of ['drain', 'wait', 'resume', 'status', 'reload', 'reload-certificates', 'log-level'])
+  for (const command of [
+    'drain',
+    'wait',
+    'resume',
+    'status',
+    'reload',
+    'reload-certificates',
+    'log-level',
+    'heap-snapshot',
+    'cpu-profile',
+  ])
     t.true(help.includes(`\n  ${command} `))
   for (const args of [[], ['halt'], ['drain', 'http', 'https'], ['status', '--colour']])
     t.like(await ops(...args), { code: 2, stdout: '', stderr: help })

@@ -218,7 +218,17 @@ test.serial('ops: each command prints its own reply and exits with the code of t
   for (const args of [[], ['no-such-command'], ['drain', 'http', 'https']]) {
     const usage = await here.ops(...args)
     t.is(usage.code, 2)
-    for (const command of ['drain', 'wait', 'resume', 'status', 'reload', 'reload-certificates', 'log-level'])
+    for (const command of [
+      'drain',
+      'wait',
+      'resume',
+      'status',
+      'reload',
+      'reload-certificates',
+      'log-level',
+      'heap-snapshot',
+      'cpu-profile',
+    ])
       t.true(usage.stderr.includes(`\n  ${command} `))
   }
 

@@ -517,6 +517,8 @@ test.serial('pm2: receives the available commands and the ready message', async 
       ['reload', 0],
       ['reload-certificates', 0],
       ['log-level', 1],
+      ['heap-snapshot', 1],
+      ['cpu-profile', 1],
     ].map(([action_name, arity]) => ({ action_name, action_type: 'custom', arity, opts: null })),
   )
   child.kill()

@@ -15,6 +15,7 @@ export interface Reply extends Partial<PortStatus>, Partial<Status> {
   waiting_for?: string[]
   requests_per_second?: number
   addresses?: string[]
+  path?: string
 }
 
 interface ReplyMessage {

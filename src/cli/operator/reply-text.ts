@@ -22,6 +22,8 @@ const certificatesReply = z.record(
   z.string(),
   z.object({ subject: z.string(), valid_to: z.string(), fingerprint: z.string() }),
 )
+/** The path of a new file. */
+const fileReply = z.object({ path: z.string() })
 const levelReply = z.object({ level: z.string() })
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
@@ -125,6 +127,9 @@ export function describeReply(
     }
     case 'reload-certificates':
       return certificatesText(reply, screen)
+    case 'heap-snapshot':
+    case 'cpu-profile':
+      return [fileReply.parse(reply).path]
     case 'log-level':
       return [`the log level is ${levelReply.parse(reply).level} until the next start`]
   }

@@ -147,7 +147,7 @@ export function createFleet(options: FleetOptions) {
       handle.heartbeat = message
       watcher.beat(id)
     } else if (message.type === 'fatal') handle.fatal = message
-    else if (desired.keepIssuerKeys(message)) void publish()
+    else if (message.type === 'issuer-keys' && desired.keepIssuerKeys(message)) void publish()
   }
 
   function exited(id: number, code: number, signal: string | null): void {
@@ -209,6 +209,8 @@ export function createFleet(options: FleetOptions) {
     stop: (delayMs: number) => record({ type: 'stop', delayMs }),
     /** Ends the current wait of a stop: first the drain delay, then the wait for in-flight requests. */
     skipWait: () => record({ type: 'skipWait' }),
+    /** Counts as a message of a worker that is known to be unable to send one. */
+    excuse: (id: number) => record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false }),
     watch: watcher.report,
     isReloading: () => fleet.reload.state === 'running',
     isStopping: () => fleet.stop !== undefined,

@@ -1,0 +1,98 @@
+// The commands `heap-snapshot` and `cpu-profile`: asks one of the processes for a file that shows its inside.
+import cluster, { type Worker } from 'node:cluster'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Diagnosis, type DiagnosisKind, diagnose } from '../core/diagnosis.ts'
+import { parseWorkerMessage } from '../core/messages.ts'
+
+const DEFAULT_SECONDS = 10
+const MAX_SECONDS = 300
+/** A worker whose event loop is blocked by a snapshot sends no heartbeat. */
+const EXCUSE_MS = 100
+/** A worker that has not replied so long after the end of the profile does not know the request, or hangs. */
+const MAX_MS = 120_000
+
+const extensions: Readonly<Record<DiagnosisKind, string>> = {
+  'heap-snapshot': 'heapsnapshot',
+  'cpu-profile': 'cpuprofile',
+}
+
+/** The argument is not valid, or another file is being written. */
+export class DiagnosisError extends Error {}
+
+const workers = (): Worker[] => Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)
+
+/** @throws Error of the worker, or if it exits or does not reply */
+function askWorker(worker: Worker, diagnosis: Diagnosis, excuse: (id: number) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setInterval(() => excuse(worker.id), EXCUSE_MS)
+    const timeout = setTimeout(
+      () => end(new Error('the worker has not replied')),
+      1000 * diagnosis.seconds + MAX_MS,
+    )
+    function end(error?: Error): void {
+      clearInterval(timer)
+      clearTimeout(timeout)
+      worker.off('message', onMessage).off('exit', onExit)
+      if (error === undefined) resolve()
+      else reject(error)
+    }
+    function onMessage(message: unknown): void {
+      const parsed = parseWorkerMessage(message)
+      if (parsed?.type !== 'diagnosed' || parsed.file !== diagnosis.file) return
+      end(parsed.error === undefined ? undefined : new Error(parsed.error))
+    }
+    const onExit = () => end(new Error('the worker has exited'))
+    worker.on('message', onMessage).on('exit', onExit)
+    worker.send({ type: 'diagnose', ...diagnosis }, () => {})
+  })
+}
+
+/** @throws DiagnosisError if the argument is not `<pid>`, or `<pid>:<seconds>` for a profile */
+function parseArgument(kind: DiagnosisKind, argument: string): { pid: number; seconds: number } {
+  const [, pid, seconds] = /^(\d{1,10})(?::(\d{1,3}))?$/.exec(argument) ?? []
+  const isProfile = kind === 'cpu-profile'
+  const duration = seconds === undefined ? DEFAULT_SECONDS : Number(seconds)
+  if (pid === undefined || (seconds !== undefined && !isProfile) || duration < 1 || duration > MAX_SECONDS)
+    throw new DiagnosisError(
+      isProfile
+        ? `use cpu-profile <pid> or cpu-profile <pid>:<seconds>, with 1 to ${MAX_SECONDS} seconds`
+        : 'use heap-snapshot <pid>',
+    )
+  return { pid: Number(pid), seconds: isProfile ? duration : 0 }
+}
+
+/**
+ * @param folder for the files; it is created
+ * @param excuse called while the worker with this id may be unable to send heartbeats
+ */
+export function createDiagnoses(folder: string, excuse: (id: number) => void) {
+  let isWriting = false
+
+  return {
+    /** Writes a file. @throws DiagnosisError if nothing was begun, Error if the process could not write it */
+    async write(kind: DiagnosisKind, argument: string): Promise<{ pid: number; path: string }> {
+      const { pid, seconds } = parseArgument(kind, argument)
+      const worker = workers().find(one => one.process.pid === pid)
+      if (worker === undefined && pid !== process.pid)
+        throw new DiagnosisError(
+          `no process ${pid}; the workers are ${workers()
+            .map(one => one.process.pid)
+            .join(', ')}, and the supervisor is ${process.pid}`,
+        )
+      if (isWriting)
+        throw new DiagnosisError('another snapshot or profile is being written; wait for its end')
+      isWriting = true
+      try {
+        await mkdir(folder, { recursive: true, mode: 0o700 })
+        const time = new Date().toISOString().replaceAll(':', '-')
+        const path = join(folder, `${kind}-${pid}-${time}.${extensions[kind]}`)
+        const diagnosis = { kind, file: path, seconds }
+        await (worker === undefined ? diagnose(diagnosis) : askWorker(worker, diagnosis, excuse))
+        return { pid, path }
+      } finally {
+        isWriting = false
+      }
+    },
+  }
+}
