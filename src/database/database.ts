@@ -20,7 +20,8 @@ import { createLane } from './lane/lane.ts'
 import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
-import { openPool, send, withConnection } from './pool.ts'
+import { clientOf, openPool, send, withConnection } from './pool.ts'
+import { rowsOf } from './results.ts'
 import { createSemaphore, type Semaphore } from './semaphore.ts'
 import { type RunTransaction, type Statements, type Transaction, transact } from './transaction.ts'
 
@@ -81,7 +82,7 @@ export function createDatabase(
     log,
   )
   // Knex removes its reference to the pool on close, but the worker still reports the pool in heartbeats.
-  const { pool } = knex.client
+  const { pool } = clientOf(knex)
   const outage = createOutage(settings, epoch, log)
   /** Set while `ready` waits. */
   let waitsSinceMs: number | undefined
@@ -146,7 +147,9 @@ export function createDatabase(
     knex,
     run: statement => serve(() => statement(knex)),
     query: (sql, values) =>
-      serve(() => withConnection(knex, connection => send(knex, connection, sql, values))),
+      serve(async () =>
+        rowsOf(await withConnection(knex, connection => send(knex, connection, sql, values))),
+      ),
     transaction,
     createWriter(options) {
       const { write, writeIn } = lane.createWriter(options)

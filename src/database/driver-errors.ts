@@ -89,10 +89,12 @@ export const lockedError = (): CodedError =>
 /**
  * Checks how many rows a statement has changed. MariaDB may change none, without an error, if the statement is interrupted.
  * A server that ignores SKIP LOCKED may have changed the rows in another transaction meanwhile.
+ * @param changed the result of the statement
  * @throws CodedError after which the transaction is repeated
  */
-export function assertRowCount(table: string, changed: number, expected: number): void {
-  if (changed !== expected) throw contentionError(`${changed} rows of ${table} were changed, not ${expected}`)
+export function assertRowCount(table: string, changed: unknown, expected: number): void {
+  if (changed !== expected)
+    throw contentionError(`${String(changed)} rows of ${table} were changed, not ${expected}`)
 }
 
 export function isDuplicate(error: unknown): boolean {

@@ -2,19 +2,22 @@
 // the write, so both are committed or neither is, even if the process or the node fails.
 import { promisify } from 'node:util'
 import { deflateRaw, inflateRaw } from 'node:zlib'
+import { z } from 'zod'
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
 import { assertRowCount, isDuplicate, isLocked } from './driver-errors.ts'
 import type { Transaction } from './transaction.ts'
 
-/** A response that can be replayed. */
-export interface KeptAnswer {
-  readonly status: number
-  readonly location: string | null
+const keptAnswer = z.object({
+  status: z.number(),
+  location: z.string().nullable(),
   /** The entity tag without quotes. */
-  readonly etag: string | null
-  readonly body: string
-}
+  etag: z.string().nullable(),
+  body: z.string(),
+})
+
+/** A response that can be replayed. */
+export type KeptAnswer = Readonly<z.output<typeof keptAnswer>>
 
 /** `replayed`: it was saved before. */
 type ReplayableAnswer = KeptAnswer & { readonly replayed: boolean }
@@ -38,13 +41,15 @@ export interface IdempotencyKeys {
 }
 
 /** A committed row. */
-interface SavedKey extends KeptAnswer {
-  readonly fingerprint: string
+const savedKey = keptAnswer.extend({
+  fingerprint: z.string(),
   /** The whole response, compressed, or null. */
-  readonly packed: Buffer | null
+  packed: z.instanceof(Buffer).nullable(),
   /** 1 or 0. */
-  readonly expired: number
-}
+  expired: z.number(),
+})
+
+type SavedKey = z.output<typeof savedKey>
 
 const table = 'idempotency_keys'
 /** In UTF-16 units. A response that does not compress at all is within the 16 MiB of MEDIUMBLOB and of a packet. */
@@ -73,7 +78,7 @@ async function pack(answer: KeptAnswer) {
 
 async function unpack({ packed, status, location, etag, body }: SavedKey): Promise<KeptAnswer> {
   if (packed === null) return { status, location, etag, body }
-  return JSON.parse(String(await promisify(inflateRaw)(packed)))
+  return keptAnswer.parse(JSON.parse(String(await promisify(inflateRaw)(packed))))
 }
 
 /** @param cause the database error about the lock */
@@ -93,7 +98,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
 
   /** Reads the row of a key. Without a lock, only committed rows are visible, which always have a response. */
   async function find(trx: Transaction, key: string, locked: boolean): Promise<SavedKey | undefined> {
-    return trx.run(knex => {
+    const row = await trx.run(knex => {
       const found = knex(table)
         .where({ idempotency_key: key })
         .first(
@@ -107,6 +112,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
         )
       return locked ? found.forUpdate().noWait() : found
     })
+    return savedKey.optional().parse(row)
   }
 
   /**

@@ -14,8 +14,19 @@ declare module 'knex/lib/dialects/mysql2/index.js' {
 
   type PoolConnection = Connection & { stream: Socket }
 
+  interface Pool extends Knex.TarnPoolLike {
+    readonly max: number
+    numUsed(): number
+    numFree(): number
+    numPendingAcquires(): number
+    on(event: 'createSuccess', listener: (eventId: number, connection: PoolConnection) => void): void
+  }
+
   export default class extends Knex.Client {
     connectionSettings: object
+    pool: Pool
+    acquireConnection(): Promise<PoolConnection>
+    releaseConnection(connection: PoolConnection): Promise<void>
     acquireRawConnection(): Promise<PoolConnection>
     validateConnection(connection: PoolConnection): Promise<boolean>
     _query(connection: PoolConnection, statement: Statement): Promise<Statement>

@@ -1,13 +1,13 @@
 // Applies the pending migrations to a database.
 import type { Knex } from 'knex'
-import type { PoolConnection } from 'knex/lib/dialects/mysql2/index.js'
 import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import { retryContention, underMigrationLock } from './migration-lock.ts'
 import { codeVersion, createMigrationSource, migrations } from './migrations/index.ts'
-import { openPool } from './pool.ts'
+import { clientOf, openPool } from './pool.ts'
+import { rawRows } from './results.ts'
 
 /** A server notices a moment later that a process has ended. */
 const SESSION_END_TIMEOUT_MS = 2000
@@ -78,12 +78,13 @@ async function createDatabase(url: string, log: Log): Promise<void> {
  */
 async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migration: string): Promise<void> {
   // The threads that apply the writes of other servers are of the `system user`.
-  const [sessions] = await knex.raw(
+  const sessions = await rawRows(
+    knex,
     "SELECT id AS id, host AS host FROM information_schema.processlist WHERE db = DATABASE() AND user <> 'system user'",
   )
   const hosts = sessions
-    .filter(({ id }: { id: unknown }) => !own.has(Number(id)))
-    .map(({ host }: { host: unknown }) => String(host).replace(/:\d+$/, ''))
+    .filter(({ id }) => !own.has(Number(id)))
+    .map(({ host }) => String(host).replace(/:\d+$/, ''))
   if (hosts.length > 0)
     throw new SchemaError(
       `migration ${migration} requires that no other process uses the database, because earlier versions of the service would ` +
@@ -101,7 +102,7 @@ async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migra
 export async function migrate(url: string, log: Log): Promise<string[]> {
   const knex = openPool(url, pool, log)
   const own = new Set<number>()
-  knex.client.pool.on('createSuccess', (_: number, { threadId }: PoolConnection) => own.add(threadId))
+  clientOf(knex).pool.on('createSuccess', (_, { threadId }) => own.add(threadId))
   try {
     await knex.raw('SELECT 1').catch(async (error: unknown) => {
       if (!hasCode(error) || error.code !== 'ER_BAD_DB_ERROR') throw error

@@ -31,12 +31,20 @@ export interface PoolSettings extends SessionSettings {
 
 export type { PoolConnection }
 
+/** Returns the client of a pool, which Knex does not type. @throws TypeError for a pool of another function than `openPool` */
+export function clientOf(knex: Knex): Client {
+  const client: unknown = knex.client
+  if (client instanceof Client) return client
+  throw new TypeError('the pool has not been opened by openPool')
+}
+
 /** Calls `use` with a connection of the pool. */
 export async function withConnection<T>(
-  { client }: Knex,
+  knex: Knex,
   use: (connection: PoolConnection) => Promise<T>,
 ): Promise<T> {
-  const connection: PoolConnection = await client.acquireConnection()
+  const client = clientOf(knex)
+  const connection = await client.acquireConnection()
   try {
     return await use(connection)
   } finally {
@@ -44,15 +52,18 @@ export async function withConnection<T>(
   }
 }
 
-/** Executes SQL text without Knex's query builder, which would compile the same statement each time. */
-export async function send<T>(
-  { client }: Knex,
+/**
+ * Executes SQL text without Knex's query builder, which would compile the same statement each time.
+ * @returns the result for the functions of results.ts
+ */
+export async function send(
+  knex: Knex,
   connection: PoolConnection,
   sql: string,
   bindings: readonly unknown[] = [],
-): Promise<T> {
-  const { response } = await client._query(connection, { sql, bindings })
-  return response[0]
+): Promise<unknown> {
+  const { response } = await clientOf(knex)._query(connection, { sql, bindings: [...bindings] })
+  return response?.[0]
 }
 
 /**

@@ -1,6 +1,7 @@
 // Configures the session of a new connection, and checks whether its server accepts writes.
 import { promisify } from 'node:util'
 import type { Connection } from 'mysql2'
+import { rowsOf } from './results.ts'
 
 /** The shortest time that both servers accept. Longer waits are repeated, see `lane/locked-writes.ts`. */
 const LOCK_WAIT_S = 1
@@ -64,12 +65,12 @@ function clusterReads(variables: ReadonlyMap<string, string>, asksCluster: boole
 export async function prepareSession(raw: Connection, settings: SessionSettings): Promise<void> {
   const query = promisify<string, unknown>(raw.query.bind(raw))
   const { silenceTimeoutMs, asksCluster = false } = settings
-  const rows = await query(
+  const result = await query(
     `SHOW VARIABLES WHERE Variable_name IN
       ('wsrep_sync_wait', 'group_replication_consistency', 'group_replication_single_primary_mode')`,
   )
   const variables = new Map(
-    Array.isArray(rows) ? rows.map(row => [String(row.Variable_name), String(row.Value)] as const) : [],
+    rowsOf(result).map(({ Variable_name, Value }) => [String(Variable_name), String(Value)] as const),
   )
   await query(
     `SET SESSION sql_mode = 'STRICT_ALL_TABLES', ${behaviour}, ${characters}, innodb_lock_wait_timeout = ${LOCK_WAIT_S}

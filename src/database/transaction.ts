@@ -7,21 +7,14 @@ import { retry } from '../core/retry.ts'
 import { type Change, type Proof, proofOf } from './changes.ts'
 import { contentionError, isContention, isLocked, isUnreachable } from './driver-errors.ts'
 import { type PoolConnection, send, withConnection } from './pool.ts'
+import { type Columns, firstOf, type Modified, modifiedOf, rowsOf } from './results.ts'
 
 /** Executes statements: each one alone, or all of them in one transaction. */
 export interface Statements {
-  /** Executes a statement of Knex's query builder. */
-  run<T>(statement: (knex: Knex) => Knex.ChainableInterface<T>): Promise<T>
+  /** Executes a statement of Knex's query builder. @returns the result for the functions of results.ts */
+  run(statement: (knex: Knex) => Knex.ChainableInterface): Promise<unknown>
   /** Executes SQL text. An array in `values` is a list, an array of arrays is a list of rows. */
-  query(sql: string, values: readonly unknown[]): Promise<Record<string, unknown>[]>
-}
-
-interface Modified {
-  readonly insertId: number
-  /** Includes rows that already had the new values. */
-  readonly affectedRows: number
-  /** The rows of RETURNING, which MariaDB supports. */
-  readonly returned?: readonly Record<string, unknown>[]
+  query(sql: string, values: readonly unknown[]): Promise<Columns[]>
 }
 
 /** The statements of a transaction. They fail after its end. */
@@ -51,13 +44,13 @@ const LOOKUP_PAUSE_MS = 100
 /** Returns undefined if the outcome is unknown: another transaction has changed the row since. */
 async function wasStored(knex: Knex, { table, id, before, after }: Proof): Promise<boolean | undefined> {
   // The lock waits for the end of the transaction, in case the server is still executing its COMMIT.
-  const read = async () => knex(table).where({ id }).forShare().first('version')
+  const read = async () => firstOf(await knex(table).where({ id }).forShare().first('version'))
   const row = await retry(read, {
     timeoutMs: LOOKUP_TIMEOUT_MS,
     pauseMs: () => LOOKUP_PAUSE_MS,
     isTransient: error => isUnreachable(error) || isContention(error),
   })
-  const version: unknown = row?.version
+  const version = row?.version
   if (version === after) return true
   return version === before ? false : undefined
 }
@@ -86,7 +79,7 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
   function assertOpen(): void {
     if (hasEnded) throw new Error('the transaction is already complete')
   }
-  async function sendOpen<T>(sql: string, values: readonly unknown[]): Promise<T> {
+  async function sendOpen(sql: string, values: readonly unknown[]): Promise<unknown> {
     assertOpen()
     return send(knex, connection, sql, values)
   }
@@ -95,11 +88,8 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
       assertOpen()
       return statement(knex).connection(connection)
     },
-    query: sendOpen,
-    async execute(sql, values) {
-      const result = await sendOpen<Modified | Record<string, unknown>[]>(sql, values)
-      return Array.isArray(result) ? { insertId: 0, affectedRows: result.length, returned: result } : result
-    },
+    query: async (sql, values) => rowsOf(await sendOpen(sql, values)),
+    execute: async (sql, values) => modifiedOf(await sendOpen(sql, values)),
     record(...recorded) {
       assertOpen()
       for (const change of recorded) changes.push(change)

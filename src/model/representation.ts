@@ -1,6 +1,7 @@
 // The JSON text of records. It is built as text because the cache stores embedded records as text.
 import { hash } from 'node:crypto'
 import { limitedRelations, type Resource } from './resource.ts'
+import { readField } from './row.ts'
 
 type Record = Readonly<{ [field: string]: unknown }>
 
@@ -17,19 +18,12 @@ export function representationOf(resource: Resource): string {
   return `${FORMAT_VERSION}:${hash('sha256', JSON.stringify(lists), 'base64url').slice(0, 8)}`
 }
 
-/**
- * Returns the members of the JSON object, `"id":1,"name":"…"`. Missing fields are omitted.
- * @throws TypeError for a column of another kind. Here a definition first meets its column, which can also change later
- */
+/** Returns the members of the JSON object, `"id":1,"name":"…"`. Missing fields are omitted. @throws TypeError of `readField` */
 function members(resource: Resource, record: Record): string {
   let text = `"id":${record.id}`
   for (const field of Object.keys(resource.fields)) {
-    const value = record[field]
-    if (typeof value === 'string') text += `,"${field}":${JSON.stringify(value)}`
-    else if (value !== null && value !== undefined)
-      throw new TypeError(
-        `the column ${field} of ${resource.plural} returns a ${typeof value}: fields are text, so use a column of VARCHAR`,
-      )
+    const value = readField(resource, field, record)
+    if (value !== null) text += `,"${field}":${JSON.stringify(value)}`
   }
   return text
 }

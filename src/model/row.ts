@@ -1,5 +1,6 @@
 // Rows of a resource's table.
 import { unavailable } from '../core/api-error.ts'
+import type { Resource } from './resource.ts'
 
 /** A row of the database. `version` changes with every write to the row or its memberships. */
 export interface Row {
@@ -29,6 +30,22 @@ function isRow(value: unknown): value is Row {
 export function readRow(value: unknown): Row {
   if (isRow(value)) return value
   throw unavailable(new TypeError('the database returned a row without id, version or generation'))
+}
+
+/**
+ * Returns the value of a field; null if it is missing. Here a definition first meets its column, which can also change later.
+ * @throws TypeError for a column of another kind than text
+ */
+export function readField(
+  { plural }: Resource,
+  field: string,
+  row: Readonly<Record<string, unknown>>,
+): string | null {
+  const value = row[field] ?? null
+  if (typeof value === 'string' || value === null) return value
+  throw new TypeError(
+    `the column ${field} of ${plural} returns a ${typeof value}: fields are text, so use a column of VARCHAR`,
+  )
 }
 
 /** Field values of a resource; `null` is a missing field. */

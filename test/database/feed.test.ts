@@ -138,7 +138,9 @@ test.serial('pages: a page begins and ends within the events of one transaction'
 test.serial('retention: expired events go, and only positions before them are invalid', async t => {
   for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, eventsOf(id, id)))
   await number()
-  await database.query('UPDATE changes SET at = at - INTERVAL 100 SECOND WHERE last_id <= 4', [])
+  await database.transaction(trx =>
+    trx.execute('UPDATE changes SET at = at - INTERVAL 100 SECOND WHERE last_id <= 4', []),
+  )
   const feed = createFeed(database)
   await removeExpired(database, 200)
   t.is((await feed.read(undefined, 10))?.events.length, 6)

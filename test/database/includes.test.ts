@@ -24,9 +24,12 @@ const groupCount = Math.max(...groupCounts)
 const ids = groupCounts.map((_, index) => index + 1)
 const missingId = 5
 
+const modify = (sql: string, values: readonly unknown[]) =>
+  database.transaction(trx => trx.execute(sql, values))
+
 test.before(async () => {
   const insert = (table: string, columns: string, rows: readonly unknown[]) =>
-    database.query(`INSERT INTO \`${table}\` (${columns}) VALUES ?`, [rows])
+    modify(`INSERT INTO \`${table}\` (${columns}) VALUES ?`, [rows])
   const groupIds = Array.from({ length: groupCount }, (_, index) => index + 1)
   const groupsOf = (user: number) => groupIds.slice(0, groupCounts[user - 1])
   await insert(
@@ -79,9 +82,9 @@ test.serial('includes: a caller can end the reading after any text', async t => 
 
 test.serial('includes: a record that changed or was deleted after its row was read has no text', async t => {
   const rows = (await records.read(ids)).sort((a, b) => a.id - b.id)
-  await database.query('DELETE FROM memberships WHERE user_id = ?', [missingId])
-  await database.query('DELETE FROM users WHERE id = ?', [missingId])
-  await database.query('UPDATE users SET version = 99 WHERE id = 3', [])
+  await modify('DELETE FROM memberships WHERE user_id = ?', [missingId])
+  await modify('DELETE FROM users WHERE id = ?', [missingId])
+  await modify('UPDATE users SET version = 99 WHERE id = 3', [])
   const texts = await includes(rows)
   t.deepEqual(
     rows.flatMap(({ id }, index) => (texts[index] === undefined ? [id] : [])),
@@ -97,8 +100,8 @@ test.serial('includes: a load takes two rounds and a snapshot while groups chang
     async read(readIds, trx) {
       const rows = await records.read(readIds, trx)
       reads.push(trx === undefined ? 'round' : 'snapshot')
-      await database.query('UPDATE `groups` SET name = ? WHERE id = 4000', [`renamed ${reads.length}`])
-      await database.query('UPDATE group_generation SET token = token + 1', [])
+      await modify('UPDATE `groups` SET name = ? WHERE id = 4000', [`renamed ${reads.length}`])
+      await modify('UPDATE group_generation SET token = token + 1', [])
       return rows
     },
   }

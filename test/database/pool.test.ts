@@ -132,7 +132,7 @@ async function openTwoHosts() {
   /** Resolves with the host that a new statement reaches. */
   const current = async () => {
     for (const { arm } of [first, second]) arm(/SELECT 7/, 'no rows')
-    await both.query('SELECT 7', [])
+    await both.knex.raw('SELECT 7')
     const reached = [first, second].map(({ struck }) => struck())
     for (const { disarm } of [first, second]) disarm()
     return ['first', 'second'][reached.indexOf(1)]
@@ -206,7 +206,7 @@ test.serial('probe: a schema that demands newer code cannot be served', async t 
 test.serial('pool: the server releases the locks of a node that vanished during a transaction', async t => {
   const { proxy, through, close } = await openThroughProxy(1000)
   const row = { first_name: 'held', last_name: 'row', version: 1 }
-  const [id] = await database.run(knex => knex('users').insert(row))
+  const [id] = await database.knex('users').insert(row)
   const vanished = through.transaction(async trx => {
     await trx.run(knex => knex('users').where({ id }).forUpdate())
     proxy.block()

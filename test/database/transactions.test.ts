@@ -76,7 +76,7 @@ test.serial(
         const part = trx.part(async () => {
           if (tries > 1) return
           // As after a deadlock.
-          await trx.query('ROLLBACK', [])
+          await trx.execute('ROLLBACK', [])
           throw error
         })
         await part.catch(error => {

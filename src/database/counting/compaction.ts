@@ -1,8 +1,9 @@
 // Moves the recorded changes of counts into `counts`, so that reading a total stays cheap.
 import { deleteByIdSql } from '../delete-by-id.ts'
 import { assertRowCount } from '../driver-errors.ts'
+import { rowsOf } from '../results.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
-import { asRows, type CountChange, merge } from './counts.ts'
+import { asRows, merge } from './counts.ts'
 
 /** Average number of recorded rows per compaction. It is small, so reading the remaining rows is cheap. */
 const COMPACT_EVERY_ROWS = 64
@@ -14,7 +15,7 @@ const addToCountsSql = `INSERT INTO counts (kind, slot, block, amount) VALUES ?
 /** @returns the number of rows that were moved */
 async function compactRows(trx: Transaction): Promise<number> {
   // Rows that another process is compacting are locked and therefore skipped.
-  const rows: (CountChange & { id: number })[] = await trx.run(knex =>
+  const result = await trx.run(knex =>
     knex('count_changes')
       .orderBy('id')
       .limit(MAX_COMPACT_ROWS)
@@ -22,6 +23,13 @@ async function compactRows(trx: Transaction): Promise<number> {
       .skipLocked()
       .select('id', 'kind', 'slot', 'block', 'amount'),
   )
+  const rows = rowsOf(result).map(({ id, kind, slot, block, amount }) => ({
+    id: Number(id),
+    kind: String(kind),
+    slot: Number(slot),
+    block: Number(block),
+    amount: Number(amount),
+  }))
   if (rows.length === 0) return 0
   const changes = merge(rows)
   if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])

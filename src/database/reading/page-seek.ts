@@ -2,9 +2,11 @@
 import type { Knex } from 'knex'
 import { unavailable } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
+import { readField } from '../../model/row.ts'
 import { SLOT_IDS } from '../counting/counts.ts'
 import { hasExactBlocksSql } from '../counting/exact-blocks.ts'
 import { type CountedIds, memberIds, recordIds, seekSql } from '../counting/seek.ts'
+import { firstOf, rowsOf } from '../results.ts'
 import type { Statements } from '../transaction.ts'
 import type { Filter, PageQuery, SortKey } from './page-query.ts'
 import { idOfMatching, memberOfSql, membersFilter, type RelatedFilter } from './predicates.ts'
@@ -31,7 +33,7 @@ async function seekFrom(
 ): Promise<PageSeek> {
   const idColumn = idOfMatching(resource, query)
   for (const maxRanges of SEARCHED_RANGES) {
-    const [found] = await on.run(knex => seekSql(knex, ids, query.startIndex, maxRanges))
+    const [found] = rowsOf(await on.run(knex => seekSql(knex, ids, query.startIndex, maxRanges)))
     // The sums are NULL if one of their subqueries was interrupted.
     if (Number(found?.id_ranges) > 0 && found?.total == null)
       throw unavailable(new TypeError('the database returned counts without their sum'))
@@ -52,8 +54,8 @@ async function seekMember(
   members: RelatedFilter,
   on: Statements,
 ): Promise<PageSeek> {
-  const [related] = await on.run(knex =>
-    memberOfSql(knex, members).select({ exact: hasExactBlocksSql(knex) }),
+  const [related] = rowsOf(
+    await on.run(knex => memberOfSql(knex, members).select({ exact: hasExactBlocksSql(knex) })),
   )
   // NULL if the subquery was interrupted.
   if (!related?.exact) return {}
@@ -95,17 +97,17 @@ function indexedKeys({ unique }: Resource, sort: readonly SortKey[]): readonly S
  */
 async function bound(resource: Resource, query: PageQuery, on: Statements): Promise<PageSeek> {
   const { plural: table } = resource
-  const columns = indexedKeys(resource, query.sort).map(({ column }) => `${table}.${column}`)
+  const columns = indexedKeys(resource, query.sort).map(({ column }) => column)
   const descending = query.sort[0]?.descending === true
-  const last: Record<string, string | null> | undefined = await on.run(knex => {
+  const result = await on.run(knex => {
     const ordered = knex(table).offset(query.startIndex + query.recordsPerPage - 1)
     for (const column of columns) ordered.orderBy(column, descending ? 'desc' : 'asc')
     return ordered.first(columns)
   })
+  const last = firstOf(result)
   // The collection ends before the end of the page.
   if (last === undefined) return {}
-  const values = Object.values(last)
-  const keys = columns.map((column, at) => [column, values[at] ?? null] as const)
+  const keys = columns.map(column => [`${table}.${column}`, readField(resource, column, last)] as const)
   return { narrow: shown => upTo(shown, keys, descending) }
 }
 

@@ -4,6 +4,7 @@ import { unavailable } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
+import { type Columns, rowsOf } from '../results.ts'
 import type { Statements } from '../transaction.ts'
 import { generationColumns } from '../version.ts'
 import type { PageQuery } from './page-query.ts'
@@ -17,14 +18,9 @@ export interface Page {
   readonly total: number
 }
 
-export interface Records {
-  /** Returns the existing records, in no particular order. @param on the transaction to read in */
-  read(ids: readonly number[], on?: Statements): Promise<Row[]>
-  /** @param on the transaction to read in; by default, the page has its own snapshot */
-  page(query: PageQuery, on?: Statements): Promise<Page>
-}
+export type Records = ReturnType<typeof createRecords>
 
-export function createRecords(database: Database, resource: Resource): Records {
+export function createRecords(database: Database, resource: Resource) {
   const { plural: table } = resource
   const { knex } = database
   const fields = Object.keys(resource.fields)
@@ -56,22 +52,24 @@ export function createRecords(database: Database, resource: Resource): Records {
     return page
   }
 
-  function find(query: PageQuery, on: Statements | undefined): Promise<Record<string, unknown>[]> {
+  async function find(query: PageQuery, on: Statements | undefined): Promise<Columns[]> {
     const prepare = seekFor(resource, query)
-    if (prepare === undefined) return (on ?? database).run(() => pageStatement(query))
+    if (prepare === undefined) return rowsOf(await (on ?? database).run(() => pageStatement(query)))
     const read = async (within: Statements) => {
       const seek = await prepare(within)
-      return within.run(() => pageStatement(query, seek))
+      return rowsOf(await within.run(() => pageStatement(query, seek)))
     }
     return on === undefined ? database.snapshot(read) : read(on)
   }
 
   return {
-    async read(ids, on = database) {
+    /** Returns the existing records, in no particular order. @param on the transaction to read in */
+    async read(ids: readonly number[], on: Statements = database): Promise<Row[]> {
       return (await on.query(selectByIds, [ids])).map(readRow)
     },
 
-    async page(query, on) {
+    /** @param on the transaction to read in; by default, the page has its own snapshot */
+    async page(query: PageQuery, on?: Statements): Promise<Page> {
       const found = await find(query, on)
       // A page past the end is one row that contains only the total. It is NULL if its subquery was interrupted.
       const total = found[0]?.total

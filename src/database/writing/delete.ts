@@ -6,6 +6,7 @@ import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import type { Outcome, Result } from '../lane/outcome.ts'
 import type { Item } from '../lane/writer.ts'
+import { idsOf } from '../results.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
 import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
@@ -80,11 +81,12 @@ export function createDelete(
   async function deletePairs(trx: Transaction, side: Side, id: number, origin: Origin, limit?: number) {
     const { ownKey, otherKey, relation } = side
     const { table } = relation
-    const others: number[] = await trx.run(knex => {
+    const selecting = trx.run(knex => {
       const selected = knex(table).where(ownKey, id).orderBy(otherKey).forUpdate().noWait()
       if (limit !== undefined) selected.limit(limit)
       return selected.pluck(otherKey)
     })
+    const others = idsOf(await selecting)
     const [first, last] = [others[0], others.at(-1)]
     if (first === undefined || last === undefined) return 0
     const deleted = await trx.run(knex =>

@@ -1,0 +1,55 @@
+// Results of statements. The driver and Knex return them without a type.
+import type { Knex } from 'knex'
+
+/** A row by its columns. */
+export type Columns = Record<string, unknown>
+
+/** The result of a statement that modifies rows. */
+export interface Modified {
+  readonly insertId: number
+  /** Includes rows that already had the new values. */
+  readonly affectedRows: number
+  /** The rows of RETURNING, which MariaDB supports. */
+  readonly returned?: readonly Columns[]
+}
+
+const isColumns = (value: unknown): value is Columns =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isRows = (result: unknown): result is Columns[] => Array.isArray(result) && result.every(isColumns)
+
+/** Returns the rows of a query. @throws TypeError for a result without rows */
+export function rowsOf(result: unknown): Columns[] {
+  if (isRows(result)) return result
+  throw new TypeError('the result of the statement is not a list of rows')
+}
+
+/** Returns the row of a query for the first one, if there is any. @throws TypeError for another result */
+export function firstOf(result: unknown): Columns | undefined {
+  if (result === undefined || isColumns(result)) return result
+  throw new TypeError('the result of the statement is not a row')
+}
+
+/** Returns the ids of a query for one column. @throws TypeError for another result */
+export function idsOf(result: unknown): number[] {
+  if (Array.isArray(result) && result.every(id => typeof id === 'number')) return result
+  throw new TypeError('the result of the statement is not a list of ids')
+}
+
+/** @throws TypeError for a result that neither tells the number of rows nor lists them */
+export function modifiedOf(result: unknown): Modified {
+  if (isRows(result)) return { insertId: 0, affectedRows: result.length, returned: result }
+  if (isColumns(result) && typeof result.insertId === 'number' && typeof result.affectedRows === 'number')
+    return { insertId: result.insertId, affectedRows: result.affectedRows }
+  throw new TypeError('the result of the statement has no number of rows')
+}
+
+/** Executes a query and returns its rows. */
+export async function rawRows(
+  knex: Knex,
+  sql: string,
+  bindings: readonly Knex.RawBinding[] = [],
+): Promise<Columns[]> {
+  const result: unknown = await knex.raw(sql, bindings)
+  return rowsOf(Array.isArray(result) ? result[0] : undefined)
+}
