@@ -98,11 +98,11 @@ export function createDatabase(
     }
   }
 
-  // A few connections are left to reads, whatever the transactions wait for.
-  const fifth = Math.max(1, Math.floor(settings.poolMax / 5))
-  const inWriteSlot = createSemaphore(Math.max(1, settings.poolMax - 2 * fifth), settings.acquireTimeoutMs)
+  // A few connections are left to reads, whatever the transactions wait for: shares of a fifth.
+  const share = Math.max(1, Math.floor(settings.poolMax / 5))
+  const inWriteSlot = createSemaphore(Math.max(1, settings.poolMax - 2 * share), settings.acquireTimeoutMs)
 
-  const inPageSlot = createSemaphore(Math.max(1, settings.poolMax - 3 * fifth), settings.acquireTimeoutMs)
+  const inPageSlot = createSemaphore(Math.max(1, settings.poolMax - 3 * share), settings.acquireTimeoutMs)
 
   /** Runs a transaction, and starts after it what its rows need: a compaction after some of them, a numbering of its events. */
   async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
@@ -139,7 +139,7 @@ export function createDatabase(
     // A conflict of several writes can be that of one of them: on a cluster, one hot row lets the whole COMMIT fail.
     attempt: (act, size) =>
       attempt(act, error => isContention(error) && !isLocked(error), size > 1 ? MAX_GROUP_TRIES : undefined),
-    maxWaiting: fifth,
+    maxWaiting: share,
     timeoutMs: settings.queryTimeoutMs,
   })
 

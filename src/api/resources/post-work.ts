@@ -27,7 +27,7 @@ export interface PostWork {
   /** Like `run`, in a transaction that `around` shares. @see Writer.writeIn */
   runIn<T>(around: (trx: Transaction, run: () => Promise<KeptAnswer>) => Promise<T>): Promise<T>
   /** False if all entries of a batch are invalid. */
-  readonly canWrite: boolean
+  readonly hasRecords: boolean
 }
 
 /**
@@ -55,7 +55,7 @@ export function postWork<Fields extends JsonObject, Item>(
     return {
       run: async () => answer(await writer.write(item)),
       runIn: around => writer.writeIn(item, (trx, write) => around(trx, async () => answer(await write()))),
-      canWrite: records.length > 0,
+      hasRecords: records.length > 0,
     }
   }
 

@@ -51,9 +51,9 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
 }
 
 export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
-  return async (ctx, { run, runIn, canWrite }) => {
+  return async (ctx, { run, runIn, hasRecords }) => {
     const key = idempotencyKeyOf(ctx.req.headers)
-    if (key === undefined || !canWrite) return send(ctx, await run())
+    if (key === undefined || !hasRecords) return send(ctx, await run())
     const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), around =>
       runIn((trx, run) => around(trx, () => outcomeOf(ctx, run()))),
     )
