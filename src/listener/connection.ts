@@ -182,6 +182,8 @@ export function createConnection(socket: Socket, peer: string | undefined, total
     rejectInput(respond: () => void): void {
       if (sendRejection !== undefined) return
       sendRejection = respond
+      // When the client has ended its side, Node.js would close the connection after the response in progress.
+      socket.removeAllListeners('end')
       // The rejected input is part of the latest request, or it follows that request.
       const isPartOfLatest = latest?.req.complete === false
       if (isPartOfLatest && requests.hasWaiting()) requests.pop()

@@ -64,6 +64,29 @@ for (const protocol of ['http', 'https'] as const) {
     await until(() => port.report().connections === 0)
   })
 
+  for (const [title, bytes, status] of [
+    ['garbage', 'garbage\r\n\r\n', 400],
+    ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405],
+    ['too large headers', get.replace('Host', `X: ${'a'.repeat(20_000)}\r\nHost`), 431],
+  ] as const)
+    test(`${protocol}: a client that sends ${title} and ends its side gets the responses before and the error`, async t => {
+      const waiting: ServerResponse[] = []
+      const { port, open } = await start(t, {
+        protocol,
+        listener: (_request, response) => waiting.push(response),
+      })
+      const client = await open({ tls: protocol === 'https', allowHalfOpen: true })
+      client.socket.end(get + get + bytes)
+      for (let served = 0; served < 2; served++) {
+        await until(() => waiting.length > 0)
+        for (const response of waiting.splice(0)) answer(response)
+        t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+      }
+      t.regex(await client.answer(), new RegExp(`^HTTP/1.1 ${status} .*Connection: close\r\n`, 's'))
+      await client.closed
+      await until(() => port.report().connections === 0)
+    })
+
   test(`${protocol}: a connection whose client ends its side without a request is closed`, async t => {
     const { port, open } = await start(t, { protocol })
     for (const sent of ['', get]) {
