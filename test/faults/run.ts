@@ -17,6 +17,7 @@ import { killQuery } from './kill-query.ts'
 import { mysqlKilled } from './mysql-killed.ts'
 import { mysqlSilent } from './mysql-silent.ts'
 import { processesKilled } from './processes-killed.ts'
+import { rawBytes } from './raw-bytes.ts'
 import { redisFaults } from './redis-faults.ts'
 import { startRestartableServer } from './restartable-server.ts'
 import { chooseScenarios, runScenarios } from './run-scenarios.ts'
@@ -37,6 +38,7 @@ const scenarios: Record<string, Scenario> = {
   'change-feed': changeFeed,
   hostile,
   fuzz,
+  'raw-bytes': rawBytes,
   slowhttptest: slowHttpTest,
 }
 
