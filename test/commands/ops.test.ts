@@ -11,7 +11,7 @@ import { runNode } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 import { runInTerminal } from '../support/terminal.ts'
 
-const service = await startService({ workers: 2, config: { drain: { deadlineMs: 8000 } } })
+const service = await startService({ workers: 2, config: { drain: { deadlineMs: 12_000 } } })
 const operator = createOperator(service)
 test.after.always(() => service.stop())
 
