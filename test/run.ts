@@ -1,5 +1,6 @@
 // npm test [-- AVA arguments]: starts a private MySQL and Redis in a temporary folder, generates a certificate for all
-// services, runs AVA, and stops and deletes them. With TEST_WITHOUT_REDIS=1 it does not start Redis, and the service runs without a cache.
+// services, runs AVA, and stops and deletes them. With TEST_WITHOUT_REDIS=1 it does not start Redis, and the service runs
+// without a cache.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
