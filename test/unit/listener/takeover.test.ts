@@ -36,7 +36,7 @@ for (const protocol of ['http', 'https'] as const) {
     const chunk = Buffer.alloc(100_000, 'a')
     const { open } = await start(t, {
       protocol,
-      limits: { unreadBytes: bytes },
+      limits: { unreadBytes: 2 * bytes },
       listener(_request, response) {
         response.setHeader('Content-Length', bytes)
         Readable.from(Array.from({ length: bytes / chunk.length }, () => chunk)).pipe(response)
