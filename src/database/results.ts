@@ -39,8 +39,11 @@ export function idsOf(result: unknown): number[] {
 /** @throws TypeError for a result that neither tells the number of rows nor lists them */
 export function modifiedOf(result: unknown): Modified {
   if (isRows(result)) return { insertId: 0, affectedRows: result.length, returned: result }
-  if (isColumns(result) && typeof result.insertId === 'number' && typeof result.affectedRows === 'number')
-    return { insertId: result.insertId, affectedRows: result.affectedRows }
+  if (isColumns(result) && typeof result.affectedRows === 'number') {
+    // The driver returns an id above 2^53 as text.
+    const insertId = Number(result.insertId)
+    if (!Number.isNaN(insertId)) return { insertId, affectedRows: result.affectedRows }
+  }
   throw new TypeError('the result of the statement has no number of rows')
 }
 
