@@ -8,8 +8,8 @@ import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 
 const CLIENTS = 24
-const MIN_RATE = 0.7
-const MAX_MS = 1000
+/** Rates of a few seconds differ more from each other, above all on a loaded machine. */
+const limits = { long: { minRate: 0.7, maxMs: 1000 }, short: { minRate: 0.4, maxMs: 5000 } }
 const DEADLINE_MS = 10_000
 
 type Write = (api: Client) => Promise<Answer>
@@ -87,6 +87,7 @@ export const heldLocks: Scenario = {
   run: ({ short }) =>
     withService({ config: { database: { queryTimeoutMs: DEADLINE_MS } } }, async service => {
       const seconds = short ? 4 : 10
+      const { minRate, maxMs } = short ? limits.short : limits.long
       const setup = createClient(service.url)
       const create = async (count: number): Promise<number[]> => {
         const { users = [] } = (
@@ -142,8 +143,8 @@ export const heldLocks: Scenario = {
             `answered ${Math.round(answeredMs)} ms after the end of the locks, ${late} × 503 at the deadline`,
         )
         console.log(lines.at(-1))
-        assert.ok(ratio >= MIN_RATE, lines.at(-1))
-        assert.ok(during.slowestMs < MAX_MS, lines.at(-1))
+        assert.ok(ratio >= minRate, lines.at(-1))
+        assert.ok(during.slowestMs < maxMs, lines.at(-1))
       }
       setup.close()
       return lines.join('\n')
