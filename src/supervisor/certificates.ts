@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createSecureContext } from 'node:tls'
+import { generate } from 'selfsigned'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
@@ -45,8 +46,6 @@ export async function selfSigned(file: string): Promise<KeyPair> {
     checkReplacement(pair)
     return pair
   } catch {
-    // Most starts need no new certificate, and the package is a fifth of the CPU time of the supervisor's start.
-    const { generate } = await import('selfsigned')
     const name = hostname()
     const generated = await generate([{ name: 'commonName', value: name }], {
       keyType: 'ec',
