@@ -16,8 +16,8 @@ import {
 } from './database-cluster.ts'
 import { type ClusterOptions, createRestartable } from './restartable.ts'
 
-/** On a busy machine, each of several attempts takes 10 s. */
-const ONLINE_TIMEOUT_MS = 90_000
+/** An attempt takes 10 s on a busy machine, and up to 60 s if the group does not answer: time for several ones. */
+const ONLINE_TIMEOUT_MS = 200_000
 
 export interface GroupOptions extends ClusterOptions {
   /** Whether all servers accept writes, or only one of them. */
@@ -61,6 +61,14 @@ export function groupArgs(
 
 const isOnlineSql = `SELECT 1 FROM performance_schema.replication_group_members
   WHERE member_id = @@server_uuid AND member_state = 'ONLINE'`
+
+/** What a server has logged last about replication, the newest message first. */
+async function replicationLog(place: Place): Promise<string> {
+  const rows = await execute(place.socketPath, [
+    "SELECT data FROM performance_schema.error_log WHERE subsystem = 'Repl' ORDER BY logged DESC LIMIT 10",
+  ])
+  return Array.isArray(rows) ? rows.map(row => ('data' in row ? String(row.data) : '')).join('\n') : ''
+}
 
 /** Waits until a server that has joined has received the writes that it has missed. */
 const untilOnline = (place: Place): Promise<void> =>
@@ -115,6 +123,8 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
         timeoutMs: ONLINE_TIMEOUT_MS,
         pauseMs: () => 1000,
         isTransient: error => hasCode(error) && error.code === 'ER_GROUP_REPLICATION_CONFIGURATION',
+      }).catch(async (cause: unknown) => {
+        throw new Error(`server ${place.number} cannot join: ${await replicationLog(place)}`, { cause })
       })
       await untilOnline(place)
     }
