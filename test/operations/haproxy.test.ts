@@ -1,5 +1,7 @@
 // With a real HAProxy: a drain takes effect at the first check, and a rolling restart of two instances loses no request.
+import { readFile } from 'node:fs/promises'
 import test from 'ava'
+import { configFile } from '../support/config-tools.ts'
 import { startLoad } from '../support/load.ts'
 import { startPair } from '../support/pair.ts'
 
@@ -60,3 +62,62 @@ test.serial(
     }
   },
 )
+
+// config/README.md has these states as a table.
+test.serial('maintenance with a stop: the states of the server in each step', async t => {
+  const httpCheckInTcpMode = (text: string) =>
+    text.replace(
+      /(backend https\n +mode tcp\n)/,
+      '$1    option httpchk\n    http-check send meth GET uri /healthcheck/https\n    http-check disable-on-404\n',
+    )
+  const cases = [
+    { edit: (text: string) => text, mode: 'https:refuse', drained: 'DOWN' },
+    { edit: httpCheckInTcpMode, mode: 'https', drained: 'NOLB' },
+  ]
+  for (const { edit, mode, drained } of cases) {
+    const pair = await startPair({ ...settings, edit })
+    t.teardown(() => pair.stop())
+    const reach = async (http: string, https: string) => {
+      await pair.haproxy.until('http', 'A', http)
+      await pair.haproxy.until('https', 'A', https)
+    }
+    await pair.operator('A').run('drain', 'http')
+    await pair.operator('A').run('drain', mode)
+    await reach('NOLB', drained)
+    await pair.stopService('A')
+    await reach('DOWN', 'DOWN')
+    await pair.startService('A')
+    await pair.operator('A').until(({ ports }) => (ports.http?.checkers[0]?.noticed ?? 0) >= 4)
+    const states = await pair.haproxy.states()
+    t.is(states.get('http/A'), 'DOWN', 'a 404 does not bring a server back into maintenance')
+    t.is(states.get('https/A'), 'DOWN')
+    await pair.operator('A').run('resume', 'http')
+    await pair.operator('A').run('resume', 'https')
+    await reach('UP', 'UP')
+  }
+})
+
+test.serial('rate limit of config/README.md: an address and a token have 100 requests each', async t => {
+  const guide = await readFile(configFile('README.md'), 'utf8')
+  const [, limits = '', table = ''] =
+    /```\n(stick-table[^`]*)```[^`]*```\n(backend tokens[^`]*)```/.exec(guide) ?? []
+  t.regex(limits, /sc_http_req_rate\(0\) gt 100 /)
+  const bind = 'bind "${LISTEN_HTTP}"\n'
+  const cases = [
+    { limits, token: (n: number) => `Bearer ${n}` },
+    { limits: limits.replace('(0) gt 100', '(0) gt 1000'), token: () => 'Bearer same' },
+  ]
+  for (const { limits, token } of cases) {
+    const pair = await startPair({
+      ...settings,
+      edit: text => `${text.replace(bind, bind + limits)}\n${table}`,
+    })
+    t.teardown(() => pair.stop())
+    const ask = (n: number) => fetch(`${pair.haproxy.url}/v1/users`, { headers: { authorization: token(n) } })
+    for (let n = 0; n < 100; n++) t.is((await ask(n)).status, 200)
+    const response = await ask(100)
+    t.is(response.status, 429)
+    t.is(response.headers.get('retry-after'), '10')
+    t.like(await response.json(), { meta: { status: 429, code: 'too_many_requests' } })
+  }
+})

@@ -20,6 +20,8 @@ export interface PairOptions {
   delayMs: number
   /** Whether HAProxy sends a PROXY header on its connections to the data ports. */
   proxyProtocol?: boolean
+  /** Changes the text of haproxy.cfg. */
+  edit?: (text: string) => string
 }
 
 /** Adds `option` to the servers in haproxy.cfg. @throws Error if there are none */
@@ -34,6 +36,7 @@ export async function startPair({
   delayMs,
   env = {},
   proxyProtocol = false,
+  edit = text => text,
   ...given
 }: PairOptions) {
   const database = given.database ?? (await createDatabase())
@@ -62,7 +65,7 @@ export async function startPair({
   }
   const services = { A: await start('A'), B: await start('B') }
   const haproxy = await startHaproxy(port, checkEvery, text =>
-    proxyProtocol ? withServerOption(text, 'send-proxy-v2') : text,
+    edit(proxyProtocol ? withServerOption(text, 'send-proxy-v2') : text),
   )
 
   const untilUp = async (name: ServerName): Promise<void> => {
@@ -73,6 +76,13 @@ export async function startPair({
   return {
     haproxy,
     operator: (name: ServerName) => createOperator(services[name]),
+
+    stopService: (name: ServerName) => services[name].stop(),
+
+    /** Starts a service that was stopped. Its data ports keep their maintenance. */
+    async startService(name: ServerName): Promise<void> {
+      services[name] = await start(name)
+    },
 
     /**
      * Runs drain, wait, stop, start and resume on one service. The http port is drained by its failing check, the https
