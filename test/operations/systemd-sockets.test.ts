@@ -16,7 +16,8 @@ import { claimPorts } from '../support/ports.ts'
 import { ask, createDatabase, type Settings, supervisorEnv } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const RESTARTS = 4
+/** TEST_RESTARTS sets another number. */
+const RESTARTS = Number(process.env.TEST_RESTARTS ?? 4)
 const CLIENTS = 32
 const HOST = '127.0.0.1'
 const root = fileURLToPath(new URL('../..', import.meta.url))
