@@ -23,6 +23,7 @@ import {
   startService,
   supervisorEnv,
 } from '../support/service.ts'
+import { atSteadyInterval } from '../support/steady-interval.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -181,12 +182,10 @@ test.serial(
 test.serial('status: lists checkers with address, time, response and HAProxy server state', async t => {
   const { operator } = await start(t)
   const headers = { 'X-Haproxy-Server-State': 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0' }
-  for (let checks = 0; checks < 3; checks++) {
-    // The steady interval of a checker.
-    if (checks > 0) await delay(1000)
+  await atSteadyInterval(1000, 3, async () => {
     await check(operator.controlPort('https'), '/healthcheck/http', { headers })
     await operator.health('http')
-  }
+  })
   await operator.health('https')
   const { ports } = await operator.status()
   t.like(ports.http?.checkers[0], {

@@ -19,6 +19,7 @@ import {
   startService,
   supervisorEnv,
 } from '../support/service.ts'
+import { atSteadyInterval } from '../support/steady-interval.ts'
 
 const database = await createDatabase()
 /** For services with fixed ports. */
@@ -360,11 +361,9 @@ test.serial(
     slow.write(post)
     await operator.until(({ ports }) => ports.http?.in_flight === 1)
     // Probes of the service itself, at a steady interval.
-    for (const path of ['/livez', '/readyz', '/livez', '/readyz', '/livez', '/readyz']) {
-      await check(operator.controlPort('http'), path)
-      // The steady interval of the probes.
-      await delay(500)
-    }
+    await atSteadyInterval(500, 6, probe =>
+      check(operator.controlPort('http'), probe % 2 === 0 ? '/livez' : '/readyz'),
+    )
     await operator.run('drain', 'http')
     t.deepEqual((await operator.status()).ports.http?.checkers, [])
     const wait = operator.run('wait', 'http')

@@ -1,12 +1,12 @@
 // The status page in a real browser: drain and resume, traffic, outages and the Content-Security-Policy.
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { startBrowser } from '../support/browser.ts'
 import { startLoad } from '../support/load.ts'
 import { check, createOperator } from '../support/operator.ts'
 import { connect } from '../support/raw.ts'
 import { type Service, type ServiceOptions, startService } from '../support/service.ts'
+import { atSteadyInterval } from '../support/steady-interval.ts'
 
 const browser = await startBrowser()
 test.after.always(() => browser.close())
@@ -88,14 +88,13 @@ test.serial(
     const { page, heading, card } = await openPage(t, service)
     const { version } = await operator.status()
     await page.getByText(new RegExp(`^node-1 · users-api ${version.replaceAll('.', '\\.')} · \\d`)).waitFor()
-    for (let checks = 0; checks < 3; checks++) {
-      // The steady interval of a proxy. It is forgotten after three intervals, which are longer than this test.
-      if (checks > 0) await delay(4000)
+    // A proxy is forgotten after three intervals, which are longer than this test.
+    await atSteadyInterval(4000, 3, async () => {
       for (const node of ['lb1', 'lb2']) {
         const headers = { 'X-Haproxy-Server-State': `UP; name=a/b; node=${node}` }
         await check(operator.controlPort('http'), '/healthcheck/http', { headers })
       }
-    }
+    })
     await card('http', 'Checked by 2 proxies', /reports UP.*reports UP/s)
     await card('http', /received 200 \d+ s ago.*received 200 \d+ s ago/s)
     await operator.run('drain', 'http')

@@ -2,9 +2,9 @@
 import { on } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import http from 'node:http'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { PortStatus, Status } from '../../src/supervisor/control/status.ts'
 import type { Service } from './service.ts'
+import { atSteadyInterval } from './steady-interval.ts'
 import { until } from './until.ts'
 
 export interface Reply extends Partial<PortStatus>, Partial<Status> {
@@ -85,11 +85,7 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
      * for three intervals.
      */
     async becomeChecker(label: string, at = label, everyMs = 2000): Promise<void> {
-      for (let checks = 0; checks < 3; checks++) {
-        // The steady interval of a checker.
-        if (checks > 0) await delay(everyMs)
-        await this.health(label, at)
-      }
+      await atSteadyInterval(everyMs, 3, () => this.health(label, at))
     },
 
     async status(at = 'http'): Promise<Status> {

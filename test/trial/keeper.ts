@@ -1,5 +1,6 @@
 // The background process of `npm run cluster`. It starts the trial cluster, starts again what ends, and answers the other
 // commands on a Unix socket until one of them stops it.
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -12,7 +13,6 @@ import type { Report } from './launch.ts'
 import type { Part } from './part.ts'
 import { startTrial, type Trial } from './trial.ts'
 
-const POLL_MS = 500
 const RESTART_MS = 10_000
 
 const { values } = parseArgs({
@@ -20,6 +20,7 @@ const { values } = parseArgs({
 })
 const interruption = new AbortController()
 const { signal } = interruption
+const interrupted = once(signal, 'abort')
 let trial: Trial | undefined
 
 /** Tells the process that has started this one, while it waits for the trial. */
@@ -40,19 +41,12 @@ async function restart(part: Part): Promise<void> {
   }
 }
 
-/** Starts parts again that have ended, until the trial is stopped. */
-async function watch({ parts }: Trial): Promise<void> {
-  const restarts = new Map<Part, Promise<void>>()
+/** Starts a part again whenever it has ended, until the trial is stopped. */
+async function keepRunning(part: Part): Promise<void> {
   while (!signal.aborted) {
-    for (const part of parts)
-      if (part.pid() === undefined && !restarts.has(part))
-        restarts.set(
-          part,
-          restart(part).finally(() => restarts.delete(part)),
-        )
-    await delay(POLL_MS, undefined, { signal }).catch(() => {})
+    await Promise.race([part.exited(), interrupted])
+    if (!signal.aborted) await restart(part)
   }
-  await Promise.all(restarts.values())
 }
 
 /** Called before each step of the start. @throws AbortError if the start was interrupted */
@@ -80,7 +74,7 @@ async function main(): Promise<number> {
     throw error
   }
   report({ ready: describeTrial(trial, RESTART_MS / 1000) })
-  await watch(trial)
+  await Promise.all(trial.parts.map(keepRunning))
   await trial.stop()
   return exitCodes.stopped
 }

@@ -20,6 +20,8 @@ export interface ClusterOptions extends Pick<ServerOptions, 'print'> {
 export interface Restartable {
   /** The process id while it runs. */
   pid(): number | undefined
+  /** Resolves when it has exited; at once if it does not run. */
+  exited(): Promise<unknown>
   /** Starts it and waits until it responds. It must not run. @throws as `runServer` */
   start(): Promise<void>
   /** Ends it, if it runs, and waits until it has exited. */
@@ -40,6 +42,7 @@ export function createRestartable(
   let running: Awaited<ReturnType<typeof runServer>> | undefined
   return {
     pid: () => running?.pid(),
+    exited: async () => running?.exited,
     async start() {
       running = await runServer(await describe(), options)
     },

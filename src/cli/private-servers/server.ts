@@ -97,6 +97,8 @@ export async function runServer(server: PrivateServer, { env, logFile }: RunOpti
   })
   return {
     stop,
+    /** Resolves when the server has exited. */
+    exited,
     /** The process id while the server runs. */
     pid: () => (isRunning() ? child.pid : undefined),
   }
