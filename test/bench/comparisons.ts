@@ -59,13 +59,13 @@ export const comparisons: readonly Comparison[] = [
     name: 'post',
     title: 'POST a user',
     request: { method: 'POST', path: '/v1/users', body: newUser },
-    baselines: [{ server: 'bare' }, { server: 'conventional' }],
+    baselines: [{ server: 'bare' }, { server: 'conventional' }, { server: 'no-feed' }],
   },
   {
     name: 'patch',
     title: 'PATCH a user',
     request: { method: 'PATCH', path: '/v1/users/{id}', body: '{"last_name":"{unique}"}' },
-    baselines: [{ server: 'bare' }, { server: 'conventional' }],
+    baselines: [{ server: 'bare' }, { server: 'conventional' }, { server: 'no-feed' }],
   },
   {
     name: 'batch',
@@ -75,7 +75,7 @@ export const comparisons: readonly Comparison[] = [
       path: '/v1/users',
       body: `{"users":[${Array(BATCH_ENTRIES).fill(newUser).join()}]}`,
     },
-    baselines: [{ server: 'bare', statusOnly: true }],
+    baselines: [{ server: 'bare', statusOnly: true }, { server: 'no-feed' }],
     // Eight batches of 1000 rows keep every server busy. With more, requests would wait longer than a round lasts.
     connections: 8,
     rows: BATCH_ENTRIES,

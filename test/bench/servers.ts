@@ -19,6 +19,8 @@ const programs = {
   service,
   /** The service with request logging. */
   logging: service,
+  /** The service without a change feed. */
+  'no-feed': service,
   /** The service with callers: its clients send an API key or a JWT. */
   'auth-key': service,
   'auth-jwt': service,
@@ -94,6 +96,7 @@ function environment(
     control: { host: '127.0.0.1', offset: 1, socket: join(folder, `control-${port}.sock`) },
     stateFile: join(folder, `state-${port}.json`),
     drain: { delayMs: 0 },
+    ...(name === 'no-feed' && { changes: { keepSeconds: 0 } }),
     ...(auth !== undefined && { auth }),
   }
   return {

@@ -40,15 +40,15 @@ const belongsTo = ({ type, by, request_id }: Entry, event: NewEvent): boolean =>
 
 function packRow(events: readonly NewEvent[]): PackedEvents {
   const entries: Entry[] = []
+  let last: Entry | undefined
   for (const event of events) {
     const { type, ids, origin } = event
-    const last = entries.at(-1)
-    if (last !== undefined && belongsTo(last, event))
-      for (const [name, id] of Object.entries(ids)) last.ids[name]?.push(id)
-    else {
-      const lists = Object.entries(ids).map(([name, id]) => [name, [id]])
-      entries.push({ type, ids: Object.fromEntries(lists), by: origin.by, request_id: origin.requestId })
+    if (last === undefined || !belongsTo(last, event)) {
+      last = { type, ids: {}, by: origin.by, request_id: origin.requestId }
+      for (const name in ids) last.ids[name] = []
+      entries.push(last)
     }
+    for (const name in ids) last.ids[name]?.push(ids[name] ?? 0)
   }
   return { amount: events.length, events: JSON.stringify(entries) }
 }

@@ -29,6 +29,12 @@ interface Step {
   readonly origin: Origin
 }
 
+/** A step with the row before and after it. */
+interface Replacement extends Step {
+  readonly before: Row
+  readonly row: Row
+}
+
 /**
  * Divides the changes of items into rounds with at most one change per record. The changes of a record, and those of an
  * item, keep their order.
@@ -96,11 +102,10 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
    * Stores rows as if one by one. The order in which a statement updates its rows matters only if a record gets a name that
    * another one of them has now: each has a statement of its own then.
    */
-  async function storeInOrder(trx: Transaction, updates: readonly { before: Row; row: Row }[]) {
+  async function storeInOrder(trx: Transaction, updates: readonly Replacement[], renamed: readonly Row[]) {
     const before = new Set(namesOf(updates.map(update => update.before)).map(keyOf))
-    const renamed = updates.filter(update => isRenamed(update.before, update.row)).map(({ row }) => row)
-    const rows = updates.map(({ row }) => row)
     const depend = namesOf(renamed).some(name => before.has(keyOf(name)))
+    const rows = updates.map(({ row }) => row)
     const stored: Row[] = []
     for (const part of depend ? rows.map(row => [row]) : partsOf(rows))
       stored.push(...(await storeEach(trx, part)))
@@ -114,32 +119,35 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
     round: readonly Step[],
     outcomes: Map<Change, Outcome>,
   ): Promise<void> {
-    const updates = round.flatMap(({ change, origin }) => {
+    const updates: Replacement[] = []
+    const renamed: Row[] = []
+    for (const { change, origin } of round) {
       const before = rows.get(change.id)
       if (before === undefined) outcomes.set(change, 'not_found')
       else if (change.precondition?.(before.version) === false) outcomes.set(change, 'precondition_failed')
       else if (Object.keys(change.values).length === 0) outcomes.set(change, { row: before, changed: false })
-      else return [{ change, origin, before, row: { ...before, ...change.values, version: newVersion() } }]
-      return []
-    })
-    const renamed = updates.filter(({ before, row }) => isRenamed(before, row))
-    await assertFree(
-      trx,
-      renamed.map(({ row }) => row),
-    )
-    const stored = new Set(await storeInOrder(trx, updates))
+      else {
+        const row = { ...before, ...change.values, version: newVersion() }
+        updates.push({ change, origin, before, row })
+        if (isRenamed(before, row)) renamed.push(row)
+      }
+    }
+    await assertFree(trx, renamed)
+    const stored = new Set(await storeInOrder(trx, updates, renamed))
     for (const { change, origin, before, row } of updates) {
       outcomes.set(change, stored.has(row) ? { row, changed: true } : 'exists')
       if (!stored.has(row)) continue
       rows.set(row.id, row)
-      const versions = { before: before.version, after: row.version }
-      trx.record({ type: 'updated', resource, id: row.id, ...versions, origin })
+      const { id } = row
+      trx.record({ type: 'updated', resource, id, before: before.version, after: row.version, origin })
     }
   }
 
   return database.createWriter<Update>({
-    keysOf: ({ changes }) =>
-      changes.flatMap(({ id, values }) => [rowKey(resource, id), ...namesOf([values]).map(keyOf)]),
+    keysOf: ({ changes }) => [
+      ...changes.map(({ id }) => rowKey(resource, id)),
+      ...namesOf(changes.map(({ values }) => values)).map(keyOf),
+    ],
 
     async apply(trx, items) {
       const ids = items.flatMap(({ changes }) => changes.map(({ id }) => id))
