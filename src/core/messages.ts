@@ -24,6 +24,9 @@ export const latencyBoundsMs = [0.5, 1, 2, 3, 5, 7.5, 10, 15, 25, 50, 100, 250, 
 /** Stands for the route of a request that matches none, and of rejected input. */
 export const NO_ROUTE = 'none'
 
+/** After this time without the beginning of a response, a request counts as unanswered. */
+export const UNANSWERED_MS = 3000
+
 /** The responses of a port, or of one of its routes, since its worker started. */
 const trafficTotals = z.object({
   /** Counts by status class, `2xx` to `5xx`, and `aborted` if the client disconnected before the response. */
@@ -40,6 +43,8 @@ const portReport = z.object({
   /** Connections in use: kept alive, and with another request in the last seconds. */
   active: count.optional(),
   inFlight: count,
+  /** Requests whose response has not begun after UNANSWERED_MS, by route. */
+  unanswered: z.record(z.string(), count).optional(),
   /** For how long the port has had no connection, in milliseconds. */
   quietMs: count.optional(),
   /** Set unless the port serves: the requests that still arrive a second, and the addresses that send most of them. */

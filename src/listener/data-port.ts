@@ -6,7 +6,13 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/config.ts'
 import { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
-import type { DesiredPort, ListenerState, PortReport } from '../core/messages.ts'
+import {
+  type DesiredPort,
+  type ListenerState,
+  NO_ROUTE,
+  type PortReport,
+  UNANSWERED_MS,
+} from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
 import { createArrivals } from './arrivals.ts'
 import { clientAddress, createIsTrusted } from './client-address.ts'
@@ -118,6 +124,14 @@ export function createDataPort(options: DataPortOptions) {
     if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
   }
 
+  /** Returns the number of unanswered requests by route. */
+  function unanswered(): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const { route = NO_ROUTE } of connections.unanswered(UNANSWERED_MS))
+      counts[route] = (counts[route] ?? 0) + 1
+    return counts
+  }
+
   if (port.proxyProtocol === true)
     requireProxyHeaders(
       server,
@@ -189,6 +203,7 @@ export function createDataPort(options: DataPortOptions) {
       connections: connections.count(),
       active: connections.activeCount(),
       inFlight: connections.inFlight(),
+      unanswered: unanswered(),
       quietMs: connections.quietMs(),
       arriving: arrivals?.report(performance.now()),
     }),

@@ -6,6 +6,8 @@ declare module 'node:http' {
   interface ServerResponse {
     /** Aborted when the port drains: a request that only waits is answered now. */
     draining?: AbortSignal
+    /** Whether the request waits, as it has asked, for something to happen. */
+    awaitsEvent?: boolean
     /**
      * Aborted `drain.delayMs` later, when proxies have noticed that the port drains, and when the port closes: a response
      * without an end is ended now.

@@ -55,7 +55,7 @@ for (const [share, everyNth] of [
       install(atEachPatch(`if (count % ${everyNth} === 0) this.statusCode = 500`))
       const { error = '' } = await operator.run('reload')
       const figures =
-        /the old workers stay: the first new worker answered 5xx to (\d+) of \d+ requests, the old ones to 0 of \d+ \(http \/v1\/groups\/:group_id\)/
+        /the old workers stay: the first new worker answered 5xx, or nothing, to (\d+) of \d+ requests, the old ones to 0 of \d+ \(http \/v1\/groups\/:group_id\)/
       t.regex(error, figures)
       await operator.until(({ workers }) => workers.length === 2)
       t.deepEqual(await service.workers(), before)
@@ -68,6 +68,26 @@ for (const [share, everyNth] of [
       t.log(`${failed} of ${requests} requests got 500; ${error}`)
     },
   )
+
+test.serial('watch: a version that leaves some requests without a response is rejected', async t => {
+  const { service, operator, install } = await start(t, FOREVER_MS, { drain: { deadlineMs: 500 } })
+  const before = await service.workers()
+  const load = await startLoad({ url: service.url, clients: 32, connection: 'one a request', pauseMs: 2 })
+  install(atEachPatch('if (count % 20 === 0) return this'))
+  const { error = '' } = await operator.run('reload')
+  t.regex(
+    error,
+    /the first new worker answered 5xx, or nothing, to \d+ of \d+ requests, the old ones to 0 of/,
+  )
+  await operator.until(({ workers }) => workers.length === 2)
+  t.deepEqual(await service.workers(), before)
+  await load.requests(100)
+  const { requests, failed, failures } = await load.stop()
+  // The connections of these requests end with their worker.
+  t.true(failed > 0)
+  t.deepEqual(Object.keys(failures), ['socket hang up'])
+  t.log(`${failed} of ${requests} requests had no response; ${error}`)
+})
 
 for (const [name, code, reason] of [
   ['exits', 'process.exit(1)', /worker exited with code 1/],

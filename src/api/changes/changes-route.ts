@@ -47,9 +47,11 @@ async function whileWaiting(
   res.once('close', end)
   res.draining?.addEventListener('abort', end)
   if (res.draining?.aborted === true) end()
+  res.awaitsEvent = true
   try {
     await wait(controller.signal)
   } finally {
+    res.awaitsEvent = false
     clearTimeout(timer)
     res.off('close', end)
     res.draining?.removeEventListener('abort', end)

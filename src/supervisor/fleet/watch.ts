@@ -8,8 +8,9 @@ import { databaseDownMs, type WorkerView } from './worker-handle.ts'
 
 /** The responses of some workers during the watch. */
 export interface Figures {
+  /** Those that were sent, and those that are missing after UNANSWERED_MS. */
   readonly responses: number
-  /** Those with a status of 5xx. */
+  /** Those with a status of 5xx, and those that are missing. */
   readonly failed: number
 }
 
@@ -36,7 +37,7 @@ function sum(figures: Iterable<Figures>): Figures {
 }
 
 /**
- * Whether the new worker answers 5xx clearly more often than the old ones: more than five times, and more than three times
+ * Whether the new worker fails clearly more often than the old ones: more than five times, and more than three times
  * as often. The old ones count with three more failures than they had. Without a failure in n responses, 3/n is the rate
  * that they may have, with a confidence of 95 % (the rule of three). If all fail equally often, the rule errs in less than
  * one reload of 1000, mostly far less. If the old ones do not fail and answer twice as many requests, it notices a worker
@@ -78,25 +79,28 @@ export function judge(
     if (failsMoreOften(now, before))
       return {
         do: 'give up',
-        reason: `the first new worker answered 5xx to ${now.failed} of ${now.responses} requests, the old ones to ${before.failed} of ${before.responses} (${route})`,
+        reason: `the first new worker answered 5xx, or nothing, to ${now.failed} of ${now.responses} requests, the old ones to ${before.failed} of ${before.responses} (${route})`,
       }
   return { do: isOver ? 'go on' : 'wait' }
 }
 
-/** Returns the responses between two heartbeats of a worker. */
+/** Returns the responses between two heartbeats of a worker, and those that are missing at the second one. */
 export function figuresBetween(before: Heartbeat | undefined, now: Heartbeat | undefined): FiguresByRoute {
   const figures = new Map<string, Figures>()
-  for (const [label, routes] of Object.entries(now?.routes ?? {}))
-    for (const [route, { responses }] of Object.entries(routes)) {
+  for (const [label, routes] of Object.entries(now?.routes ?? {})) {
+    const missing = now?.ports[label]?.unanswered ?? {}
+    for (const route of new Set([...Object.keys(routes), ...Object.keys(missing)])) {
       const earlier = before?.routes?.[label]?.[route]?.responses ?? {}
-      const grown = Object.entries(responses).map(
-        ([outcome, count]) => [outcome, count - (earlier[outcome] ?? 0)] as const,
-      )
-      figures.set(`${label} ${route}`, {
-        responses: grown.reduce((total, [, count]) => total + count, 0),
-        failed: grown.find(([outcome]) => outcome === '5xx')?.[1] ?? 0,
-      })
+      const open = missing[route] ?? 0
+      let [responses, failed] = [open, open]
+      for (const [outcome, count] of Object.entries(routes[route]?.responses ?? {})) {
+        const grown = count - (earlier[outcome] ?? 0)
+        responses += grown
+        if (outcome === '5xx') failed += grown
+      }
+      figures.set(`${label} ${route}`, { responses, failed })
     }
+  }
   return figures
 }
 

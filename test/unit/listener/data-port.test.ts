@@ -368,6 +368,28 @@ test('keep-alive: an unread request body does not block the next request', async
   t.regex(await client.answer(), /200 OK/)
 })
 
+test('report: requests without a response count after 3 s, but not those that wait for an event or have begun to answer', async t => {
+  const responses: ServerResponse[] = []
+  const listener: RequestListener = ({ url }, response) => {
+    responses.push(response)
+    response.route = url
+    if (url === '/waits') response.awaitsEvent = true
+    if (url === '/begins') response.writeHead(200, { 'Content-Length': 2 }).write('o')
+  }
+  const { port, open } = await start(t, { listener })
+  for (const path of ['/begins', '/waits', '/hangs', '/hangs']) {
+    const client = await open()
+    client.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+  }
+  await until(() => responses.length === 4)
+  t.deepEqual(port.report().unanswered, {})
+  await until(() => port.report().unanswered?.['/hangs'] === 2)
+  t.deepEqual(port.report().unanswered, { '/hangs': 2 })
+  for (const response of responses) response.end('k')
+  await until(() => port.report().inFlight === 0)
+  t.deepEqual(port.report().unanswered, {})
+})
+
 test('certificate: a new one applies to new connections, and open connections stay open', async t => {
   const { port, number, open } = await start(t, { protocol: 'https' })
   const nameOf = ({ socket }: Awaited<ReturnType<typeof open>>) =>

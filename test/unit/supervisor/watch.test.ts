@@ -94,7 +94,7 @@ test('judge: waits until the watch is over, then goes on; gives up with the figu
     {
       do: 'give up',
       reason:
-        'the first new worker answered 5xx to 12 of 40 requests, the old ones to 0 of 80 (http /v1/groups)',
+        'the first new worker answered 5xx, or nothing, to 12 of 40 requests, the old ones to 0 of 80 (http /v1/groups)',
     },
   )
 })
@@ -126,11 +126,11 @@ test('judge: one route of many that fails is noticed, and so is a route that the
   t.is(judge(added, new Map([['http /v1/users', none]]), withDatabase, true).do, 'go on')
 })
 
-test('figures: the responses between two heartbeats, by port and route', t => {
-  const heartbeat = (count: number, failed: number): Heartbeat => ({
+test('figures: the responses between two heartbeats and those that are missing, by port and route', t => {
+  const heartbeat = (count: number, failed: number, unanswered?: Record<string, number>): Heartbeat => ({
     type: 'heartbeat',
     appliedRevision: 1,
-    ports: {},
+    ports: { http: { state: 'serving', connections: 0, inFlight: 0, unanswered } },
     traffic: {},
     routes: {
       http: {
@@ -150,6 +150,14 @@ test('figures: the responses between two heartbeats, by port and route', t => {
   t.deepEqual(
     [...figuresBetween(undefined, heartbeat(4, 3))],
     [['http /v1/users', { responses: 8, failed: 3 }]],
+  )
+  // Those of the first heartbeat have been answered, or are among those of the second.
+  t.deepEqual(
+    [...figuresBetween(heartbeat(10, 1, { '/v1/users': 9 }), heartbeat(40, 3, { '/v1/users': 4, none: 1 }))],
+    [
+      ['http /v1/users', { responses: 36, failed: 6 }],
+      ['http none', { responses: 1, failed: 1 }],
+    ],
   )
   t.deepEqual([...figuresBetween(undefined, undefined)], [])
 })
