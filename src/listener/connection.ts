@@ -28,6 +28,8 @@ export function createConnection(socket: Socket, peer: string | undefined, total
   let latest: ServerResponse | undefined
   let closesAfterResponse = false
   let idleSinceMs = performance.now()
+  /** When the request in progress began to be served. */
+  let servedMs = idleSinceMs
   /** `socket.bytesRead` when the last request or the PROXY header finished. More bytes than that belong to another request. */
   let idleBytesRead = 0
   /** `socket.bytesWritten` when the last response was complete. */
@@ -40,6 +42,12 @@ export function createConnection(socket: Socket, peer: string | undefined, total
   const isFull = () => requests.isFull() || sendRejection !== undefined
   /** Whether the request that is being received waits for its turn, so that little or nothing of it is read. */
   const isWaiting = () => isFull() || (requests.hasWaiting() && latest?.req.complete === false)
+
+  /** Returns the response for which the client can only wait: its request has been received, and it has not begun. */
+  function working(): ServerResponse | undefined {
+    const response = requests.first()?.response
+    return response?.req.complete === true && !response.headersSent ? response : undefined
+  }
 
   /** Sets whether the response in progress says `Connection: close`. Only the last of several may say so. */
   function updateKeepAlive(): void {
@@ -54,7 +62,10 @@ export function createConnection(socket: Socket, peer: string | undefined, total
     updateKeepAlive()
     const current = requests.first()
     if (current === undefined) sendRejection?.()
-    else current.serve()
+    else {
+      servedMs = performance.now()
+      current.serve()
+    }
     if (!isFull()) socket.resume()
   }
 
@@ -95,10 +106,13 @@ export function createConnection(socket: Socket, peer: string | undefined, total
     idleSinceMs: () => idleSinceMs,
     /** Whether the connection is in use for more than one request. */
     isActive: () => isReused && (requests.length() > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
-    /** Whether the client can only wait: its request has been received, and the response has not begun. */
-    isWorking(): boolean {
-      const current = requests.first()?.response
-      return current?.req.complete === true && !current.headersSent
+    /** Whether the client can only wait. */
+    isWorking: () => working() !== undefined,
+    /** Returns the response for which the client can only wait, after `ms`. One that waits for an event is none. */
+    unanswered(ms: number): ServerResponse | undefined {
+      const response = working()
+      const isDue = response?.awaitsEvent !== true && performance.now() - servedMs >= ms
+      return isDue ? response : undefined
     },
     /** Whether no request is in flight, not even a partially received one. */
     isIdle: () => requests.length() === 0 && socket.bytesRead === idleBytesRead,

@@ -29,8 +29,6 @@ export function createConnections(
   onRequestFinished: (response: ServerResponse, status: number | undefined, durationMs: number) => void,
 ) {
   const open = new Map<Socket, Connection>()
-  /** The requests in flight: the time of their arrival, by response. */
-  const started = new Map<ServerResponse, number>()
   const waiting: WaitingTotal = { bytes: 0, highBytes: limits.waitingBytes / 2 }
   let closeAfterResponse = false
   /** When the last connection ended, or the port was created. */
@@ -110,10 +108,8 @@ export function createConnections(
       const connection = open.get(socket)
       if (connection?.acceptsRequests() !== true) return
       const startedMs = performance.now()
-      started.set(response, startedMs)
       // A response that waits behind another one emits no `close` when its connection ends.
       response.on('close', () => {
-        started.delete(response)
         const status = response.writableFinished ? response.statusCode : undefined
         onRequestFinished(response, status, performance.now() - startedMs)
         connection.requestFinished()
@@ -161,12 +157,8 @@ export function createConnections(
     quietMs: () => (open.size > 0 ? 0 : performance.now() - lastEndMs),
     activeCount: () => active().length,
     inFlight: () => [...open.values()].reduce((sum, connection) => sum + connection.inFlight(), 0),
-    /** Returns the responses that have not begun, for `minMs` or longer. Those that wait for an event are not among them. */
-    unanswered(minMs: number): ServerResponse[] {
-      const untilMs = performance.now() - minMs
-      return [...started].flatMap(([response, startedMs]) =>
-        startedMs <= untilMs && !response.headersSent && response.awaitsEvent !== true ? [response] : [],
-      )
-    },
+    /** Returns the responses for which clients can only wait, after `ms`. Those that wait for an event are not among them. */
+    unanswered: (ms: number): ServerResponse[] =>
+      [...open.values()].flatMap(connection => connection.unanswered(ms) ?? []),
   }
 }
