@@ -5,9 +5,13 @@ import { createSemaphore } from '../semaphore.ts'
 import type { FeedEvent } from './events.ts'
 import { type Portion, readHead, readPortion } from './portion.ts'
 
-/** The pause between two reads for waiting readers grows with their number, because each read is followed by their answers. */
+/**
+ * The pause between two reads for waiting readers grows with their number, because each read is followed by their answers:
+ * 1,000 readers get what is new five times a second.
+ */
+const PAUSE_MS_PER_READER = 0.2
 const MIN_PAUSE_MS = 20
-const MAX_PAUSE_MS = 100
+const MAX_PAUSE_MS = 200
 /** Reads continue for so long after the last reader has waited, because it usually comes back. */
 const LINGER_MS = 5000
 /** Events in memory are served to other requests as well if they have been read in this time. */
@@ -31,6 +35,7 @@ export function createFeed(database: Database) {
 
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
   const read = (after: number | undefined, limit: number) => inTurn(() => readPortion(database, after, limit))
+  const pauseMs = () => Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_MS_PER_READER * waiting.size))
   const isFresh = () => performance.now() - readMs < FRESH_MS
 
   function remember({ head, floor, events }: Portion): void {
@@ -63,9 +68,8 @@ export function createFeed(database: Database) {
     }
     isReading = false
     if (waiting.size > 0) neededMs = performance.now()
-    const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, waiting.size))
     const isNeeded = performance.now() - neededMs < LINGER_MS
-    timer = isNeeded ? setTimeout(follow, pauseMs).unref() : undefined
+    timer = isNeeded ? setTimeout(follow, pauseMs()).unref() : undefined
   }
 
   return {
@@ -102,9 +106,9 @@ export function createFeed(database: Database) {
       })
     },
 
-    /** Reads now what is new, if readers wait. */
+    /** Reads what is new now, if readers wait and the last read is a pause ago. */
     refresh(): void {
-      if (waiting.size > 0) void follow()
+      if (waiting.size > 0 && performance.now() - readMs >= pauseMs()) void follow()
     },
 
     /** The number of readers that wait for an event. */

@@ -10,9 +10,9 @@ const MAX_ROWS = 500
  * The time between two numberings by this process, which bounds what they cost. Where they take long, because the machine or
  * the database is busy, they are rarer.
  */
-const MIN_PAUSE_MS = 40
+const MIN_PAUSE_MS = 25
 const MAX_PAUSE_MS = 500
-const PAUSE_FACTOR = 8
+const PAUSE_FACTOR = 3
 
 const moveSql = `INSERT INTO changes (last_id, at, amount, events)
   SELECT ? + SUM(amount) OVER (ORDER BY id), at, amount, events FROM change_queue WHERE id IN (?) ORDER BY id`
