@@ -1,10 +1,11 @@
-// npm run bench -- [name …|scale|footprint|load|versions|profile|revision] [--rounds 5] [--seconds 5] [--users 1000000]
+// npm run bench -- [name …|scale|feed|footprint|load|versions|profile|revision] [--rounds 5] [--seconds 5] [--users 1000000]
 //   [--from revision] [--write]
 // Runs the benchmarks and prints a table. --write also writes the table to test/bench/README.md.
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareAll } from './compare.ts'
 import { type Comparison, comparisons } from './comparisons.ts'
+import { measureFeed } from './feed.ts'
 import { measureFootprint } from './footprint.ts'
 import { measureLoad } from './load.ts'
 import { installPlatformatic, platformaticTitle } from './platformatic.ts'
@@ -18,7 +19,7 @@ import { assertWrk } from './wrk.ts'
 
 const readme = new URL('README.md', import.meta.url)
 /** Benchmarks with a separate table. */
-const tables = ['scale', 'footprint', 'load', 'versions', 'profile', 'revision']
+const tables = ['scale', 'feed', 'footprint', 'load', 'versions', 'profile', 'revision']
 const LOAD_SECONDS = 60
 /** The comparisons whose requests these tables measure by default. */
 const requestsOf: Readonly<Record<string, readonly string[]>> = {
@@ -93,6 +94,8 @@ async function main(): Promise<void> {
     const medians = `medians of ${rounds.count} × ${rounds.seconds} s`
     const { signal } = interrupted
     switch (table) {
+      case 'feed':
+        return `${await measureFeed(stores, rounds, signal)}\n\n${environment}, ${rounds.count} × ${rounds.seconds} s.`
       case 'footprint':
         return `${await measureFootprint(stores, LOAD_SECONDS, signal)}\n\n${environment}.`
       case 'scale':
