@@ -5,9 +5,12 @@ import {
   addUserGroups,
   createGroup,
   createUser,
+  deleteUsers,
   getUser,
+  listChanges,
   listGroupUsers,
   listUsers,
+  updateUsers,
 } from './dist/hey-api/index.js'
 
 client.setConfig({
@@ -43,3 +46,12 @@ show(await listGroupUsers({ path: group, query: { sort: ['last_name'], records_p
 
 const again = await createUser({ body })
 if (again.error?.meta.code === 'user_exists') show(again)
+
+// What the tour does not show: a search, changes of many records, and the change feed.
+show(await updateUsers({ body: { users: [{ id: ada.data.id, last_name: 'King' }] } }))
+show(await listUsers({ query: { search: 'king ada' } }))
+const feed = await listChanges({ query: { type: ['user.updated'], wait: 5 } })
+// A stream would be a string.
+const changes = typeof feed.data === 'object' ? feed.data.changes : []
+show({ data: changes.map(({ type, user_id }) => ({ type, user_id })) })
+show(await deleteUsers({ query: { 'id[in]': [ada.data.id] } }))

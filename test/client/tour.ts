@@ -40,3 +40,13 @@ show(await client.GET('/v1/groups/{group_id}/users', { params: { path: group, qu
 
 const again = await client.POST('/v1/users', { body })
 if (again.error?.meta.code === 'user_exists') show(again)
+
+// What the tour does not show: a search, changes of many records, and the change feed.
+const king = { users: [{ id: ada.data.id, last_name: 'King' }] }
+show(await client.PATCH('/v1/users', { body: king }))
+show(await client.GET('/v1/users', { params: { query: { search: 'king ada' } } }))
+const feed = await client.GET('/v1/changes', { params: { query: { type: ['user.updated'], wait: 5 } } })
+// A stream would be a string.
+const changes = typeof feed.data === 'object' ? feed.data.changes : []
+show({ data: changes.map(({ type, user_id }) => ({ type, user_id })) })
+show(await client.DELETE('/v1/users', { params: { query: { 'id[in]': [ada.data.id] } } }))
