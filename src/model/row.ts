@@ -7,7 +7,7 @@ export interface Row {
   readonly id: number
   readonly version: number
   /** The token of the related resources, if it was read with the row. */
-  readonly generation?: number
+  readonly generation?: number | undefined
   readonly [field: string]: unknown
 }
 

@@ -3,7 +3,7 @@ import test from 'ava'
 import { createCache } from '../../src/cache/cache.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
-import { createIncludes } from '../../src/database/reading/includes.ts'
+import { createIncludes, type Included } from '../../src/database/reading/includes.ts'
 import { createCompleteLoader } from '../../src/database/reading/record-loader.ts'
 import { createRecords, type Records } from '../../src/database/reading/records.ts'
 import { users } from '../../src/model/users.ts'
@@ -47,9 +47,9 @@ test.before(async () => {
 })
 
 /** Each record's included groups as `<number of groups>`, if they are the expected ones in order. */
-const sizesOf = (texts: readonly (string | undefined)[]) =>
-  texts.map(text => {
-    const groups: { id: number; name: string }[] = JSON.parse(text ?? 'null')
+const sizesOf = (included: readonly (Included | undefined)[]) =>
+  included.map(one => {
+    const groups: { id: number; name: string }[] = JSON.parse(one?.text ?? 'null')
     const isRight = groups.every(({ id, name }, index) => id === index + 1 && name === `group ${id}`)
     return isRight ? groups.length : 'wrong'
   })
@@ -92,24 +92,50 @@ test.serial('includes: a record that changed or was deleted after its row was re
   )
 })
 
-test.serial('includes: a load takes two rounds and a snapshot while groups change all the time', async t => {
+/** Loads records while `change` runs between each read of their rows and that of their groups. */
+async function loadWhile(change: (reads: number) => Promise<unknown>) {
   const reads: string[] = []
-  /** Between the read of a row and that of its groups, another client renames a group. */
   const racing: Records = {
     ...records,
     async read(readIds, trx) {
       const rows = await records.read(readIds, trx)
       reads.push(trx === undefined ? 'round' : 'snapshot')
-      await modify('UPDATE `groups` SET name = ? WHERE id = 4000', [`renamed ${reads.length}`])
-      await modify('UPDATE group_generation SET token = token + 1', [])
+      await change(reads.length)
       return rows
     },
   }
   const loader = createCompleteLoader(database, racing, includes)
   const loads = await Promise.all([6, 4, 10, missingId].map(id => loader(id)))
-  t.deepEqual(reads, ['round', 'round', 'snapshot'])
-  const sizes = loads.map(load => load && JSON.parse(load.included).length)
+  return { reads, loads, sizes: loads.map(load => load && JSON.parse(load.text).length) }
+}
+
+const rename = (name: string) => modify('UPDATE `groups` SET name = ? WHERE id = 4000', [name])
+
+test.serial('includes: a load takes one round while groups change all the time', async t => {
+  const [before] = await records.read([10])
+  const { reads, loads, sizes } = await loadWhile(async () => {
+    await rename('renamed')
+    await modify('UPDATE group_generation SET token = token + 1', [])
+  })
+  t.deepEqual(reads, ['round'])
   t.deepEqual(sizes, [2999, 3, 12_000, undefined])
-  // The snapshot does not see the rename that followed its read.
-  t.regex(loads[2]?.included ?? '', /"id":4000,"name":"renamed 2"/)
+  t.regex(loads[2]?.text ?? '', /"id":4000,"name":"renamed"/)
+  // The row has the generation of its groups, so that the ETag is that of the next read.
+  const [after] = await records.read([10])
+  t.not(after?.generation, before?.generation)
+  t.deepEqual(loads[2]?.row, after)
 })
+
+test.serial(
+  'includes: a load takes two rounds and a snapshot while the records change all the time',
+  async t => {
+    const { reads, loads, sizes } = await loadWhile(async number => {
+      await rename(`renamed ${number}`)
+      await modify('UPDATE users SET version = version + 1', [])
+    })
+    t.deepEqual(reads, ['round', 'round', 'snapshot'])
+    t.deepEqual(sizes, [2999, 3, 12_000, undefined])
+    // The snapshot does not see the rename that followed its read.
+    t.regex(loads[2]?.text ?? '', /"id":4000,"name":"renamed 2"/)
+  },
+)

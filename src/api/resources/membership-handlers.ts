@@ -64,7 +64,7 @@ export function createMembershipHandlers(
     assertAcceptsJson(ctx)
     const complete = await loader(id)
     if (complete === undefined) throw notFound(resource, id)
-    const related: Record<string, unknown>[] = JSON.parse(complete.included)
+    const related: Record<string, unknown>[] = JSON.parse(complete.text)
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
     const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))

@@ -1,12 +1,14 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 import type { Context } from 'koa'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
+import { isOneMoment } from '../../database/reading/includes.ts'
 import type { Filter } from '../../database/reading/page-query.ts'
 import { isBounded } from '../../database/reading/page-seek.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Page, Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
+import type { Row } from '../../model/row.ts'
 import { notFound, pageTooLarge } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
 import { type ListQuery, parseListQuery, parseRecordQuery } from '../requests/query.ts'
@@ -46,13 +48,14 @@ export function createReadHandlers(
   /** Adds the includes to a page, in the same state of the records. */
   async function withIncludes(query: ListQuery, page: Page) {
     const { includes } = includeSet(query.include)
-    const included = await includes(page.rows, createSizeCheck(true))
-    if (!included.includes(undefined)) return { ...page, included }
-    // A row has changed between the two reads: a snapshot reads both again.
+    const included = (await includes(page.rows, createSizeCheck(true))).flatMap(one => one ?? [])
+    if (included.length === page.rows.length && isOneMoment(included)) return { total: page.total, included }
+    // A record has changed between the two reads: a snapshot reads both again.
     return inTurn(query, () =>
       database.snapshot(async trx => {
-        const snapshot = await records.page(query, trx)
-        return { ...snapshot, included: await includes(snapshot.rows, createSizeCheck(true), trx) }
+        const { total, rows } = await records.page(query, trx)
+        const included = await includes(rows, createSizeCheck(true), trx)
+        return { total, included: included.flatMap(one => one ?? []) }
       }),
     )
   }
@@ -68,9 +71,9 @@ export function createReadHandlers(
     const query = parseListQuery(resource, ctx.querystring, limits)
     assertAcceptsJson(ctx)
     const { path } = ctx
-    const complete = (page: Page, included: readonly (string | undefined)[]) => {
-      const { rows, total } = page
-      const texts = rows.map((row, at) => recordText(resource, row, included[at]))
+    const complete = (total: number, records: readonly { readonly row: Row; readonly text?: string }[]) => {
+      const texts = records.map(({ row, text }) => recordText(resource, row, text))
+      const rows = records.map(({ row }) => row)
       const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
       createSizeCheck(hasIncludes(query))(text)
       return { etag: etags.page(total, rows, hasIncludes(query)), text }
@@ -79,10 +82,14 @@ export function createReadHandlers(
       const combined = { ...query, filters: [...filters, ...query.filters] }
       const page = await inTurn(combined, () => records.page(combined))
       if (page.total === 0) await onEmpty?.()
-      if (!hasIncludes(query)) return complete(page, [])
+      if (!hasIncludes(query))
+        return complete(
+          page.total,
+          page.rows.map(row => ({ row })),
+        )
       const make = async () => {
-        const { included, ...current } = await withIncludes(combined, page)
-        return complete(current, included)
+        const { total, included } = await withIncludes(combined, page)
+        return complete(total, included)
       }
       return page.rows.length > MAX_SMALL_PAGE ? inLargePageSlot(make) : make()
     })
@@ -114,8 +121,8 @@ export function createReadHandlers(
     if (include.length > 0) {
       const complete = await includeSet(include).findComplete(id)
       if (complete === undefined) throw notFound(resource, id)
-      const { row, included } = complete
-      respondRead(ctx, etags.complete(row), recordText(resource, row, included))
+      const { row, text } = complete
+      respondRead(ctx, etags.complete(row), recordText(resource, row, text))
     } else {
       const row = await loader(id)
       if (row === undefined) throw notFound(resource, id)

@@ -1,6 +1,6 @@
 // The includes of the relations that a request names, and the loads of records with these includes.
 import type { Database } from '../database.ts'
-import type { Includes } from './includes.ts'
+import { type Included, type Includes, isOneMoment } from './includes.ts'
 import { type CompleteLoader, createCompleteLoader } from './record-loader.ts'
 import type { Records } from './records.ts'
 
@@ -14,10 +14,12 @@ export interface IncludeSet {
 function combine(parts: readonly (readonly [name: string, includes: Includes])[]): Includes {
   return async (rows, onText, on) => {
     const lists = await Promise.all(parts.map(([, includes]) => includes(rows, onText, on)))
-    return rows.map((_, index) => {
-      const texts = lists.map(list => list[index])
-      if (texts.includes(undefined)) return undefined
-      return parts.map(([name], part) => `"${name}":${texts[part]}`).join()
+    return rows.map((_, index): Included | undefined => {
+      const found = lists.flatMap(list => list[index] ?? [])
+      const [first] = found
+      // Each relation is read with a statement of its own.
+      if (first === undefined || found.length < lists.length || !isOneMoment(found)) return undefined
+      return { row: first.row, text: parts.map(([name], part) => `"${name}":${found[part]?.text}`).join() }
     })
   }
 }

@@ -13,16 +13,34 @@ import { generationColumns } from '../version.ts'
 /** Called with each text as soon as it is read. An error that it throws ends the reading. */
 type OnText = (text: string) => void
 
+/** A row and its related records at the same moment. */
+export interface Included {
+  /** The row with the generation at which its related records were read, which can be a later one than before. */
+  readonly row: Row
+  /** The related records, as the JSON text of an array. */
+  readonly text: string
+}
+
+/** Whether the related records of rows are those of one moment: a change to any of them changes the generation. */
+export const isOneMoment = ([first, ...others]: readonly Included[]): boolean =>
+  others.every(({ row }) => row.generation === first?.row.generation)
+
 /**
- * Returns the related records of each row, in order, as the JSON text of an array; undefined if the row has
- * changed since it was read. The caller must then read the row again.
+ * Returns the related records of each row, in order; undefined if the row has changed since it was read. The caller must
+ * then read the row again.
  * @param on the snapshot in which the rows were read, and have not changed
  */
 export type Includes = (
   rows: readonly Row[],
   onText?: OnText,
   on?: Statements,
-) => Promise<(string | undefined)[]>
+) => Promise<(Included | undefined)[]>
+
+/** The related records of a record, with the version and the generation at which they were read from the database. */
+interface Fresh extends Pick<Row, 'version' | 'generation'> {
+  readonly key: string
+  readonly text: string
+}
 
 /** Maximum number of records whose texts are read from the cache at a time. */
 const MAX_RECORDS = 100
@@ -58,19 +76,22 @@ export function createIncludes(
     .select(generationColumns(knex, resource))
     .toSQL().sql
 
-  /** Returns the texts of the related records by cache key. */
-  function textsFrom(rows: readonly Record<string, unknown>[]): Map<string, string> {
-    const grouped = new Map<number, { key: string; texts: string[] }>()
+  /** Returns the related records by the id of their record. */
+  function groupRows(rows: readonly Record<string, unknown>[]): [id: number, fresh: Fresh][] {
+    const grouped = new Map<number, { own: Row; texts: string[] }>()
     for (const row of rows) {
       const id = Number(row.own_id)
       let related = grouped.get(id)
       if (related === undefined) {
-        related = { key: keyOf(readRow({ ...row, id, version: row.own_version })), texts: [] }
+        related = { own: readRow({ ...row, id, version: row.own_version }), texts: [] }
         grouped.set(id, related)
       }
       if (row.id !== null) related.texts.push(embeddedText(to, row))
     }
-    return new Map(Array.from(grouped.values(), ({ key, texts }) => [key, `[${texts.join(',')}]`]))
+    return Array.from(grouped.values(), ({ own, texts }) => {
+      const { id, version, generation } = own
+      return [id, { text: `[${texts.join(',')}]`, version, generation, key: keyOf(own) }]
+    })
   }
 
   /** Reads the related records from the database, some records at a time. */
@@ -82,12 +103,12 @@ export function createIncludes(
       rows.sort((a, b) => Number(a.id) - Number(b.id))
       const related = rows.filter(({ id }) => id !== null)
       if (related.length <= maxRows) {
-        yield textsFrom(rows)
+        yield groupRows(rows)
         return
       }
       // From the record with the last pair on, the rows are incomplete.
       const lastId = related.reduce((max, { own_id }) => Math.max(max, Number(own_id)), 0)
-      yield textsFrom(rows.filter(({ own_id }) => Number(own_id) < lastId))
+      yield groupRows(rows.filter(({ own_id }) => Number(own_id) < lastId))
       // A record that has more rows than the limit alone needs a higher one.
       if (related.every(({ own_id }) => Number(own_id) === lastId)) maxRows *= 2
       remaining = remaining.filter(id => id >= lastId)
@@ -100,33 +121,37 @@ export function createIncludes(
     return texts.map(text => (text !== undefined && isListOfRecords(text) ? text : undefined))
   }
 
-  /** Reads cache misses from the database and caches them under the version that was read. */
+  /** Reads cache misses from the database and caches them under the version and the generation that were read. */
   async function readMissing(ids: readonly number[], onText: OnText | undefined, on: Statements) {
-    const texts = new Map<string, string>()
+    const found = new Map<number, Fresh>()
     for await (const portion of readPortions(ids, on)) {
-      cache.write([...portion])
-      for (const [key, text] of portion) {
-        onText?.(text)
-        texts.set(key, text)
+      cache.write(portion.map(([, { key, text }]) => [key, text]))
+      for (const [id, fresh] of portion) {
+        onText?.(fresh.text)
+        found.set(id, fresh)
       }
     }
-    return texts
+    return found
   }
 
   async function readRecords(rows: readonly Row[], onText: OnText | undefined, on: Statements) {
-    const keys = rows.map(keyOf)
-    const texts = await readCached(keys)
+    const texts = await readCached(rows.map(keyOf))
     for (const text of texts) if (text !== undefined) onText?.(text)
     const missing = rows.flatMap(({ id }, index) => (texts[index] === undefined ? [id] : []))
-    if (missing.length === 0) return texts
-    const fresh = await readMissing(missing, onText, on)
-    return keys.map((key, index) => texts[index] ?? fresh.get(key))
+    const found = missing.length === 0 ? undefined : await readMissing(missing, onText, on)
+    return rows.map((row, index): Included | undefined => {
+      const text = texts[index]
+      if (text !== undefined) return { row, text }
+      const fresh = found?.get(row.id)
+      if (fresh?.version !== row.version) return undefined
+      return { row: { ...row, generation: fresh.generation }, text: fresh.text }
+    })
   }
 
   return async (rows, onText, on = database) => {
-    const texts: (string | undefined)[] = []
+    const included: (Included | undefined)[] = []
     for (let first = 0; first < rows.length; first += MAX_RECORDS)
-      texts.push(...(await readRecords(rows.slice(first, first + MAX_RECORDS), onText, on)))
-    return texts
+      included.push(...(await readRecords(rows.slice(first, first + MAX_RECORDS), onText, on)))
+    return included
   }
 }

@@ -3,23 +3,17 @@ import type { Row } from '../../model/row.ts'
 import { createBatcher } from '../batcher.ts'
 import type { Database } from '../database.ts'
 import type { Statements } from '../transaction.ts'
-import type { Includes } from './includes.ts'
+import type { Included, Includes } from './includes.ts'
 import type { Records } from './records.ts'
 
 const limits = { concurrency: 2, maxSize: 1000 }
 // Fewer, because each of these records can have as much text as all rows of a batch.
 const completeLimits = { ...limits, maxSize: 100 }
 
-interface Complete {
-  readonly row: Row
-  /** The included records, as a text of `includes`. */
-  readonly included: string
-}
-
 export type RecordLoader = (id: number) => Promise<Row | undefined>
 
 /** Returns the record and its included records, both at the same version. */
-export type CompleteLoader = (id: number) => Promise<Complete | undefined>
+export type CompleteLoader = (id: number) => Promise<Included | undefined>
 
 const batched = <V>(
   readMany: (ids: readonly number[]) => Promise<ReadonlyMap<number, V>>,
@@ -39,20 +33,20 @@ export function createCompleteLoader(
   includes: Includes,
 ): CompleteLoader {
   /** Adds records to `complete`. @returns the ids of those that were changed between the two reads */
-  async function collect(complete: Map<number, Complete>, ids: readonly number[], on?: Statements) {
+  async function collect(complete: Map<number, Included>, ids: readonly number[], on?: Statements) {
     const rows = await records.read(ids, on)
-    const texts = await includes(rows, undefined, on)
+    const included = await includes(rows, undefined, on)
     const changed: number[] = []
     for (const [index, row] of rows.entries()) {
-      const included = texts[index]
-      if (included === undefined) changed.push(row.id)
-      else complete.set(row.id, { row, included })
+      const one = included[index]
+      if (one === undefined) changed.push(row.id)
+      else complete.set(row.id, one)
     }
     return changed
   }
 
   return batched(async ids => {
-    const complete = new Map<number, Complete>()
+    const complete = new Map<number, Included>()
     let changed = await collect(complete, ids)
     if (changed.length > 0) changed = await collect(complete, changed)
     // Under steady changes, each further round could find another change. A snapshot has none, but costs more.
