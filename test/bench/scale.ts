@@ -46,6 +46,11 @@ function requestKinds(users: number): RequestKind[] {
     ...filtered('last name of one user', 'last_name', lastName(500), 1),
     ...filtered('name of a group of 50 users', 'groups[*].name', teamName(7), perTeam),
     ...filtered('name of a group of 1 in 10 users', 'groups[*].name', divisionName(7), perDivision),
+    collection('search that finds 999 users', 999, { search: 'family00000', records_per_page: '20' }),
+    collection('search that finds 1 in 50 users', perFirstName, {
+      search: 'given07',
+      records_per_page: '20',
+    }),
     collection('sorted by first_name', users, { records_per_page: '20', sort: 'first_name' }),
     collection('sorted by last_name', users, { records_per_page: '20', sort: 'last_name' }),
     collection('sorted by last_name, descending', users, { records_per_page: '20', sort: '-last_name' }),
