@@ -368,6 +368,22 @@ test('keep-alive: an unread request body does not block the next request', async
   t.regex(await client.answer(), /200 OK/)
 })
 
+test('drain: a connection is idle when the rest of a request has followed its response', async t => {
+  let received: Promise<unknown> | undefined
+  const listener: RequestListener = (request, response) => {
+    received = once(request, 'end')
+    answer(response)
+  }
+  const { port, open } = await start(t, { listener, drain: { deadlineMs: never } })
+  const client = await open()
+  client.write(post)
+  t.regex(await client.answer(), /200 OK/)
+  client.write('body')
+  await received
+  port.setState('draining')
+  await until(() => port.report().connections === 0)
+})
+
 test('report: requests without a response count after 3 s, but not those that wait for an event or have begun to answer', async t => {
   const responses: ServerResponse[] = []
   const listener: RequestListener = ({ url }, response) => {
