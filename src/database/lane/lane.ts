@@ -1,7 +1,7 @@
 // The lane that all writes of records pass through. Writes that use different rows and names share a transaction, and therefore
 // one disk flush, but each has its own result. Writes of this process that use the same ones run one after the other. A
-// transaction never waits for a lock of another session: a write that needs such a lock is tried again until it gets it, and all
-// other writes go on.
+// transaction of several writes does not wait for a lock of another session: a write that needs such a lock is tried again until
+// it gets it, and all other writes go on.
 import { isContention, isLocked } from '../driver-errors.ts'
 import { createGather } from '../gather.ts'
 import type { Transaction } from '../transaction.ts'
@@ -102,23 +102,16 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
 
     /** Writes one entry in a transaction of its own. Resolves when it has its result, or waits for a lock. */
     function writeAlone(entry: Entry<I>, alone: NonNullable<Entry<I>['alone']>): Promise<void> {
-      return new Promise((resolve, reject) => {
-        let waits = false
-        const onWait = () => {
-          waits = true
-          resolve()
-        }
-        attempt(trx => alone(trx, () => writePatiently(writer, trx, entry, waiting, onWait)), 1).then(
-          deliver => {
-            deliver()
-            leave(entry)
-            resolve()
-          },
-          error => {
-            if (waits) failOrKeep(entry, error)
-            else reject(error)
-          },
-        )
+      return new Promise(resolve => {
+        attempt(trx => alone(trx, () => writePatiently(writer, trx, entry, waiting, resolve)), 1)
+          .then(
+            deliver => {
+              deliver()
+              leave(entry)
+            },
+            (error: unknown) => failOrKeep(entry, error),
+          )
+          .finally(resolve)
       })
     }
 

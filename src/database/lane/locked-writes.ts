@@ -21,6 +21,8 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
   let locked: Entry<I>[] = []
   let trying = false
   let claiming = false
+  /** The pause before the next try. */
+  let pauseMs = MIN_PAUSE_MS
   /** Those that have waited for their lock. */
   const claimed = new WeakSet<Entry<I>>()
 
@@ -41,8 +43,8 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
   }
 
   /**
-   * Lets one entry wait for its lock in the queue of the database. Sessions that lock a row in turn, each before the one before
-   * it has ended, leave no moment in which a try finds the row free.
+   * Lets one entry wait for the lock of its row in the queue of the database. Sessions that lock a row in turn, each before the
+   * one before it has ended, leave no moment in which a try finds the row free. An entry that needs a name is only tried alone.
    */
   async function claimOne(): Promise<void> {
     const entry = locked.find(one => !claimed.has(one)) ?? locked[0]
@@ -56,7 +58,7 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
 
   async function tryAgain(): Promise<void> {
     trying = true
-    for (let pauseMs = MIN_PAUSE_MS; locked.length > 0; ) {
+    while (locked.length > 0) {
       await delay(pauseMs)
       const beganMs = performance.now()
       const late = locked.filter(({ deadlineMs }) => deadlineMs < beganMs)

@@ -11,7 +11,10 @@ export const noWait = '/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */'
 /** The values of a record in the unique index. */
 type Name = readonly unknown[]
 
-/** @param mode the lock that a write needs on a record that has the name already */
+/**
+ * @param mode the lock that a write needs on a record that has the name already: an INSERT with ON DUPLICATE KEY UPDATE locks it
+ *   exclusively, an UPDATE shares it
+ */
 export function createNames(database: Database, { plural: table, unique }: Resource, mode: LockMode) {
   /** Returns the names of records. A record without one of the values has none: it conflicts with no other record. */
   function namesOf(records: readonly (Values | Row)[]): Name[] {

@@ -54,7 +54,7 @@ const workerSchema = z.object({
   lag_ms: z.number(),
   memory_bytes: z.number(),
 })
-/** Responses during the watch of a reload, and those of them with a status of 5xx. */
+/** Responses during the watch of a reload, and those of them that failed: with a status of 5xx, or missing. */
 const figuresSchema = z.object({ responses: z.int(), failed: z.int() })
 
 type WorkerStatus = z.output<typeof workerSchema>
