@@ -23,7 +23,7 @@ interface RecordChange extends Versions {
   readonly origin: Origin
 }
 
-interface Pair {
+interface Membership {
   /** The limited side of the relation, and the id of its record. */
   readonly resource: Resource
   readonly id: number
@@ -34,12 +34,12 @@ interface Pair {
 }
 
 /** A membership is created or removed. The versions are those of the record of the limited side, which it changes. */
-interface MembershipChange extends Pair, Versions {
+interface MembershipChange extends Membership, Versions {
   readonly type: 'joined' | 'left'
 }
 
 /** A membership ends with one of its records. */
-export interface EndedMembership extends Pair {
+export interface EndedMembership extends Membership {
   readonly type: 'ended'
   /** The resource of the record that is deleted. */
   readonly ending: Resource

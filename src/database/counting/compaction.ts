@@ -1,6 +1,7 @@
 // Moves the recorded changes of counts into `counts`, so that reading a total stays cheap.
-import { deleteByIdSql } from '../delete-by-id.ts'
+
 import { assertRowCount } from '../driver-errors.ts'
+import { deleteListedSql } from '../listed-rows.ts'
 import { rowsOf } from '../results.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
 import { asRows, merge } from './counts.ts'
@@ -34,7 +35,7 @@ async function compactRows(trx: Transaction): Promise<number> {
   const changes = merge(rows)
   if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])
   const ids = rows.map(({ id }) => id)
-  const { affectedRows } = await trx.execute(deleteByIdSql('count_changes', ids.length), ids)
+  const { affectedRows } = await trx.execute(deleteListedSql('count_changes', ['id'], ids.length), ids)
   // A database can ignore SKIP LOCKED. Another process may then have added the same rows.
   assertRowCount('count_changes', affectedRows, rows.length)
   return rows.length

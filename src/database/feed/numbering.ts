@@ -1,7 +1,8 @@
 // Numbers the events: one transaction at a time moves the committed rows of `change_queue` to `changes`. See
 // decisions/change-feed.md.
-import { deleteByIdSql } from '../delete-by-id.ts'
+
 import { assertRowCount } from '../driver-errors.ts'
+import { deleteListedSql } from '../listed-rows.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
 
 /** The most rows of one numbering. */
@@ -29,7 +30,7 @@ async function numberRows(trx: Transaction): Promise<number> {
   const amount = rows.reduce((sum, row) => sum + Number(row.amount), 0)
   const moved = await trx.execute(moveSql, [head.last_id, ids])
   assertRowCount('changes', moved.affectedRows, ids.length)
-  const removed = await trx.execute(deleteByIdSql('change_queue', ids.length), ids)
+  const removed = await trx.execute(deleteListedSql('change_queue', ['id'], ids.length), ids)
   assertRowCount('change_queue', removed.affectedRows, ids.length)
   const counted = await trx.execute('UPDATE change_head SET last_id = last_id + ? WHERE id = 1', [amount])
   assertRowCount('change_head', counted.affectedRows, 1)

@@ -56,7 +56,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     const candidates = new Set<Entry<I>>()
     let groupsInProgress = 0
     const gather = createGather(() => candidates.size, dispatch)
-    const { keep, keepHeld } = createLockedWrites({ writer, run, fail })
+    const { setAside, setHeldAside } = createLockedWrites({ writer, run, fail })
 
     function schedule(): void {
       if (candidates.size > 0 && groupsInProgress < CONCURRENCY) gather()
@@ -91,11 +91,11 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       const entries = takeGroup()
       if (entries.length === 0) return
       // Writes with a transaction of their own cannot wait to share one.
-      const size = entries.some(isSingle) ? 0 : 1
-      groupsInProgress += size
+      const counted = entries.some(isSingle) ? 0 : 1
+      groupsInProgress += counted
       schedule()
       void run(entries).then(() => {
-        groupsInProgress -= size
+        groupsInProgress -= counted
         schedule()
       })
     }
@@ -109,29 +109,29 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
               deliver()
               leave(entry)
             },
-            (error: unknown) => failOrKeep(entry, error),
+            (error: unknown) => failOrSetAside(entry, error),
           )
           .finally(resolve)
       })
     }
 
-    function failOrKeep(entry: Entry<I>, error: unknown): void {
-      if (isLocked(error)) keep([entry])
+    function failOrSetAside(entry: Entry<I>, error: unknown): void {
+      if (isLocked(error)) setAside([entry])
       else fail([entry], error)
     }
 
-    /** Writes entries in one transaction, and delivers their results. @param waits whether it waits for a lock of the first one */
-    async function writeGroup(entries: readonly Entry<I>[], waits: boolean): Promise<void> {
+    /** Writes entries in one transaction, and delivers their results. @param claims whether it waits for the lock of the first one */
+    async function writeGroup(entries: readonly Entry<I>[], claims: boolean): Promise<void> {
       const items = entries.map(({ item }) => item)
       const [first] = items
       const write = async (trx: Transaction) => {
-        if (waits && first !== undefined) await writer.claim?.(trx, first)
+        if (claims && first !== undefined) await writer.claim?.(trx, first)
         return applyRecorded(writer, trx, items)
       }
       const results = await attempt(write, entries.length)
       for (const [index, entry] of entries.entries()) {
         const result = results[index] ?? 'locked'
-        if (result === 'locked') keep([entry])
+        if (result === 'locked') setAside([entry])
         else {
           entry.settle(result)
           leave(entry)
@@ -140,14 +140,14 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     }
 
     /** Runs a group, and after a conflict its parts. It does not reject. */
-    async function run(entries: readonly Entry<I>[], waits = false): Promise<void> {
+    async function run(entries: readonly Entry<I>[], claims = false): Promise<void> {
       const [first] = entries
       if (first === undefined) return
       try {
-        if (first.alone === undefined) await writeGroup(entries, waits)
+        if (first.alone === undefined) await writeGroup(entries, claims)
         else await writeAlone(first, first.alone)
       } catch (error) {
-        if (entries.length === 1) failOrKeep(first, error)
+        if (entries.length === 1) failOrSetAside(first, error)
         else if (!isContention(error)) fail(entries, error)
         else await runParts(entries, isLocked(error))
       }
@@ -155,7 +155,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
 
     /** Runs the entries that need no lock of another session; if none that does is found, the two halves. */
     async function runParts(entries: readonly Entry<I>[], needsLock: boolean): Promise<void> {
-      const free = needsLock ? await keepHeld(entries) : entries
+      const free = needsLock ? await setHeldAside(entries) : entries
       if (free.length < entries.length) return run(free)
       const middle = Math.ceil(entries.length / 2)
       await run(entries.slice(0, middle))

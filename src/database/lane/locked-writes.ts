@@ -11,8 +11,8 @@ const PAUSE_FACTOR = 4
 
 interface LockedWritesOptions<I> {
   readonly writer: WriterOptions<I>
-  /** Runs a group. It does not reject. @param waits whether its transaction waits for a lock first */
-  run(entries: readonly Entry<I>[], waits?: boolean): Promise<void>
+  /** Runs a group. It does not reject. @param claims whether its transaction waits for the lock of the first one */
+  run(entries: readonly Entry<I>[], claims?: boolean): Promise<void>
   /** Rejects entries. */
   fail(entries: readonly Entry<I>[], error: unknown): void
 }
@@ -27,18 +27,18 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
   const claimed = new WeakSet<Entry<I>>()
 
   /** Keeps entries, with their keys, until they get their locks or their time is up. */
-  function keep(entries: readonly Entry<I>[]): void {
+  function setAside(entries: readonly Entry<I>[]): void {
     locked.push(...entries)
     if (!trying) void tryAgain()
   }
 
   /** Keeps the entries that need a lock of another session. @returns the others */
-  async function keepHeld(entries: readonly Entry<I>[]): Promise<readonly Entry<I>[]> {
+  async function setHeldAside(entries: readonly Entry<I>[]): Promise<readonly Entry<I>[]> {
     if (entries.length === 0) return entries
     // Whatever prevents the search also prevents, and is reported by, the write.
     const held = await writer.held?.(entries.map(({ item }) => item)).catch(() => undefined)
     if (held === undefined || held.size === 0) return entries
-    keep(entries.filter(({ item }) => held.has(item)))
+    setAside(entries.filter(({ item }) => held.has(item)))
     return entries.filter(({ item }) => !held.has(item))
   }
 
@@ -65,7 +65,7 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
       const inTime = locked.filter(({ deadlineMs }) => deadlineMs >= beganMs)
       locked = []
       fail(late, lockedError())
-      const free = await keepHeld(inTime)
+      const free = await setHeldAside(inTime)
       for (const group of groupsOf(free)) await run(group)
       void claimOne()
       pauseMs = Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (performance.now() - beganMs))
@@ -73,5 +73,5 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
     trying = false
   }
 
-  return { keep, keepHeld }
+  return { setAside, setHeldAside }
 }

@@ -2,8 +2,9 @@
 import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
 import type { Database } from '../database.ts'
+import { listedRows, partsOf } from '../listed-rows.ts'
 import type { Statements, Transaction } from '../transaction.ts'
-import { type LockMode, partsOf, skipLocked } from './row-locks.ts'
+import { type LockMode, skipLocked } from './row-locks.ts'
 
 /** MariaDB fails at once where a statement would have to wait for a lock. MySQL has nothing like it for INSERT and UPDATE. */
 export const noWait = '/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */'
@@ -34,10 +35,8 @@ export function createNames(database: Database, { plural: table, unique }: Resou
 
   /** Returns SQL that reads the entries of `count` names, each one by the index: a scan would lock all others, too. */
   function readSql(count: number): string {
-    const first = `SELECT ${unique.map(field => `? AS ${field}`).join(', ')}`
-    const others = ` UNION ALL SELECT ${unique.map(() => '?').join(', ')}`.repeat(count - 1)
     const same = unique.map(field => `\`${table}\`.${field} = named.${field}`).join(' AND ')
-    return `SELECT ${unique.map(field => `\`${table}\`.${field}`).join(', ')} FROM (${first}${others}) AS named
+    return `SELECT ${unique.map(field => `\`${table}\`.${field}`).join(', ')} FROM ${listedRows(unique, count)} AS named
       STRAIGHT_JOIN \`${table}\` FORCE INDEX (${table}_${unique.join('_')}) ON ${same}`
   }
 

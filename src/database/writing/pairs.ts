@@ -1,8 +1,8 @@
 // The rows of a join table.
 import type { LimitedRelation } from '../../model/resource.ts'
 import { assertRowCount } from '../driver-errors.ts'
+import { deleteListedSql, partsOf } from '../listed-rows.ts'
 import type { Statements, Transaction } from '../transaction.ts'
-import { partsOf } from './row-locks.ts'
 
 /** The ids of a record of the limited side and of a related record. */
 export interface Pair {
@@ -17,10 +17,7 @@ export function createPairs({ table, ownKey, otherKey }: LimitedRelation) {
   const readSql = `SELECT ${ownKey} AS id, ${otherKey} AS other_id FROM ${table}
     WHERE ${ownKey} IN (?) AND ${otherKey} IN (?)`
   const insertSql = `INSERT INTO ${table} (${ownKey}, ${otherKey}) VALUES ?`
-  // The join starts with the given pairs. A scan of a small table would wait for rows of other transactions.
-  const deleteSql = (count: number) =>
-    `DELETE ${table} FROM (SELECT ? AS id, ? AS other_id${' UNION ALL SELECT ?, ?'.repeat(count - 1)}) AS removed
-    STRAIGHT_JOIN ${table} ON ${table}.${ownKey} = removed.id AND ${table}.${otherKey} = removed.other_id`
+  const deleteSql = (rowCount: number) => deleteListedSql(table, [ownKey, otherKey], rowCount)
   const asRows = (pairs: readonly Pair[]) => pairs.map(({ id, otherId }) => [id, otherId])
 
   return {

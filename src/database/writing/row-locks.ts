@@ -13,16 +13,6 @@ interface LockedRows {
 /** Names a row, for the lane. */
 export const rowKey = ({ plural }: Resource, id: number): string => `${plural} ${id}`
 
-/** Maximum number of rows that one statement lists with UNION ALL. A server needs memory and stack for each of them. */
-const MAX_LISTED = 200
-
-/** Divides rows into parts that one statement can list. */
-export function partsOf<T>(rows: readonly T[]): T[][] {
-  const parts: T[][] = []
-  for (let at = 0; at < rows.length; at += MAX_LISTED) parts.push(rows.slice(at, at + MAX_LISTED))
-  return parts
-}
-
 /** `share`: other transactions can share the lock. */
 export type LockMode = 'update' | 'share'
 

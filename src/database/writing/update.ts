@@ -6,13 +6,14 @@ import type { Database } from '../database.ts'
 import { assertRowCount, isDuplicate } from '../driver-errors.ts'
 import type { Outcome } from '../lane/outcome.ts'
 import type { Item, Writer } from '../lane/writer.ts'
+import { listedRows, partsOf } from '../listed-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createNames, noWait } from './names.ts'
-import { createClaim, createRowLocks, partsOf, rowKey } from './row-locks.ts'
+import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
 
 /** Sets the fields in `values` if the current version meets `precondition`. Without fields, it changes nothing. */
-interface Change {
+interface Patch {
   readonly id: number
   readonly values: Values
   readonly precondition?: Precondition | undefined
@@ -20,12 +21,12 @@ interface Change {
 
 /** Changes that are applied in their order. Several can be of the same record; each outcome has the row after its own change. */
 export interface Update extends Item {
-  readonly changes: readonly Change[]
+  readonly changes: readonly Patch[]
 }
 
 /** A change of one of the items of a transaction. */
 interface Step {
-  readonly change: Change
+  readonly change: Patch
   readonly origin: Origin
 }
 
@@ -64,13 +65,9 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
   const columns = ['id', ...fields, 'version']
   const assignments = columns.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
   /** Returns SQL that updates `rowCount` rows in one round trip. */
-  const updateSql = (rowCount: number) => {
-    const first = `SELECT ${columns.map(column => `? AS ${column}`).join(', ')}`
-    const others = ` UNION ALL SELECT ${columns.map(() => '?').join(', ')}`.repeat(rowCount - 1)
-    // This join order reads rows by primary key. A scan of a small table would wait for all of its rows.
-    return `${noWait} UPDATE (${first}${others}) AS changed STRAIGHT_JOIN \`${table}\` ON changed.id = \`${table}\`.id
-      SET ${assignments.join(', ')}`
-  }
+  const updateSql = (rowCount: number) =>
+    `${noWait} UPDATE ${listedRows(columns, rowCount)} AS changed STRAIGHT_JOIN \`${table}\` ON changed.id = \`${table}\`.id
+    SET ${assignments.join(', ')}`
 
   /** Stores rows with one statement. @returns false after a unique conflict; no row is stored then */
   async function storeAll(trx: Transaction, rows: readonly Row[]): Promise<boolean> {
@@ -117,7 +114,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
     trx: Transaction,
     rows: Map<number, Row>,
     round: readonly Step[],
-    outcomes: Map<Change, Outcome>,
+    outcomes: Map<Patch, Outcome>,
   ): Promise<void> {
     const updates: Replacement[] = []
     const renamed: Row[] = []
@@ -153,7 +150,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
       const ids = items.flatMap(({ changes }) => changes.map(({ id }) => id))
       const { rows, skippedIds } = await lockRows(trx, ids)
       const isFree = ({ changes }: Update) => changes.every(({ id }) => !skippedIds.has(id))
-      const outcomes = new Map<Change, Outcome>()
+      const outcomes = new Map<Patch, Outcome>()
       for (const round of roundsOf(items.filter(isFree))) await applyRound(trx, rows, round, outcomes)
       return items.map(item =>
         isFree(item) ? item.changes.map(change => outcomes.get(change) ?? 'not_found') : 'locked',

@@ -7,7 +7,7 @@ import type { WorkerView } from './worker-handle.ts'
 const TOLERANCE = 0.1
 
 /** A worker that has sent no message for this many heartbeat intervals may hang. A heartbeat can be late by some ms. */
-const MAX_MISSED_HEARTBEATS = 1.5
+const MAY_HANG_AFTER_BEATS = 1.5
 
 /** By port label: the number of active connections that a worker keeps. Ports without too many are missing. */
 export type MaxActive = Readonly<Record<string, number>>
@@ -20,7 +20,7 @@ type Candidate = Pick<WorkerView, 'id' | 'state' | 'missedHeartbeats' | 'heartbe
  */
 export function balance(candidates: readonly Candidate[]): Map<number, MaxActive> {
   const workers = candidates.filter(
-    ({ state, missedHeartbeats }) => state === 'ready' && missedHeartbeats <= MAX_MISSED_HEARTBEATS,
+    ({ state, missedHeartbeats }) => state === 'ready' && missedHeartbeats <= MAY_HANG_AFTER_BEATS,
   )
   const labels = new Set(workers.flatMap(({ heartbeat }) => Object.keys(heartbeat?.ports ?? {})))
   const limits = new Map<number, MaxActive>()

@@ -5,7 +5,7 @@ import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages
 import type { ExitCause, FleetState, FleetWorker } from './fleet-state.ts'
 
 /** A worker that has sent no message for this many heartbeat intervals hangs. */
-const MAX_MISSED_HEARTBEATS = 3
+const HANGS_AFTER_BEATS = 3
 
 /** A worker as the status reports it. */
 export interface WorkerView extends FleetWorker {
@@ -40,7 +40,7 @@ export function isServing(
   { state, missedHeartbeats }: Pick<WorkerView, 'state' | 'missedHeartbeats'>,
   isStopping: boolean,
 ): boolean {
-  return (state === 'ready' || isStopping) && missedHeartbeats <= MAX_MISSED_HEARTBEATS
+  return (state === 'ready' || isStopping) && missedHeartbeats <= HANGS_AFTER_BEATS
 }
 
 /** Returns for how long a worker has been without its database, in ms: what it reported, and the time since then. */

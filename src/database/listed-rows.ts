@@ -1,0 +1,25 @@
+// SQL for statements that list rows as a derived table. A join that starts with the list reads a table by its index. With IN,
+// the server may scan a small table, and then waits for the uncommitted rows of other transactions.
+
+/** Maximum number of rows that one statement lists. A server needs memory and stack for each of them. */
+const MAX_LISTED = 200
+
+/** Divides rows into parts that one statement can list. */
+export function partsOf<T>(rows: readonly T[]): T[][] {
+  const parts: T[][] = []
+  for (let at = 0; at < rows.length; at += MAX_LISTED) parts.push(rows.slice(at, at + MAX_LISTED))
+  return parts
+}
+
+/** Returns a derived table without a name, with parameters for the values of `rowCount` rows. */
+export function listedRows(columns: readonly string[], rowCount: number): string {
+  const first = `SELECT ${columns.map(column => `? AS ${column}`).join(', ')}`
+  const others = ` UNION ALL SELECT ${columns.map(() => '?').join(', ')}`.repeat(rowCount - 1)
+  return `(${first}${others})`
+}
+
+/** Returns SQL that deletes rows by the values of columns. @param columns names of columns of the list and of the table */
+export function deleteListedSql(table: string, columns: readonly string[], rowCount: number): string {
+  const same = columns.map(column => `${table}.${column} = listed.${column}`).join(' AND ')
+  return `DELETE ${table} FROM ${listedRows(columns, rowCount)} AS listed STRAIGHT_JOIN ${table} ON ${same}`
+}
