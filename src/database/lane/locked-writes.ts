@@ -6,8 +6,10 @@ import { type Entry, groupsOf, type WriterOptions } from './writer.ts'
 
 /** The shortest pause before writes are tried again. */
 const MIN_PAUSE_MS = 10
-/** The tries take at most a fifth of the time, so that they leave the database to other writes. */
+/** The tries take about a fifth of the time, so that they leave the database to other writes. */
 const PAUSE_FACTOR = 4
+/** The longest pause: after a try that a stall of the database has delayed, the next one is due soon. */
+const MAX_PAUSE_MS = 500
 
 interface LockedWritesOptions<I> {
   readonly writer: WriterOptions<I>
@@ -21,8 +23,8 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
   let locked: Entry<I>[] = []
   let trying = false
   let claiming = false
-  /** The pause before the next try. */
-  let pauseMs = MIN_PAUSE_MS
+  /** The earliest time of the next try, as `performance.now()`. */
+  let nextMs = 0
   /** Those that have waited for their lock. */
   const claimed = new WeakSet<Entry<I>>()
 
@@ -59,7 +61,7 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
   async function tryAgain(): Promise<void> {
     trying = true
     while (locked.length > 0) {
-      await delay(pauseMs)
+      await delay(Math.max(MIN_PAUSE_MS, nextMs - performance.now()))
       const beganMs = performance.now()
       const late = locked.filter(({ deadlineMs }) => deadlineMs < beganMs)
       const inTime = locked.filter(({ deadlineMs }) => deadlineMs >= beganMs)
@@ -68,7 +70,8 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
       const free = await setHeldAside(inTime)
       for (const group of groupsOf(free)) await run(group)
       void claimOne()
-      pauseMs = Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (performance.now() - beganMs))
+      const endedMs = performance.now()
+      nextMs = endedMs + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * (endedMs - beganMs))
     }
     trying = false
   }

@@ -1,5 +1,5 @@
 // The lane without a database: which writes share a transaction, which ones wait, and what a writer must record.
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
 import type { Change } from '../../../src/database/changes.ts'
@@ -100,6 +100,20 @@ test('lane: a write that needs a lock for too long is rejected, and its keys are
     { code: 'ER_LOCK_NOWAIT' },
   )
   t.is(lane.keysInUse(), 0)
+})
+
+test('lane: a slow try delays no later write for long', async t => {
+  const tries = new Map<number, number>()
+  const lane = open(async items => {
+    const [number = 0] = items.map(item => item.number)
+    const count = (tries.get(number) ?? 0) + 1
+    tries.set(number, count)
+    if (count === 1) return ['locked']
+    if (number === 1) await delay(600)
+    return [stored]
+  }, 2000)
+  t.is(await lane.write(write(1, 'a')), stored)
+  t.is(await lane.write(write(2, 'b')), stored)
 })
 
 test('lane: a group that conflicts is repeated in halves, and other errors reject all of it', async t => {
