@@ -1,4 +1,7 @@
 // The change feed over HTTP: each stored change is one event, pages and filters, requests that wait, and streams.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { openEventStream } from '../support/event-stream.ts'
@@ -301,6 +304,30 @@ test.serial(
     stream.close()
   },
 )
+
+test.serial('stream: nothing is left of clients that disconnect before their stream begins', async t => {
+  const { host, hostname, port } = new URL(service.url)
+  const request = `GET /v1/changes?after=0&type=group.deleted HTTP/1.1\r\nHost: ${host}\r\nAccept: text/event-stream\r\n\r\n`
+  const disconnect = async (afterMs: number) => {
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    socket.write(request)
+    await delay(afterMs)
+    socket.resetAndDestroy()
+  }
+  await Promise.all(Array.from({ length: 60 }, (_, n) => disconnect(n % 20)))
+  const stream = await openEventStream(`${service.url}/v1/changes?after=latest`)
+  await createOperator(service).until(({ changes }) => changes?.readers === 1)
+  stream.close()
+  t.pass()
+})
+
+test.serial('wait: a request looks through the whole feed for what it selects, before it waits', async t => {
+  const end = await endOfFeed()
+  const answer = await api.get('/v1/changes?after=0&user_id=9007199254740991&wait=1')
+  t.deepEqual(changesIn(answer), [])
+  t.is(positionIn(answer), end)
+})
 
 test.serial(
   'drain: requests that wait are answered at once, streams end after the delay, between two events',

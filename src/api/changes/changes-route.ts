@@ -46,7 +46,8 @@ async function whileWaiting(
   const timer = setTimeout(end, seconds * 1000)
   res.once('close', end)
   res.draining?.addEventListener('abort', end)
-  if (res.draining?.aborted === true) end()
+  // The client can have disconnected before: no other `close` follows.
+  if (res.destroyed || res.draining?.aborted === true) end()
   res.awaitsEvent = true
   try {
     await wait(controller.signal)
@@ -73,8 +74,8 @@ export function createChangesRoute(
     let selection = after === 'latest' ? atEnd(await feed.latest()) : await select(after)
     if (waitSeconds > 0)
       await whileWaiting(ctx, waitSeconds, async signal => {
-        while (selection.events.length === 0 && selection.isAtEnd && !signal.aborted) {
-          await feed.changed(selection.end, signal)
+        while (selection.events.length === 0 && !signal.aborted) {
+          if (selection.isAtEnd) await feed.changed(selection.end, signal)
           selection = await select(selection.end)
         }
       })

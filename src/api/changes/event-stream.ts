@@ -88,7 +88,8 @@ export function createEventStream(feed: Feed) {
     const end = () => controller.abort()
     res.once('close', end)
     res.leaving?.addEventListener('abort', end)
-    if (res.leaving?.aborted === true) end()
+    // The client can have disconnected meanwhile: no other `close` follows.
+    if (res.destroyed || res.leaving?.aborted === true) end()
     // Positions that expire, and an outage of the database, end the stream. The reader comes back and gets the error.
     await sendEvents(feed, res, query, first, controller.signal, encode).catch(() => {})
     res.leaving?.removeEventListener('abort', end)
