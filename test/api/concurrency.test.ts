@@ -197,3 +197,26 @@ test.serial('concurrency: total_records and the page come from one snapshot', as
   t.true(reads.every(count => count > 0))
   t.is(await api.count(`/v1/users?last_name=${last_name}`), ids.length)
 })
+
+test.serial(
+  'concurrency: a page with include meets its own filter while the related record changes',
+  async t => {
+    const [group = 0] = await createGroups(1)
+    const { users = [] } = (await api.post('/v1/users', { users: Array.from({ length: 3 }, person) })).body
+    await api.post(`/v1/groups/${group}/users`, { users: users.map(({ id }) => ({ id })) })
+    let isOver = false
+    const read = async (client: typeof api) => {
+      while (!isOver) {
+        const answer = await client.get('/v1/users?groups[*].name=red&include=groups')
+        const names = (answer.body.users ?? []).flatMap(({ groups = [] }) => groups.map(({ name }) => name))
+        t.true(names.every(name => name === 'red'))
+        t.is(names.length, answer.body.meta.total_records)
+      }
+    }
+    const reads = clients.slice(1).map(read)
+    for (let n = 0; n < 300; n++)
+      await api.patch(`/v1/groups/${group}`, { name: n % 2 === 0 ? 'red' : 'blue' })
+    isOver = true
+    await Promise.all(reads)
+  },
+)

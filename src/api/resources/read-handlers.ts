@@ -1,7 +1,7 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 import type { Context } from 'koa'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
-import { isOneMoment } from '../../database/reading/includes.ts'
+import { type Included, isOneMoment } from '../../database/reading/includes.ts'
 import type { Filter } from '../../database/reading/page-query.ts'
 import { isBounded } from '../../database/reading/page-seek.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
@@ -45,11 +45,19 @@ export function createReadHandlers(
   const inTurn = <T>(query: ListQuery, read: () => Promise<T>): Promise<T> =>
     isBounded(resource, query) ? read() : database.inPageSlot(read)
 
+  /** Whether the includes of a page belong to it. @param included those of the rows that have not changed since */
+  function belongTo(page: Page, query: ListQuery, included: readonly Included[]): boolean {
+    if (included.length < page.rows.length || !isOneMoment(included)) return false
+    // Which records are on the page can depend on their related records.
+    const dependsOnRelated = query.filters.some(({ relation }) => relation !== undefined)
+    return !dependsOnRelated || included[0]?.row.generation === page.rows[0]?.generation
+  }
+
   /** Adds the includes to a page, in the same state of the records. */
   async function withIncludes(query: ListQuery, page: Page) {
     const { includes } = includeSet(query.include)
     const included = (await includes(page.rows, createSizeCheck(true))).flatMap(one => one ?? [])
-    if (included.length === page.rows.length && isOneMoment(included)) return { total: page.total, included }
+    if (belongTo(page, query, included)) return { total: page.total, included }
     // A record has changed between the two reads: a snapshot reads both again.
     return inTurn(query, () =>
       database.snapshot(async trx => {
