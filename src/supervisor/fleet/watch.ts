@@ -1,10 +1,10 @@
 // The watch over the first new worker of a reload: compares what it answers with what the old workers answer beside it in
-// the same time. `judge` is pure. A reload gives up only for evidence that does not depend on the share of the traffic:
+// the same time. The rule, `faultOf`, is pure. A reload gives up only for evidence that does not depend on the share of the traffic:
 // decisions/watched-reload.md gives the reasons.
 import type { Heartbeat } from '../../core/messages.ts'
 import type { FleetEvent } from './fleet.ts'
 import type { Watch } from './fleet-state.ts'
-import { databaseDownMs, type WorkerView } from './worker-handle.ts'
+import type { WorkerView } from './worker-handle.ts'
 
 /** The responses of some workers during the watch. */
 export interface Figures {
@@ -17,15 +17,19 @@ export interface Figures {
 /** By port label and route, separated by a space. */
 export type FiguresByRoute = ReadonlyMap<string, Figures>
 
-export type Verdict = { readonly do: 'wait' | 'go on' } | { readonly do: 'give up'; readonly reason: string }
+/** The sum of the figures of some workers. */
+export interface OldWorkers {
+  readonly count: number
+  readonly figures: FiguresByRoute
+}
 
 /** So few failures are no evidence. */
 const FEW_FAILED = 5
 /** The new worker may fail so many times as often as the old ones: an outage does not meet all workers alike. */
 const TOLERANCE = 3
 const RULE_OF_THREE = 3
-/** A database that does not answer for a shorter time is no evidence: one check of a busy server can be late. */
-const LOST_MS = 1000
+/** A stall meets as many requests of each worker as are in progress, whatever number of responses it has sent before. */
+const TOLERANCE_OF_COUNT = 2
 
 function sum(figures: Iterable<Figures>): Figures {
   let [responses, failed] = [0, 0]
@@ -37,51 +41,32 @@ function sum(figures: Iterable<Figures>): Figures {
 }
 
 /**
- * Whether the new worker fails clearly more often than the old ones: more than five times, and more than three times
- * as often. The old ones count with three more failures than they had. Without a failure in n responses, 3/n is the rate
- * that they may have, with a confidence of 95 % (the rule of three). If all fail equally often, the rule errs in less than
- * one reload of 1000, mostly far less. If the old ones do not fail and answer twice as many requests, it notices a worker
- * that fails one of 20 after about 350 responses, and one that fails always after 15.
+ * Whether the new worker fails clearly more often than the old ones: more than five times, more than three times as often,
+ * and more than twice as many times as each of them on average. The old ones count with three more failures than they had.
+ * Without a failure in n responses, 3/n is the rate that they may have, with a confidence of 95 % (the rule of three). If all
+ * fail equally often, the rule errs in less than one reload of 1000, mostly far less. If the old ones do not fail and answer
+ * twice as many requests, it notices a worker that fails one of 20 after about 350 responses, and one that fails always
+ * after 15.
  */
-export function failsMoreOften(fresh: Figures, old: Figures): boolean {
+export function failsMoreOften(fresh: Figures, old: Figures, oldCount: number): boolean {
   const oldRate = (old.failed + RULE_OF_THREE) / (old.responses + RULE_OF_THREE)
-  return fresh.failed > FEW_FAILED + TOLERANCE * oldRate * fresh.responses
-}
-
-/** For how long workers have been without their database, in milliseconds; undefined for those that have it. */
-export interface WithoutDatabase {
-  readonly fresh: number | undefined
-  readonly old: readonly (number | undefined)[]
-}
-
-/** Whether the new worker alone has lost the database, or does not have it at the end. */
-function hasLostDatabase({ fresh, old }: WithoutDatabase, isOver: boolean): boolean {
-  if (fresh === undefined) return false
-  return isOver || (fresh >= LOST_MS && old.includes(undefined))
+  return (
+    fresh.failed > FEW_FAILED + TOLERANCE * oldRate * fresh.responses &&
+    fresh.failed * oldCount > TOLERANCE_OF_COUNT * old.failed
+  )
 }
 
 /**
- * Returns what the reload does next. Each route is compared, because workers can get different requests, and their sum,
- * because a route can be new.
- * @param isOver whether the time of the watch is over
+ * Returns why the new worker is worse than the old ones; undefined if it is not. Each route is compared, because workers can
+ * get different requests, and their sum, because a route can be new.
  */
-export function judge(
-  fresh: FiguresByRoute,
-  old: FiguresByRoute,
-  withoutDatabase: WithoutDatabase,
-  isOver: boolean,
-): Verdict {
-  if (hasLostDatabase(withoutDatabase, isOver))
-    return { do: 'give up', reason: 'the first new worker has lost the database' }
-  const pairs = [...fresh].map(([route, figures]) => [route, figures, old.get(route)] as const)
-  const all = ['all requests', sum(fresh.values()), sum(old.values())] as const
+export function faultOf(fresh: FiguresByRoute, old: OldWorkers): string | undefined {
+  const pairs = [...fresh].map(([route, figures]) => [route, figures, old.figures.get(route)] as const)
+  const all = ['all requests', sum(fresh.values()), sum(old.figures.values())] as const
   for (const [route, now, before = { responses: 0, failed: 0 }] of [...pairs, all])
-    if (failsMoreOften(now, before))
-      return {
-        do: 'give up',
-        reason: `the first new worker answered 5xx, or nothing, to ${now.failed} of ${now.responses} requests, the old ones to ${before.failed} of ${before.responses} (${route})`,
-      }
-  return { do: isOver ? 'go on' : 'wait' }
+    if (failsMoreOften(now, before, old.count))
+      return `the first new worker answered 5xx, or nothing, to ${now.failed} of ${now.responses} requests, the old ones to ${before.failed} of ${before.responses} (${route})`
+  return undefined
 }
 
 /** Returns the responses between two heartbeats of a worker, and those that are missing at the second one. */
@@ -120,14 +105,32 @@ export function createWatcher(
 ) {
   /** The last heartbeats before the watch, by worker id. */
   let before: ReadonlyMap<number, Heartbeat | undefined> = new Map()
-  let watched: number | undefined
+  /** The first figures that show a fault of the new worker, and the workers that have sent a heartbeat since. */
+  let suspicion: { readonly fresh: FiguresByRoute; readonly heard: Set<number> } | undefined
 
-  const freshWorkers = () => workers().filter(({ id }) => id === watched)
+  const figuresOf = ({ id, heartbeat }: WorkerView) => figuresBetween(before.get(id), heartbeat)
   const oldWorkers = () => workers().filter(({ toBeReplaced }) => toBeReplaced)
+  const sumOf = (some: readonly WorkerView[]): OldWorkers => ({
+    count: some.length,
+    figures: merge(some.map(figuresOf)),
+  })
 
-  function figures(): { fresh: FiguresByRoute; old: FiguresByRoute } {
-    const of = ({ id, heartbeat }: WorkerView) => figuresBetween(before.get(id), heartbeat)
-    return { fresh: merge(freshWorkers().map(of)), old: merge(oldWorkers().map(of)) }
+  /** Judges the new worker after one of its heartbeats. */
+  function judge(worker: WorkerView, { untilMs }: Watch): void {
+    const fresh = figuresOf(worker)
+    const old = oldWorkers()
+    const reason = faultOf(fresh, sumOf(old))
+    if (reason === undefined) {
+      suspicion = undefined
+      if (performance.now() < untilMs) return
+      if (worker.heartbeat?.databaseDownMs === undefined) record({ type: 'watchPassed' })
+      else record({ type: 'watchFailed', reason: 'the first new worker has lost the database' })
+    } else if (suspicion === undefined) suspicion = { fresh, heard: new Set() }
+    else if (old.every(({ id }) => suspicion?.heard.has(id))) {
+      // What meets all workers is in their heartbeats by now.
+      if (faultOf(suspicion.fresh, sumOf(old)) !== undefined) record({ type: 'watchFailed', reason })
+      else suspicion = { fresh, heard: new Set() }
+    }
   }
 
   return {
@@ -135,30 +138,26 @@ export function createWatcher(
     listening(id: number): void {
       if (current()?.id !== id) return
       before = new Map(workers().map(one => [one.id, one.heartbeat]))
-      watched = id
+      suspicion = undefined
     },
 
-    /** Judges the worker after each of its heartbeats. A worker that hangs sends none, and so never passes. */
+    /** Called after each heartbeat. A new worker that hangs sends none, and so never passes. */
     beat(id: number): void {
       const watch = current()
-      if (watch?.id !== id) return
-      const { fresh, old } = figures()
-      const withoutDatabase = {
-        fresh: freshWorkers().map(databaseDownMs)[0],
-        old: oldWorkers().map(databaseDownMs),
-      }
-      const verdict = judge(fresh, old, withoutDatabase, performance.now() >= watch.untilMs)
-      if (verdict.do === 'go on') record({ type: 'watchPassed' })
-      if (verdict.do === 'give up') record({ type: 'watchFailed', reason: verdict.reason })
+      if (watch === undefined) return
+      const worker = workers().find(one => one.id === id)
+      if (id === watch.id && worker !== undefined) judge(worker, watch)
+      else suspicion?.heard.add(id)
     },
 
     /** Returns the state of the watch that is going on. */
     report() {
       const watch = current()
       if (watch === undefined) return undefined
-      const { fresh, old } = figures()
+      const fresh = workers().filter(({ id }) => id === watch.id)
       const leftMs = Math.max(0, watch.untilMs - performance.now())
-      return { id: watch.id, leftMs, fresh: sum(fresh.values()), old: sum(old.values()) }
+      const total = (some: readonly WorkerView[]) => sum(sumOf(some).figures.values())
+      return { id: watch.id, leftMs, fresh: total(fresh), old: total(oldWorkers()) }
     },
   }
 }

@@ -2,16 +2,17 @@
 import test from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
+import type { FleetEvent } from '../../../src/supervisor/fleet/fleet.ts'
 import {
+  createWatcher,
   type Figures,
   failsMoreOften,
+  faultOf,
   figuresBetween,
-  judge,
-  type WithoutDatabase,
 } from '../../../src/supervisor/fleet/watch.ts'
+import type { WorkerView } from '../../../src/supervisor/fleet/worker-handle.ts'
 
 const none: Figures = { responses: 0, failed: 0 }
-const withDatabase: WithoutDatabase = { fresh: undefined, old: [undefined] }
 const figures = fc
   .tuple(fc.nat(10_000), fc.nat(10_000))
   .map(([failed, more]): Figures => ({ responses: failed + more, failed }))
@@ -38,18 +39,19 @@ function countFailures(
     responses: count,
     failed: Array.from({ length: count }, random).filter(one => one < rate).length,
   })
-  const round = () => failsMoreOften(serve(responses.fresh, rates.fresh), serve(responses.old, rates.old))
+  const round = () => failsMoreOften(serve(responses.fresh, rates.fresh), serve(responses.old, rates.old), 2)
   return Array.from({ length: rounds }, round).filter(Boolean).length
 }
 
 test('rule: few failures, or no more than the old workers have, are no reason; more failures never excuse', t => {
   fc.assert(
     fc.property(figures, figures, fc.nat(100), (fresh, old, more) => {
-      if (fresh.failed <= 5) t.false(failsMoreOften(fresh, old))
-      if (fresh.failed * old.responses <= old.failed * fresh.responses) t.false(failsMoreOften(fresh, old))
+      const fails = (one: Figures) => failsMoreOften(one, old, 2)
+      if (fresh.failed <= 5 || fresh.failed <= old.failed) t.false(fails(fresh))
+      if (fresh.failed * old.responses <= old.failed * fresh.responses) t.false(fails(fresh))
       const worse = { responses: fresh.responses + more, failed: fresh.failed + more }
       const rate = Math.min(1, (3 * (old.failed + 3)) / (old.responses + 3))
-      if (rate < 1 && failsMoreOften(fresh, old)) t.true(failsMoreOften(worse, old))
+      if (rate < 1 && fails(fresh)) t.true(fails(worse))
     }),
   )
   t.pass()
@@ -81,79 +83,179 @@ test('rule: a version that fails is noticed: 5 % after 400 responses, 50 % after
   }
 })
 
-test('judge: waits until the watch is over, then goes on; gives up with the figures at once', t => {
-  const good = new Map([['http /v1/users', { responses: 500, failed: 2 }]])
-  const old = new Map([['http /v1/users', { responses: 900, failed: 3 }]])
-  t.deepEqual(judge(good, old, withDatabase, false), { do: 'wait' })
-  t.deepEqual(judge(good, old, withDatabase, true), { do: 'go on' })
-  // A node without requests has no figures.
-  t.deepEqual(judge(new Map(), new Map(), withDatabase, true), { do: 'go on' })
-  const bad = new Map([...good, ['http /v1/groups', { responses: 40, failed: 12 }]])
-  t.deepEqual(
-    judge(bad, new Map([...old, ['http /v1/groups', { responses: 80, failed: 0 }]]), withDatabase, true),
-    {
-      do: 'give up',
-      reason:
-        'the first new worker answered 5xx, or nothing, to 12 of 40 requests, the old ones to 0 of 80 (http /v1/groups)',
-    },
+test('fault: one route of many that fails is noticed with its figures, and so is a new route', t => {
+  const fine = { responses: 100_000, failed: 0 }
+  const worker = (groups: Figures) =>
+    new Map([
+      ['http /v1/users', fine],
+      ['http /v1/groups', groups],
+    ])
+  const old = { count: 2, figures: worker({ responses: 80, failed: 0 }) }
+  t.is(
+    faultOf(worker({ responses: 40, failed: 12 }), old),
+    'the first new worker answered 5xx, or nothing, to 12 of 40 requests, the old ones to 0 of 80 (http /v1/groups)',
+  )
+  t.is(faultOf(worker({ responses: 40, failed: 2 }), old), undefined)
+  const added = new Map([['http /v2/users', { responses: 100, failed: 100 }]])
+  t.regex(faultOf(added, old) ?? '', /all requests/)
+  // Without requests to the old workers, there is nothing to compare with, and a node without requests has no figures.
+  t.is(faultOf(added, { count: 2, figures: new Map([['http /v1/users', none]]) }), undefined)
+  t.is(faultOf(new Map(), { count: 2, figures: new Map() }), undefined)
+})
+
+/** A heartbeat of a worker with one port and one route. */
+const heartbeat = (
+  responses: Record<string, number>,
+  more: { unanswered?: Record<string, number>; databaseDownMs?: number } = {},
+): Heartbeat => ({
+  type: 'heartbeat',
+  appliedRevision: 1,
+  ports: { http: { state: 'serving', connections: 0, inFlight: 0, unanswered: more.unanswered } },
+  traffic: {},
+  routes: { http: { '/v1/users': { responses, latency: [], latencySumMs: 0 } } },
+  lagMs: 0,
+  lagP99Ms: 0,
+  cache: { hits: 0, misses: 0, state: 'none' },
+  pool: { used: 0, free: 0, waiting: 0, max: 0 },
+  rssBytes: 0,
+  ...(more.databaseDownMs !== undefined && { databaseDownMs: more.databaseDownMs }),
+})
+
+/** Opens a watch over worker 3 of a fleet with the old workers 1 and 2. */
+function openWatch(untilMs = Infinity) {
+  const beats = new Map<number, Heartbeat>()
+  const events: FleetEvent[] = []
+  const view = (id: number): WorkerView => ({
+    id,
+    state: 'ready',
+    sinceMs: 0,
+    lastHeardMs: 0,
+    toBeReplaced: id < 3,
+    killed: false,
+    pid: id,
+    startedMs: 0,
+    missedHeartbeats: 0,
+    heartbeat: beats.get(id),
+  })
+  const watcher = createWatcher(
+    () => ({ id: 3, untilMs }),
+    () => [1, 2, 3].map(view),
+    event => events.push(event),
+  )
+  watcher.listening(3)
+  const beat = (id: number, sent: Heartbeat) => {
+    beats.set(id, sent)
+    watcher.beat(id)
+  }
+  return { beat, events, types: () => events.map(({ type }) => type) }
+}
+
+test('watch: gives up when each old worker has sent a heartbeat without the fault of the new one', t => {
+  const { beat, types } = openWatch()
+  beat(1, heartbeat({ '2xx': 50 }))
+  beat(3, heartbeat({ '5xx': 20 }))
+  beat(1, heartbeat({ '2xx': 100 }))
+  beat(3, heartbeat({ '5xx': 40 }))
+  beat(2, heartbeat({ '2xx': 100 }))
+  t.deepEqual(types(), [])
+  beat(3, heartbeat({ '5xx': 60 }))
+  t.deepEqual(types(), ['watchFailed'])
+})
+
+test('watch: at its end, a new worker passes unless it is without the database', t => {
+  for (const [databaseDownMs, expected] of [
+    [undefined, 'watchPassed'],
+    [1, 'watchFailed'],
+  ] as const) {
+    const { beat, types } = openWatch(0)
+    beat(1, heartbeat({}))
+    t.deepEqual(types(), [])
+    beat(3, heartbeat({}, databaseDownMs === undefined ? {} : { databaseDownMs }))
+    t.deepEqual(types(), [expected])
+  }
+})
+
+/**
+ * Simulates 16 seconds of a watch. Requests take 10 ms, and some workers have one stall.
+ * @param stallsId whether a worker stalls
+ */
+function simulate(
+  plan: {
+    readonly offsets: readonly number[]
+    readonly connections: readonly number[]
+    /** For how long the new worker has had its connections when the stall starts. */
+    readonly warmMs: number
+    readonly startMs: number
+    readonly lengthMs: number
+    /** What a stall does to requests: they fail at once, or they get this outcome at its end. */
+    readonly outcome: '5xx at once' | '5xx' | '2xx'
+  },
+  stallsId: (id: number) => boolean,
+) {
+  const watch = openWatch()
+  const counts = plan.connections.map(() => ({ '2xx': 0 }) as Record<string, number>)
+  const endMs = plan.startMs + plan.lengthMs
+  for (let nowMs = 0; nowMs < 16_000; nowMs += 10)
+    for (const [index, responses] of counts.entries()) {
+      const id = index + 1
+      const isConnected = id < 3 || nowMs >= plan.startMs - plan.warmMs
+      const connections = isConnected ? (plan.connections[index] ?? 0) : 0
+      const stalls = stallsId(id) && nowMs >= plan.startMs && nowMs < endMs
+      const hangs = stalls && plan.outcome !== '5xx at once'
+      const endsStall = stallsId(id) && nowMs === endMs
+      const outcome = stalls || (endsStall && plan.outcome === '5xx') ? '5xx' : '2xx'
+      if (!hangs) responses[outcome] = (responses[outcome] ?? 0) + connections
+      const unanswered = hangs && nowMs - plan.startMs >= 3000 ? connections : 0
+      if (nowMs % 1000 === plan.offsets[index])
+        watch.beat(id, heartbeat({ ...responses }, { unanswered: { '/v1/users': unanswered } }))
+    }
+  return watch
+}
+
+const offset = fc.nat(99).map(tenth => tenth * 10)
+const plans = fc.record({
+  offsets: fc.tuple(offset, offset, offset),
+  // The new worker has at most its fair share.
+  connections: fc.tuple(
+    fc.integer({ min: 16, max: 20 }),
+    fc.integer({ min: 16, max: 20 }),
+    fc.integer({ min: 12, max: 20 }),
+  ),
+  warmMs: fc.constantFrom(50, 200, 5000),
+  startMs: fc.nat(500).map(tenth => tenth * 10),
+  lengthMs: fc.integer({ min: 400, max: 800 }).map(tenth => tenth * 10),
+  outcome: fc.constantFrom('2xx', '5xx', '5xx at once'),
+})
+
+test('watch: a stall of the database that all workers have alike is no reason to give up', t => {
+  fc.assert(
+    fc.property(plans, plan => {
+      t.deepEqual(simulate(plan, () => true).types(), [])
+    }),
+    { numRuns: 1000 },
   )
 })
 
-test('judge: a new worker that alone has lost the database, or does not have it at the end, is given up', t => {
-  const judged = (fresh: number, old: (number | undefined)[], isOver: boolean) =>
-    judge(new Map(), new Map(), { fresh, old }, isOver)
-  const givenUp = { do: 'give up', reason: 'the first new worker has lost the database' } as const
-  t.deepEqual(judged(1000, [undefined, 1000], false), givenUp)
-  t.deepEqual(judged(999, [undefined], false), { do: 'wait' }, 'one check can be late')
-  t.deepEqual(judged(60_000, [5, 60_000], false), { do: 'wait' }, 'an outage meets all workers')
-  t.deepEqual(judged(1, [1], true), givenUp)
-})
-
-test('judge: one route of many that fails is noticed, and so is a route that the old workers do not know', t => {
-  const fine = { responses: 100_000, failed: 0 }
-  const one = new Map([
-    ['http /v1/users', fine],
-    ['http /v1/groups', { responses: 100, failed: 20 }],
-  ])
-  const old = new Map([
-    ['http /v1/users', fine],
-    ['http /v1/groups', { responses: 100, failed: 0 }],
-  ])
-  t.is(judge(one, old, withDatabase, false).do, 'give up')
-  const added = new Map([['http /v2/users', { responses: 100, failed: 100 }]])
-  t.is(judge(added, new Map([['http /v1/users', fine]]), withDatabase, false).do, 'give up')
-  // Without requests to the old workers, there is nothing to compare with.
-  t.is(judge(added, new Map([['http /v1/users', none]]), withDatabase, true).do, 'go on')
+test('watch: a new worker that alone stops answering is given up', t => {
+  fc.assert(
+    fc.property(plans, plan => {
+      const { types } = simulate({ ...plan, lengthMs: 60_000 }, id => id === 3)
+      t.true(types().includes('watchFailed'))
+    }),
+  )
 })
 
 test('figures: the responses between two heartbeats and those that are missing, by port and route', t => {
-  const heartbeat = (count: number, failed: number, unanswered?: Record<string, number>): Heartbeat => ({
-    type: 'heartbeat',
-    appliedRevision: 1,
-    ports: { http: { state: 'serving', connections: 0, inFlight: 0, unanswered } },
-    traffic: {},
-    routes: {
-      http: {
-        '/v1/users': { responses: { '2xx': count, '5xx': failed, aborted: 1 }, latency: [], latencySumMs: 0 },
-      },
-    },
-    lagMs: 0,
-    lagP99Ms: 0,
-    cache: { hits: 0, misses: 0, state: 'none' },
-    pool: { used: 0, free: 0, waiting: 0, max: 0 },
-    rssBytes: 0,
-  })
+  const sent = (count: number, failed: number, unanswered?: Record<string, number>) =>
+    heartbeat({ '2xx': count, '5xx': failed, aborted: 1 }, unanswered && { unanswered })
   t.deepEqual(
-    [...figuresBetween(heartbeat(10, 1), heartbeat(40, 3))],
+    [...figuresBetween(sent(10, 1), sent(40, 3))],
     [['http /v1/users', { responses: 32, failed: 2 }]],
   )
-  t.deepEqual(
-    [...figuresBetween(undefined, heartbeat(4, 3))],
-    [['http /v1/users', { responses: 8, failed: 3 }]],
-  )
+  t.deepEqual([...figuresBetween(undefined, sent(4, 3))], [['http /v1/users', { responses: 8, failed: 3 }]])
   // Those of the first heartbeat have been answered, or are among those of the second.
   t.deepEqual(
-    [...figuresBetween(heartbeat(10, 1, { '/v1/users': 9 }), heartbeat(40, 3, { '/v1/users': 4, none: 1 }))],
+    [...figuresBetween(sent(10, 1, { '/v1/users': 9 }), sent(40, 3, { '/v1/users': 4, none: 1 }))],
     [
       ['http /v1/users', { responses: 36, failed: 6 }],
       ['http none', { responses: 1, failed: 1 }],
