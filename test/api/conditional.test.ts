@@ -145,6 +145,15 @@ test.serial('conditional: a write based on another version returns 412 and chang
   expectOk(t, await api.patch(path, {}, { 'if-none-match': stale.join() }))
 })
 
+test.serial('conditional: a record that is stored again with the same values keeps its ETag', async t => {
+  const { user, group } = await createMember()
+  for (const path of [`/v1/users/${user}`, `/v1/groups/${group}`]) {
+    const { body, headers } = await api.get(path)
+    for (const send of [api.put, api.patch]) t.is((await send(path, body)).headers.etag, headers.etag)
+    t.is(headers.etag, await etagAt(path))
+  }
+})
+
 test.serial(
   'conditional: ETags of reads with include and of membership lists are valid for writes',
   async t => {

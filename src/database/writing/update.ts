@@ -12,7 +12,7 @@ import { newVersion, type Precondition } from '../version.ts'
 import { createNames, noWait } from './names.ts'
 import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
 
-/** Sets the fields in `values` if the current version meets `precondition`. Without fields, it changes nothing. */
+/** Sets the fields in `values` if the current version meets `precondition`. A record that has these values keeps its version. */
 interface Patch {
   readonly id: number
   readonly values: Values
@@ -93,6 +93,8 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
     return [...first, ...(await storeEach(trx, rows.slice(middle)))]
   }
 
+  const hasValues = (row: Row, values: Values) =>
+    Object.entries(values).every(([field, value]) => row[field] === value)
   const isRenamed = (before: Row, after: Row) => unique.some(field => before[field] !== after[field])
 
   /**
@@ -122,7 +124,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
       const before = rows.get(change.id)
       if (before === undefined) outcomes.set(change, 'not_found')
       else if (change.precondition?.(before.version) === false) outcomes.set(change, 'precondition_failed')
-      else if (Object.keys(change.values).length === 0) outcomes.set(change, { row: before, changed: false })
+      else if (hasValues(before, change.values)) outcomes.set(change, { row: before, changed: false })
       else {
         const row = { ...before, ...change.values, version: newVersion() }
         updates.push({ change, origin, before, row })
