@@ -61,6 +61,7 @@ const rejected: [query: string, code: string, ...mentioned: string[]][] = [
   ['id=!abc', 'invalid_parameter'],
   ['id=1.0', 'invalid_parameter'],
   ['id=-1', 'invalid_parameter'],
+  ['id=9007199254740992', 'invalid_parameter', 'from 1 to 9007199254740991'],
   ['id[gt]=abc', 'invalid_parameter'],
   ['id[lt]=', 'invalid_parameter'],
   ['id[in]=', 'invalid_parameter'],
@@ -82,6 +83,13 @@ for (const [query, code, ...mentioned] of rejected)
     expectError(t, answer, 400, code)
     for (const text of mentioned) t.true(answer.text.includes(text), `${text} in ${answer.text}`)
   })
+
+test('parameters: a long value is shortened in the message', async t => {
+  const answer = await api.get(`/v1/users?include=${'x'.repeat(5000)}`)
+  expectError(t, answer, 400, 'invalid_parameter')
+  const shown = answer.text.match(/x+…?/g) ?? []
+  t.deepEqual(new Set(shown.filter(text => text.length > 10)), new Set([`${'x'.repeat(100)}…`]))
+})
 
 test('parameters: several faults are reported at once', async t => {
   const answer = await api.get('/v1/users?id=abc&nickname=x&records_per_page=1001')

@@ -97,7 +97,7 @@ export async function createJwts(
       throw error instanceof ApiError ? error : invalidToken(faultOf(error))
     })
     const { sub, exp = 0 } = payload
-    if (typeof sub !== 'string') throw invalidToken('the claim sub is invalid')
+    if (typeof sub !== 'string' || sub === '') throw invalidToken('the claim sub is invalid')
     const caller = { name: shortened(sub), identity: `jwt ${sub}`, scope: scopeIn(payload) }
     const [oldest] = verified.keys()
     if (verified.size >= MAX_VERIFIED && oldest !== undefined) verified.delete(oldest)

@@ -1,6 +1,7 @@
 // The filters of a collection: the name of a filter parameter contains the field and the operator, its value is the operand.
+import { quoted } from '../../core/api-error.ts'
 import type { Comparison, Filter } from '../../database/reading/page-query.ts'
-import { columnsOf, parseId, type Resource } from '../../model/resource.ts'
+import { columnsOf, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
 
 /** What a filter parameter compares, and how. The empty operator is equality. */
 export interface FilterTarget extends Pick<Filter, 'relation' | 'column'> {
@@ -32,11 +33,11 @@ function compareText(operator: string, value: string): Comparison | string {
   if (operator === 'prefix') return { operator, value }
   if (operator === 'in') return { operator, value: value.split(',') }
   if (value === 'true' || value === 'false') return { operator: 'exists', value: value === 'true' }
-  return `must be true or false, not ${JSON.stringify(value)}`
+  return `must be true or false, not ${quoted(value)}`
 }
 
 export const notAnId = (value: string) =>
-  `${JSON.stringify(value)} is not an id: a positive integer without leading zeros`
+  `${quoted(value)} is not an id: an integer from 1 to ${MAX_ID} without leading zeros`
 
 function compareId(operator: string, value: string): Comparison | string {
   if (operator === 'in') {

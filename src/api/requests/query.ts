@@ -1,6 +1,6 @@
 // Parses the query parameters of a request. All faults are reported at once, each with the allowed values.
 import type { Config } from '../../config/config.ts'
-import { type Fault, Faults } from '../../core/api-error.ts'
+import { type Fault, Faults, quoted } from '../../core/api-error.ts'
 import type { Filter, Selection, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf, parseComparison } from './filters.ts'
@@ -51,7 +51,7 @@ export class Parameters {
 
   private unknown(parameter: string, allowed: readonly string[]): void {
     const hint = allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${allowed.join(', ')}`
-    const message = `unknown parameter ${JSON.stringify(parameter)}: ${hint}`
+    const message = `unknown parameter ${quoted(parameter)}: ${hint}`
     this.faults.add(() => ({ parameter, code: 'unknown_parameter', message }))
   }
 
@@ -71,7 +71,7 @@ export class Parameters {
     const number = /^(0|[1-9][0-9]*)$/.test(value) ? Number(value) : Number.NaN
     if (number >= min && number <= max) return number
     const code = number > max && max < MAX_ID ? 'limit_exceeded' : 'invalid_parameter'
-    this.fault(name, `${JSON.stringify(value)} is not an integer from ${min} to ${max}`, code)
+    this.fault(name, `${quoted(value)} is not an integer from ${min} to ${max}`, code)
     return min
   }
 
@@ -92,7 +92,7 @@ export class Parameters {
       const column = descending ? part.slice(1) : part
       if (!columns.includes(column)) {
         const allowed = `allowed: ${columns.join(', ')}, each with - for descending`
-        this.fault('sort', `${JSON.stringify(part)} is unknown; ${allowed}`)
+        this.fault('sort', `${quoted(part)} is unknown; ${allowed}`)
       } else if (keys.some(key => key.column === column)) this.fault('sort', `${column} must not be repeated`)
       else keys.push({ column, descending })
     }
@@ -115,7 +115,7 @@ export class Parameters {
     const names = value.split(',')
     for (const name of names.filter(name => !offered.includes(name))) {
       const hint = offered.length === 0 ? 'nothing can be included' : `allowed: ${offered.join(', ')}`
-      this.fault('include', `${JSON.stringify(name)} is unknown: ${hint}`)
+      this.fault('include', `${quoted(name)} is unknown: ${hint}`)
     }
     if (new Set(names).size < names.length) this.fault('include', 'a name must not be repeated')
     return offered.filter(name => names.includes(name))

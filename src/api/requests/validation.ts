@@ -49,7 +49,7 @@ const faultOf = (field: string, code: ErrorCode, message: string): Fault => ({
 function idFault(id: unknown, mode: Mode, pathId: number | undefined): Fault | undefined {
   if (id === undefined || (id === null && mode !== 'patch')) return undefined
   if (mode === 'create') return faultOf('id', 'invalid_field', 'is set by the server')
-  if (typeof id !== 'number') return faultOf('id', 'invalid_field', 'must be a positive integer')
+  if (typeof id !== 'number') return faultOf('id', 'invalid_field', `must be an integer from 1 to ${MAX_ID}`)
   if (id === pathId) return undefined
   return faultOf('id', 'id_mismatch', `is ${id} in the body, but ${pathId} in the path`)
 }
@@ -118,7 +118,7 @@ function checkRequiredId(id: unknown, faults: Faults): number | undefined {
   faults.add(() =>
     id === undefined || id === null
       ? faultOf('id', 'missing_field', 'is required')
-      : faultOf('id', 'invalid_field', 'must be a positive integer'),
+      : faultOf('id', 'invalid_field', `must be an integer from 1 to ${MAX_ID}`),
   )
   return undefined
 }

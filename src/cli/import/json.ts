@@ -3,7 +3,8 @@
 import { readFile, stat } from 'node:fs/promises'
 import { printParseErrorCode, visit } from 'jsonc-parser'
 import { z } from 'zod'
-import { quoted, type Source, userFields } from './source.ts'
+import { quoted } from '../../core/api-error.ts'
+import { type Source, userFields } from './source.ts'
 
 const MAX_BYTES = 2 ** 26
 const MAX_FAULTS = 10

@@ -1,5 +1,4 @@
 // The content of an import file, independent of its format: users and their groups.
-import { shortened } from '../../core/api-error.ts'
 import { users } from '../../model/users.ts'
 
 /** The names of the fields that a user must have in a file. */
@@ -29,6 +28,3 @@ export interface Source {
   readonly groups: readonly string[]
   readonly people: Iterable<Person | InvalidRow> | AsyncIterable<Person | InvalidRow>
 }
-
-/** Formats a value of the file for a message: quoted, on one line and shortened. */
-export const quoted = (text: string): string => JSON.stringify(shortened(text))
