@@ -1,10 +1,10 @@
 // SQL for statements that list rows as a derived table. A join that starts with the list reads a table by its index. With IN,
 // the server may scan a small table, and then waits for the uncommitted rows of other transactions.
 
-/** Maximum number of rows that one statement lists. A server needs memory and stack for each of them. */
+/** A server needs memory and stack for each value of a list. This is for rows of several columns. */
 const MAX_LISTED = 200
 
-/** Divides rows into parts that one statement can list. */
+/** Divides rows into parts that one statement lists. */
 export function partsOf<T>(rows: readonly T[]): T[][] {
   const parts: T[][] = []
   for (let at = 0; at < rows.length; at += MAX_LISTED) parts.push(rows.slice(at, at + MAX_LISTED))

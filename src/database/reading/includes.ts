@@ -37,7 +37,7 @@ export type Includes = (
 ) => Promise<(Included | undefined)[]>
 
 /** The related records of a record, with the version and the generation at which they were read from the database. */
-interface Fresh extends Pick<Row, 'version' | 'generation'> {
+interface Fresh extends Pick<Row, 'id' | 'version' | 'generation'> {
   readonly key: string
   readonly text: string
 }
@@ -76,8 +76,7 @@ export function createIncludes(
     .select(generationColumns(knex, resource))
     .toSQL().sql
 
-  /** Returns the related records by the id of their record. */
-  function groupRows(rows: readonly Record<string, unknown>[]): [id: number, fresh: Fresh][] {
+  function groupRows(rows: readonly Record<string, unknown>[]): Fresh[] {
     const grouped = new Map<number, { own: Row; texts: string[] }>()
     for (const row of rows) {
       const id = Number(row.own_id)
@@ -90,7 +89,7 @@ export function createIncludes(
     }
     return Array.from(grouped.values(), ({ own, texts }) => {
       const { id, version, generation } = own
-      return [id, { text: `[${texts.join(',')}]`, version, generation, key: keyOf(own) }]
+      return { id, version, generation, key: keyOf(own), text: `[${texts.join(',')}]` }
     })
   }
 
@@ -125,10 +124,10 @@ export function createIncludes(
   async function readMissing(ids: readonly number[], onText: OnText | undefined, on: Statements) {
     const found = new Map<number, Fresh>()
     for await (const portion of readPortions(ids, on)) {
-      cache.write(portion.map(([, { key, text }]) => [key, text]))
-      for (const [id, fresh] of portion) {
+      cache.write(portion.map(({ key, text }) => [key, text]))
+      for (const fresh of portion) {
         onText?.(fresh.text)
-        found.set(id, fresh)
+        found.set(fresh.id, fresh)
       }
     }
     return found
