@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Status } from '../../src/supervisor/control/status.ts'
+import { heldLocksOn } from '../faults/held-locks.ts'
 import type { Scenario } from '../faults/run-scenarios.ts'
 import { executeOn } from '../support/execute.ts'
 import { ask } from '../support/service.ts'
@@ -92,6 +93,11 @@ const ofGalera: Readonly<Record<string, Scenario<ClusterContext>>> = {
     title: 'a database is cut off from the others for 2 s',
     longOnly: true,
     run: isolate(2000),
+  },
+  'held-locks': {
+    title: 'names and rows that another session holds on the same server',
+    longOnly: true,
+    run: context => heldLocksOn(context.trial.databaseUrls[0]).run(context),
   },
 }
 
