@@ -1,7 +1,7 @@
 // The errors of the API. The code that throws an error and the OpenAPI document that shows it call the same function. Faults
 // of parameters and fields are created by their parsers (requests/). Errors of other folders have their functions there:
 // listener/parser-errors.ts, callers/caller.ts and database/idempotency-keys.ts.
-import { ApiError } from '../core/api-error.ts'
+import { ApiError, quoted } from '../core/api-error.ts'
 import type { Relation, Resource } from '../model/resource.ts'
 
 type Name = Pick<Resource, 'singular'>
@@ -53,7 +53,7 @@ export const bodyTooLarge = (maxBytes: number) =>
 export const unsupportedType = (type: string) =>
   new ApiError(
     'unsupported_media_type',
-    `the content type ${JSON.stringify(type)} is not supported; allowed: application/json in UTF-8`,
+    `the content type ${quoted(type)} is not supported; allowed: application/json in UTF-8`,
   )
 
 export const malformedPath = () => new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')

@@ -57,7 +57,7 @@ export function shortened(name: string): string {
   return points.length > MAX_NAME_CODE_POINTS ? `${points.slice(0, MAX_NAME_CODE_POINTS).join('')}…` : name
 }
 
-/** Formats a value of the client for a message: quoted, on one line and shortened. */
+/** Formats a value from outside for a message: quoted, on one line and shortened. */
 export const quoted = (text: string): string => JSON.stringify(shortened(text))
 
 function statusOf(code: ErrorCode): number {

@@ -1,7 +1,7 @@
 // SQL for statements that list rows as a derived table. A join that starts with the list reads a table by its index. With IN,
 // the server may scan a small table, and then waits for the uncommitted rows of other transactions.
 
-/** A server needs memory and stack for each value of a list. This is for rows of several columns. */
+/** The most rows of several columns in one list; a list of ids may be longer. A server needs memory and stack for each value. */
 const MAX_LISTED = 200
 
 /** Divides rows into parts that one statement lists. */

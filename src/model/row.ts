@@ -2,7 +2,7 @@
 import { unavailable } from '../core/api-error.ts'
 import type { Resource } from './resource.ts'
 
-/** A row of the database. `version` changes with every write to the row or its memberships. */
+/** A row of the database. `version` changes with every change of the row or its memberships. */
 export interface Row {
   readonly id: number
   readonly version: number

@@ -93,7 +93,7 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
       ),
       inQuery(
         'wait',
-        'The number of seconds to wait if there are no events. A port that drains answers at once.',
+        'For how many seconds the request may look for an event if there is none: it reads to the end of the feed, and then waits. A port that drains answers at once.',
         {
           ...integer(1, MAX_WAIT_S),
           examples: [30],

@@ -1,8 +1,10 @@
 // Parses the parameters of the change feed.
 import type { Config } from '../../config/config.ts'
+import { quoted } from '../../core/api-error.ts'
 import type { FeedEvent } from '../../database/feed/events.ts'
 import { changeTypes } from '../../model/change-types.ts'
 import { idName, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
+import { notAnId } from '../requests/filters.ts'
 import { Parameters, unpagedRecords } from '../requests/query.ts'
 
 /** The longest time that a request waits for an event, in seconds. */
@@ -35,15 +37,14 @@ export function parseChangesQuery(
   const selected = new Set(lists.flat())
   for (const type of selected)
     if (!types.includes(type))
-      parameters.fault('type', `${JSON.stringify(type)} is unknown; allowed: ${types.join(', ')}`)
+      parameters.fault('type', `${quoted(type)} is unknown; allowed: ${types.join(', ')}`)
 
   const ids = new Map<string, number>()
   for (const name of idNames) {
     const value = parameters.get(name)
     if (value === undefined) continue
     const id = parseId(value)
-    if (id === undefined)
-      parameters.fault(name, `${JSON.stringify(value)} is not an integer from 1 to ${MAX_ID}`)
+    if (id === undefined) parameters.fault(name, notAnId(value))
     else ids.set(name, id)
   }
 

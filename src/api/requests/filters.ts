@@ -37,7 +37,7 @@ function compareText(operator: string, value: string): Comparison | string {
 }
 
 export const notAnId = (value: string) =>
-  `${quoted(value)} is not an id: an integer from 1 to ${MAX_ID} without leading zeros`
+  `${quoted(value)} is not an id; ids are integers from 1 to ${MAX_ID} without leading zeros`
 
 function compareId(operator: string, value: string): Comparison | string {
   if (operator === 'in') {

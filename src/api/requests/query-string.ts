@@ -1,6 +1,6 @@
 // Parses query strings in the encoding of HTML forms: `+` and `%20` are spaces, and escapes are UTF-8 bytes.
 // It follows https://url.spec.whatwg.org/#urlencoded-parsing, but rejects bytes that the standard would replace.
-import { ApiError } from '../../core/api-error.ts'
+import { ApiError, quoted, shortened } from '../../core/api-error.ts'
 
 export interface Pair {
   readonly name: string
@@ -28,8 +28,8 @@ export function parseQueryString(query: string): Pair[] {
     try {
       pairs.push({ name: decode(name), value: decode(value), raw })
     } catch {
-      const message = `${JSON.stringify(raw)} is not percent-encoded UTF-8`
-      throw ApiError.of({ parameter: raw, code: 'invalid_parameter', message })
+      const message = `${quoted(raw)} is not percent-encoded UTF-8`
+      throw ApiError.of({ parameter: shortened(raw), code: 'invalid_parameter', message })
     }
   }
   return pairs

@@ -1,6 +1,6 @@
 // Parses the query parameters of a request. All faults are reported at once, each with the allowed values.
 import type { Config } from '../../config/config.ts'
-import { type Fault, Faults, quoted } from '../../core/api-error.ts'
+import { type Fault, Faults, quoted, shortened } from '../../core/api-error.ts'
 import type { Filter, Selection, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf, parseComparison } from './filters.ts'
@@ -52,7 +52,7 @@ export class Parameters {
   private unknown(parameter: string, allowed: readonly string[]): void {
     const hint = allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${allowed.join(', ')}`
     const message = `unknown parameter ${quoted(parameter)}: ${hint}`
-    this.faults.add(() => ({ parameter, code: 'unknown_parameter', message }))
+    this.faults.add(() => ({ parameter: shortened(parameter), code: 'unknown_parameter', message }))
   }
 
   fault(parameter: string, message: string, code: Fault['code'] = 'invalid_parameter'): void {

@@ -46,8 +46,8 @@ export function describePending(port: PortStatus): string {
 
 /** Returns how the first new worker of a reload does, beside the old ones. */
 export function describeWatch({ pid, left_ms, fresh, old }: NonNullable<Status['watch']>): string {
-  const seconds = Math.ceil(left_ms / 1000)
-  return `worker ${pid} serves beside the old ones for ${seconds} s more: 5xx or nothing to ${fresh.failed} of ${fresh.responses} requests, the old ones to ${old.failed} of ${old.responses}`
+  const end = left_ms > 0 ? `for ${Math.ceil(left_ms / 1000)} s more` : 'until it is clear how it does'
+  return `worker ${pid} serves beside the old ones ${end}: 5xx or nothing to ${fresh.failed} of ${fresh.responses} requests, the old ones to ${old.failed} of ${old.responses}`
 }
 
 function statusText(reply: Reply, screen: Screen): string[] {

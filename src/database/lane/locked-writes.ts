@@ -6,9 +6,9 @@ import { type Entry, groupsOf, type WriterOptions } from './writer.ts'
 
 /** The shortest pause before writes are tried again. */
 const MIN_PAUSE_MS = 10
-/** The tries take about a fifth of the time, so that they leave the database to other writes. */
+/** The pause after a try, in multiples of its duration, so that the tries leave the database to other writes. */
 const PAUSE_FACTOR = 4
-/** The longest pause: after a try that a stall of the database has delayed, the next one is due soon. */
+/** The longest pause: one slow try, for example in a stall of the database, must not delay the next one for long. */
 const MAX_PAUSE_MS = 500
 
 interface LockedWritesOptions<I> {

@@ -12,7 +12,7 @@ import { newVersion, type Precondition } from '../version.ts'
 import { createNames, noWait } from './names.ts'
 import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
 
-/** Sets the fields in `values` if the current version meets `precondition`. A record that has these values keeps its version. */
+/** Sets the fields in `values` if the current version meets `precondition`. A record that already has them keeps its version. */
 interface Patch {
   readonly id: number
   readonly values: Values

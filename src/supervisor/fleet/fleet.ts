@@ -71,11 +71,15 @@ function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number):
 
 function listening(fleet: FleetState, id: number, nowMs: number): FleetState {
   const { reload } = fleet
-  const isWatched = reload.state === 'running' && reload.watchMs !== undefined
+  // A worker that was already booting when the reload began runs the old code.
+  const isNew = fleet.workers.some(one => one.id === id && !one.toBeReplaced)
   return {
     ...updateWorker(fleet, id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
     bootFailures: 0,
-    reload: isWatched ? { state: 'running', watch: { id, untilMs: nowMs + reload.watchMs } } : reload,
+    reload:
+      reload.state === 'running' && reload.watchMs !== undefined && isNew
+        ? { state: 'running', watch: { id, untilMs: nowMs + reload.watchMs } }
+        : reload,
   }
 }
 

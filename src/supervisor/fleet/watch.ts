@@ -1,10 +1,10 @@
 // The watch over the first new worker of a reload: compares what it answers with what the old workers answer beside it in
-// the same time. The rule, `faultOf`, is pure. A reload gives up only for evidence that does not depend on the share of the traffic:
+// the same time. The rule, `faultOf`, is pure. A reload gives up only for failures, not for slowness or memory:
 // decisions/watched-reload.md gives the reasons.
 import type { Heartbeat } from '../../core/messages.ts'
 import type { FleetEvent } from './fleet.ts'
 import type { Watch } from './fleet-state.ts'
-import type { WorkerView } from './worker-handle.ts'
+import { HANGS_AFTER_BEATS, type WorkerView } from './worker-handle.ts'
 
 /** The responses of some workers during the watch. */
 export interface Figures {
@@ -17,8 +17,8 @@ export interface Figures {
 /** By port label and route, separated by a space. */
 export type FiguresByRoute = ReadonlyMap<string, Figures>
 
-/** The sum of the figures of some workers. */
-export interface OldWorkers {
+/** The figures of some workers together. */
+export interface Total {
   readonly count: number
   readonly figures: FiguresByRoute
 }
@@ -28,7 +28,10 @@ const FEW_FAILED = 5
 /** The new worker may fail so many times as often as the old ones: an outage does not meet all workers alike. */
 const TOLERANCE = 3
 const RULE_OF_THREE = 3
-/** A stall meets as many requests of each worker as are in progress, whatever number of responses it has sent before. */
+/**
+ * All requests in progress can fail in a stall, also those of a worker that has sent few responses before. So numbers are
+ * compared as well as rates.
+ */
 const TOLERANCE_OF_COUNT = 2
 
 function sum(figures: Iterable<Figures>): Figures {
@@ -60,7 +63,7 @@ export function failsMoreOften(fresh: Figures, old: Figures, oldCount: number): 
  * Returns why the new worker is worse than the old ones; undefined if it is not. Each route is compared, because workers can
  * get different requests, and their sum, because a route can be new.
  */
-export function faultOf(fresh: FiguresByRoute, old: OldWorkers): string | undefined {
+export function faultOf(fresh: FiguresByRoute, old: Total): string | undefined {
   const pairs = [...fresh].map(([route, figures]) => [route, figures, old.figures.get(route)] as const)
   const all = ['all requests', sum(fresh.values()), sum(old.figures.values())] as const
   for (const [route, now, before = { responses: 0, failed: 0 }] of [...pairs, all])
@@ -109,8 +112,9 @@ export function createWatcher(
   let suspicion: { readonly fresh: FiguresByRoute; readonly heard: Set<number> } | undefined
 
   const figuresOf = ({ id, heartbeat }: WorkerView) => figuresBetween(before.get(id), heartbeat)
-  const oldWorkers = () => workers().filter(({ toBeReplaced }) => toBeReplaced)
-  const sumOf = (some: readonly WorkerView[]): OldWorkers => ({
+  /** The new worker is among those to be replaced as well if it uses too much memory. */
+  const oldWorkers = () => workers().filter(({ id, toBeReplaced }) => toBeReplaced && id !== current()?.id)
+  const sumOf = (some: readonly WorkerView[]): Total => ({
     count: some.length,
     figures: merge(some.map(figuresOf)),
   })
@@ -126,7 +130,7 @@ export function createWatcher(
       if (worker.heartbeat?.databaseDownMs === undefined) record({ type: 'watchPassed' })
       else record({ type: 'watchFailed', reason: 'the first new worker has lost the database' })
     } else if (suspicion === undefined) suspicion = { fresh, heard: new Set() }
-    else if (old.every(({ id }) => suspicion?.heard.has(id))) {
+    else if (old.every(one => suspicion?.heard.has(one.id) || one.missedHeartbeats > HANGS_AFTER_BEATS)) {
       // What meets all workers is in their heartbeats by now.
       if (faultOf(suspicion.fresh, sumOf(old)) !== undefined) record({ type: 'watchFailed', reason })
       else suspicion = { fresh, heard: new Set() }

@@ -5,7 +5,7 @@ import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages
 import type { ExitCause, FleetState, FleetWorker } from './fleet-state.ts'
 
 /** A worker that has sent no message for this many heartbeat intervals hangs. */
-const HANGS_AFTER_BEATS = 3
+export const HANGS_AFTER_BEATS = 3
 
 /** A worker as the status reports it. */
 export interface WorkerView extends FleetWorker {

@@ -310,6 +310,16 @@ test('reload with a watch: no old worker retires before the first new one has pa
   t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 2 })
 })
 
+test('reload with a watch: a worker that booted before the reload is none of its new ones', t => {
+  const simulation = createRunningSimulation()
+  simulation.exit(3)
+  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.listen(4)
+  t.is(watchOf(simulation.fleet()), undefined)
+  simulation.listen(5)
+  t.is(watchOf(simulation.fleet())?.id, 5)
+})
+
 test('reload with a watch: a worker that fails it retires, and the old ones stay', t => {
   const simulation = createRunningSimulation()
   simulation.dispatch({ type: 'reload', watchMs: 10_000 })

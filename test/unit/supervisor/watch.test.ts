@@ -121,8 +121,8 @@ const heartbeat = (
   ...(more.databaseDownMs !== undefined && { databaseDownMs: more.databaseDownMs }),
 })
 
-/** Opens a watch over worker 3 of a fleet with the old workers 1 and 2. */
-function openWatch(untilMs = Infinity) {
+/** Opens a watch over worker 3 of a fleet with the old workers 1 and 2. @param views what is special about workers, by id */
+function openWatch(untilMs = Infinity, views: Readonly<Record<number, Partial<WorkerView>>> = {}) {
   const beats = new Map<number, Heartbeat>()
   const events: FleetEvent[] = []
   const view = (id: number): WorkerView => ({
@@ -136,6 +136,7 @@ function openWatch(untilMs = Infinity) {
     startedMs: 0,
     missedHeartbeats: 0,
     heartbeat: beats.get(id),
+    ...views[id],
   })
   const watcher = createWatcher(
     () => ({ id: 3, untilMs }),
@@ -159,6 +160,15 @@ test('watch: gives up when each old worker has sent a heartbeat without the faul
   beat(2, heartbeat({ '2xx': 100 }))
   t.deepEqual(types(), [])
   beat(3, heartbeat({ '5xx': 60 }))
+  t.deepEqual(types(), ['watchFailed'])
+})
+
+test('watch: waits neither for an old worker that hangs, nor for the new one that uses too much memory', t => {
+  const { beat, types } = openWatch(Infinity, { 2: { missedHeartbeats: 5 }, 3: { toBeReplaced: true } })
+  beat(1, heartbeat({ '2xx': 50 }))
+  beat(3, heartbeat({ '5xx': 20 }))
+  beat(1, heartbeat({ '2xx': 100 }))
+  beat(3, heartbeat({ '5xx': 40 }))
   t.deepEqual(types(), ['watchFailed'])
 })
 
