@@ -77,14 +77,14 @@ async function createDatabase(url: string, log: Log): Promise<void> {
  * @throws SchemaError if there are other sessions
  */
 async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migration: string): Promise<void> {
-  // The threads that apply the writes of other servers are of the `system user`.
-  const sessions = await rawRows(
-    knex,
-    "SELECT id AS id, host AS host FROM information_schema.processlist WHERE db = DATABASE() AND user <> 'system user'",
-  )
+  const [current] = await rawRows(knex, 'SELECT DATABASE() AS name')
+  const isCurrent = (db: unknown) => String(db).toLowerCase() === String(current?.name).toLowerCase()
+  // On MySQL, `information_schema.processlist` fails while a statement contains a character above U+FFFF.
+  const sessions = await rawRows(knex, 'SHOW PROCESSLIST')
   const hosts = sessions
-    .filter(({ id }) => !own.has(Number(id)))
-    .map(({ host }) => String(host).replace(/:\d+$/, ''))
+    // The threads that apply the writes of other servers are of the `system user`.
+    .filter(({ Id, User, db }) => isCurrent(db) && User !== 'system user' && !own.has(Number(Id)))
+    .map(({ Host }) => String(Host).replace(/:\d+$/, ''))
   if (hosts.length > 0)
     throw new SchemaError(
       `migration ${migration} requires that no other process uses the database, because earlier versions of the service would ` +

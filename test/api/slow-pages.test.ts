@@ -1,9 +1,10 @@
 // Pages that are slow or large: they leave connections and memory of the worker to other requests.
 import test from 'ava'
-import mysql, { type RowDataPacket } from 'mysql2/promise'
+import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
 import { ask, createDatabase } from '../support/service.ts'
+import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
 
 const database = await createDatabase()
@@ -26,10 +27,10 @@ test.before(async () => {
 
 /** Returns the number of statements that wait for the lock. */
 async function waiting(): Promise<number> {
-  const [rows] = await other.query<RowDataPacket[]>(
-    "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE '%metadata lock%'",
-  )
-  return rows.length
+  const sessions = await sessionsOf(other)
+  return sessions.filter(
+    ({ db, state }) => db === new URL(database).pathname.slice(1) && state?.includes('metadata lock'),
+  ).length
 }
 
 async function inFlight(): Promise<number> {

@@ -5,6 +5,7 @@ import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { createDatabase } from '../support/service.ts'
+import { type Session, sessionsOf } from '../support/sessions.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -63,7 +64,7 @@ test.serial(
       { first_name: 'Last', last_name: 'Part' },
     ]
     const batch = api.post('/v1/users', { users })
-    await connectionInState('Waiting for table%', 'INSERT INTO count_changes%')
+    await connectionInState('Waiting for table', 'INSERT INTO count_changes')
     proxy.refuse()
     const answer = await batch
     expectError(t, answer, 503, 'unavailable')
@@ -86,7 +87,7 @@ test.serial('unavailable: an interrupted statement is logged with the reason and
   await untilReachable()
   await direct.query('LOCK TABLES users WRITE')
   const page = api.get('/v1/users?first_name=Secret', { 'request-id': 'interrupted' })
-  await direct.query(`KILL QUERY ${await connectionInState('Waiting for table%')}`)
+  await direct.query(`KILL QUERY ${await connectionInState('Waiting for table')}`)
   expectError(t, await page, 503, 'unavailable')
   await direct.query('UNLOCK TABLES')
   t.regex(await service.logLine(/"requestId":"interrupted"/), /"reason":".*interrupted/)
@@ -99,7 +100,7 @@ test.serial('unavailable: an outage is logged once, with the reason and without 
   await direct.query('LOCK TABLES users WRITE')
   // Different pages: requests for the same page share one connection.
   const pages = Array.from({ length: 5 }, (_, n) => api.get(`/v1/users?first_name=Secret&start_index=${n}`))
-  await connectionInState('Waiting for table%')
+  await connectionInState('Waiting for table')
   proxy.refuse()
   for (const page of await Promise.all(pages)) expectError(t, page, 503, 'unavailable')
   for (let n = 0; n < 20; n++) expectError(t, await api.get('/v1/users'), 503, 'unavailable')
@@ -115,13 +116,14 @@ test.serial('unavailable: an outage is logged once, with the reason and without 
   t.notRegex(service.log(), /Secret/)
 })
 
-/** Resolves with the id of the connection whose state and statement match these LIKE patterns. */
-async function connectionInState(state: string, statement = '%'): Promise<number> {
+/** Resolves with the id of the connection to the database of this test whose state and statement begin with these texts. */
+async function connectionInState(stateStart: string, statementStart = ''): Promise<number> {
   return until(async () => {
-    const [rows] = await direct.query<mysql.RowDataPacket[]>(
-      'SELECT id FROM information_schema.processlist WHERE state LIKE ? AND info LIKE ?',
-      [state, statement],
-    )
-    return rows[0] !== undefined && Number(rows[0].id ?? rows[0].ID)
+    const sessions = await sessionsOf(direct)
+    const isWanted = ({ db, state, info }: Session) =>
+      db === new URL(database).pathname.slice(1) &&
+      state?.startsWith(stateStart) === true &&
+      info?.startsWith(statementStart) === true
+    return sessions.find(isWanted)?.id
   })
 }

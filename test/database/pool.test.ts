@@ -9,6 +9,7 @@ import { prepareSession } from '../../src/database/session.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { type Session, sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
 
 const config = await loadConfig()
@@ -23,9 +24,10 @@ test.serial('pool: the server ends a statement after queryTimeoutMs', async t =>
   // Some servers end the statement with a result instead of an error.
   await impatient.run(knex => knex.raw(slowStatement)).catch(() => {})
   await impatient.close()
-  const running = () =>
-    database.query('SELECT id FROM information_schema.processlist WHERE info LIKE ?', ['SELECT BENCHMARK%'])
-  await until(async () => (await running()).length === 0)
+  const observer = await mysql.createConnection(url).promise()
+  t.teardown(() => observer.destroy())
+  const isRunning = ({ info }: Session) => info?.startsWith('SELECT BENCHMARK') === true
+  await until(async () => !(await sessionsOf(observer)).some(isRunning))
   t.pass()
 })
 

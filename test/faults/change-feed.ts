@@ -11,21 +11,21 @@ import { createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { createDatabase, type Service, startService } from '../support/service.ts'
+import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
 import type { Scenario } from './scenario.ts'
 
 const WRITERS = 12
 const drain = { delayMs: 200, idleMs: 200, deadlineMs: 3000 }
 
-const killIdsSql = "SELECT id AS id FROM information_schema.processlist WHERE db = ? AND command = 'Query'"
-
 /** Kills the statements that the service is executing. */
 async function killStatements(url: string): Promise<void> {
   const server = new URL(url)
   server.pathname = ''
   const connection = await mysql.createConnection(server.href)
-  const [rows] = await connection.query<mysql.RowDataPacket[]>(killIdsSql, [new URL(url).pathname.slice(1)])
-  for (const { id } of rows) await connection.query(`KILL QUERY ${id}`).catch(() => {})
+  const database = new URL(url).pathname.slice(1)
+  for (const { id, db, command } of await sessionsOf(connection))
+    if (db === database && command === 'Query') await connection.query(`KILL QUERY ${id}`).catch(() => {})
   await connection.end()
 }
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import mysql from 'mysql2/promise'
 import { createClient } from '../support/http.ts'
+import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
 import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
@@ -24,10 +25,8 @@ export const fullPool: Scenario = {
       // Different pages: requests for the same page share one connection.
       const held = Array.from({ length: database.poolMax }, (_, n) => api.get(`/v1/users?start_index=${n}`))
       const waiting = async () => {
-        const [rows] = await holder.query<mysql.RowDataPacket[]>(
-          "SELECT id FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'",
-        )
-        return rows.length
+        const sessions = await sessionsOf(holder)
+        return sessions.filter(({ state }) => state?.startsWith('Waiting for table')).length
       }
       await until(async () => (await waiting()) >= database.poolMax)
       let slowestMs = 0

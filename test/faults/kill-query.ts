@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import mysql, { type RowDataPacket } from 'mysql2/promise'
 import { type Answer, type Client, createClient } from '../support/http.ts'
+import { sessionsOf } from '../support/sessions.ts'
 import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 
@@ -29,13 +30,10 @@ async function killQueries(url: string, tally: Tally, isOver: () => boolean): Pr
   server.pathname = ''
   const connection = await mysql.createConnection(server.href)
   while (!isOver()) {
-    const [rows] = await connection.query<RowDataPacket[]>(
-      'SELECT id FROM information_schema.processlist WHERE db = ?',
-      [database],
-    )
-    for (const row of rows) {
+    for (const { id, db } of await sessionsOf(connection)) {
+      if (db !== database) continue
       // The connection may have ended in the meantime.
-      const killed = connection.query(`KILL QUERY ${row.id ?? row.ID}`)
+      const killed = connection.query(`KILL QUERY ${id}`)
       await killed.then(() => tally.kills++).catch(() => {})
     }
   }
