@@ -1,5 +1,7 @@
 // Profiles the CPU time of a worker under load and lists the functions that use the most of it themselves.
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, readdir, readFile } from 'node:fs/promises'
+import { SourceMap, type SourceMapping } from 'node:module'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { measureAll } from './compare.ts'
@@ -17,7 +19,12 @@ const profile = z.object({
   nodes: z.array(
     z.object({
       id: z.number(),
-      callFrame: z.object({ functionName: z.string(), url: z.string(), lineNumber: z.number() }),
+      callFrame: z.object({
+        functionName: z.string(),
+        url: z.string(),
+        lineNumber: z.number(),
+        columnNumber: z.number(),
+      }),
     }),
   ),
   endTime: z.number(),
@@ -37,19 +44,30 @@ async function readProfile(folder: string): Promise<Profile> {
   throw new Error('the worker wrote no profile')
 }
 
-/** Returns for example `dist/listener/traffic.js:36`, or `native` for code that is not JavaScript. */
-function placeOf({ url, lineNumber }: Frame): string {
+/** Returns the source map that the build has put beside a file. */
+function sourceMapOf(url: string): SourceMap | undefined {
+  if (!url.startsWith('file:')) return undefined
+  const map = new URL(`${url}.map`)
+  return existsSync(map) ? new SourceMap(JSON.parse(readFileSync(map, 'utf8'))) : undefined
+}
+
+/** Returns for example `src/listener/traffic.ts:36`, or `native` for code that is not JavaScript. */
+function placeOf({ url, lineNumber, columnNumber }: Frame, map: SourceMap | undefined): string {
   if (url === '') return 'native'
-  const path = url.replace(/^.*\/node_modules\//, '').replace(/^.*\/dist\//, 'dist/')
-  return `${path}:${lineNumber + 1}`
+  const origin: Partial<SourceMapping> = map?.findEntry(lineNumber, columnNumber) ?? {}
+  const { originalSource: file = url, originalLine: line = lineNumber } = origin
+  return `${file.replace(/^.*\/node_modules\//, '').replace(/^.*\/src\//, 'src/')}:${line + 1}`
 }
 
 /** Returns the functions with the largest self time in the last `seconds` of the profile, and their shares. */
 function largest({ nodes, samples, timeDeltas, startTime, endTime }: Profile, seconds: number): string[][] {
+  const maps = new Map(
+    [...new Set(nodes.map(({ callFrame }) => callFrame.url))].map(url => [url, sourceMapOf(url)]),
+  )
   const functions = new Map(
     nodes.map(({ id, callFrame }) => [
       id,
-      [callFrame.functionName || '(anonymous)', placeOf(callFrame)] as const,
+      [callFrame.functionName || '(anonymous)', placeOf(callFrame, maps.get(callFrame.url))] as const,
     ]),
   )
   const counts = new Map<string, number>()

@@ -12,13 +12,17 @@ const dockerfile = await readContainerFile('Dockerfile')
 async function imageSettings() {
   const NODE_CONFIG = /NODE_CONFIG='(.*)'/.exec(dockerfile)?.[1] ?? ''
   const code = `
-    const { loadConfig } = await import('./dist/config/config.js')
+    const { loadConfig } = await import('./src/config/config.ts')
     console.log(JSON.stringify(await loadConfig()))`
-  const { stdout, stderr } = await runToEnd(process.execPath, ['--input-type=module', '-e', code], {
-    PATH: process.env.PATH,
-    NODE_ENV: 'production',
-    NODE_CONFIG,
-  })
+  const { stdout, stderr } = await runToEnd(
+    process.execPath,
+    ['--import=tsx', '--input-type=module', '-e', code],
+    {
+      PATH: process.env.PATH,
+      NODE_ENV: 'production',
+      NODE_CONFIG,
+    },
+  )
   if (stdout === '') throw new Error(stderr)
   const { host, control, ports, drain } = JSON.parse(stdout)
   const [{ label, port }] = ports

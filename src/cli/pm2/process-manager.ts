@@ -3,8 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import '../../config/pm2-environment.ts'
-import pm2, { type StartOptions } from 'pm2'
+import type { StartOptions } from 'pm2'
 import { z } from 'zod'
+
+// The build moves the import declarations of packages to the beginning of a file, before pm2-environment.ts.
+const { default: pm2 } = await import('pm2')
 
 /** pm2's daemon confirms that it is killed shortly before it exits. */
 const DAEMON_EXIT_MS = 100
