@@ -1,6 +1,7 @@
 // Applies a load over TLS in which each request opens a connection that resumes a session. wrk does not resume sessions, so
 // each of the concurrent clients is a process of `openssl s_time` (https://docs.openssl.org/3.0/man1/openssl-s_time/).
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createHistogram } from 'node:perf_hooks'
@@ -10,8 +11,6 @@ import type { Figures, Load } from './wrk.ts'
 
 /** Longer than any run: the clients are stopped. */
 const MAX_SECONDS = 3600
-/** After this time, all clients have connected. */
-const START_MS = 500
 
 /** Generates a certificate of the kind that `npm start` uses. @returns its file, which also holds the key */
 export async function writeCertificate(folder: string): Promise<string> {
@@ -62,7 +61,7 @@ export async function runTlsConnections(load: Load, signal: AbortSignal): Promis
 
   const clients = Array.from({ length: connections }, startClient)
   try {
-    await delay(START_MS, undefined, { signal: ended })
+    await Promise.all(clients.map(client => once(client.stdout, 'data', { signal: ended })))
     isMeasuring = true
     const startMs = performance.now()
     await delay(seconds * 1000, undefined, { signal: ended })

@@ -2,7 +2,6 @@
 // as soon as it is free.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { setTimeout as delay } from 'node:timers/promises'
 import mysql from 'mysql2/promise'
 import { type Answer, type Client, createClient } from '../support/http.ts'
 import type { Scenario } from './run-scenarios.ts'
@@ -138,8 +137,6 @@ export const heldLocksOn = (database?: string): Scenario<{ readonly short: boole
           }
           api.close()
         })
-        // The clients ask for something else after each answer, so all of them wait soon.
-        await delay(1000)
         const during = await load(service.url, writes, seconds)
         if (vanishes) await isCut
         const freedMs = performance.now()

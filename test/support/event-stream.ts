@@ -63,6 +63,7 @@ export async function openEventStream(url: string, headers: http.OutgoingHttpHea
     hasEnded: () => hasEnded,
     pause: () => void response.pause(),
     resume: () => void response.resume(),
-    close: () => request.destroy(),
+    /** Resets the connection. The service notices one that is closed, and silent otherwise, only when it sends something. */
+    close: () => void request.socket?.resetAndDestroy(),
   }
 }
