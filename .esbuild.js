@@ -1,19 +1,31 @@
 // Builds dist/: joins each program of src/ with the packages that it uses, in a few files. A process loads them in half the
-// time that many hundreds of modules take.
-import { cp, readdir, rm } from 'node:fs/promises'
+// time that many hundreds of modules take. The build can run while the service does: each file is replaced at once, and the
+// programs after the chunks that they import.
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { build } from 'esbuild'
 
 const outdir = 'dist'
 
-/** What modules read from their own folder: the build puts all of them into one. */
+/** Files and folders that modules read beside themselves. All modules come into dist/, so these do, too. */
 const assets = [
   'src/api/docs/page',
   'src/api/openapi/introduction.md',
   'src/supervisor/control/status-page.html',
 ]
 
-const { metafile } = await build({
+/** Returns the licenses of packages, which their copies must contain. @param inputs the joined files */
+async function licensesOf(inputs) {
+  const folders = new Set(inputs.flatMap(path => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []))
+  let text = ''
+  for (const folder of [...folders].sort())
+    for (const name of await readdir(folder))
+      if (/^(licen[cs]e|notice)/i.test(name))
+        text += `== ${folder}/${name}\n\n${await readFile(join(folder, name), 'utf8')}\n`
+  return text
+}
+
+const { outputFiles, metafile } = await build({
   entryPoints: ['src/*.ts'],
   outdir,
   bundle: true,
@@ -23,14 +35,14 @@ const { metafile } = await build({
   target: 'node20.19',
   // The `main` of some packages is a UMD module, in which esbuild does not see the calls of `require`.
   mainFields: ['module', 'main'],
-  // Packages that are CommonJS modules call `require`.
+  // What packages that are CommonJS modules use.
   banner: {
-    js: "import { createRequire as createRequireHere } from 'node:module'; const require = createRequireHere(import.meta.url)",
+    js: `import { createRequire as createRequireHere } from 'node:module'
+const require = createRequireHere(import.meta.url)
+const __dirname = import.meta.dirname`,
   },
   external: [
     'pm2',
-    // Read as files.
-    'swagger-ui-dist',
     // Drivers of other databases, which Knex names and this service does not install.
     'better-sqlite3',
     'mariadb',
@@ -45,10 +57,24 @@ const { metafile } = await build({
   sourcemap: true,
   sourcesContent: false,
   metafile: true,
+  write: false,
   logLevel: 'warning',
 })
-for (const asset of assets) await cp(asset, join(outdir, basename(asset)), { recursive: true })
 
-const built = new Set([...Object.keys(metafile.outputs), ...assets].map(path => basename(path)))
+// Their names end in a hash of their contents.
+const isChunk = ({ path }) => /-[A-Z0-9]{8}\.js/.test(path)
+const licenses = {
+  path: join(outdir, 'LICENSES.txt'),
+  contents: await licensesOf(Object.keys(metafile.inputs)),
+}
+const files = [licenses, ...outputFiles.filter(isChunk), ...outputFiles.filter(file => !isChunk(file))]
+
+await mkdir(outdir, { recursive: true })
+for (const asset of assets) await cp(asset, join(outdir, basename(asset)), { recursive: true })
+for (const { path, contents } of files) {
+  await writeFile(`${path}.new`, contents)
+  await rename(`${path}.new`, path)
+}
+const built = new Set([...files.map(({ path }) => path), ...assets].map(path => basename(path)))
 for (const name of await readdir(outdir))
   if (!built.has(name)) await rm(join(outdir, name), { recursive: true })

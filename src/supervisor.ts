@@ -37,7 +37,7 @@ function exit(exitCode: number, reason: string): never {
   process.exit(exitCode)
 }
 
-/** Returns the path of the worker beside this file: .js if compiled, .ts if run from source. */
+/** Returns the path of the worker beside this file: .js if built, .ts if run from source. */
 function workerFile(): string {
   return fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url))
 }

@@ -105,6 +105,9 @@ function fatalOf(error: unknown): FatalError | undefined {
   return undefined
 }
 
+// A request can make a package call what Node warns about, such as `url.parse` with an invalid port. Operators cannot mend that.
+process.noDeprecation = true
+
 // Signals are sent to the whole process group. Workers ignore them: the supervisor tells each worker when to exit.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 

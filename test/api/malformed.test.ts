@@ -5,6 +5,7 @@ import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectNoSideEffects } from '../support/expect.ts'
 import { sendRaw } from '../support/http.ts'
+import { startService } from '../support/service.ts'
 
 const { service, api, close } = await openApi({
   config: { hosts: ['My_host.example'], timeouts: { headersMs: 1000, requestMs: 1500 } },
@@ -230,4 +231,12 @@ test.serial('malformed: unusual but parseable requests never cause a server erro
       }
     await sendRaw(service.url, 'CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n').catch(() => undefined)
   })
+})
+
+test('log: request targets that Node warns about when a package parses them are not in it', async t => {
+  const logged = await startService()
+  for (const target of ['http://[::/v1/users', 'http://x/v1/users'])
+    await sendRaw(logged.url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+  t.is(await logged.stop(), 0)
+  t.notRegex(logged.log(), /warning/i)
 })

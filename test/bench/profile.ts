@@ -56,7 +56,7 @@ function placeOf({ url, lineNumber, columnNumber }: Frame, map: SourceMap | unde
   if (url === '') return 'native'
   const origin: Partial<SourceMapping> = map?.findEntry(lineNumber, columnNumber) ?? {}
   const { originalSource: file = url, originalLine: line = lineNumber } = origin
-  return `${file.replace(/^.*\/node_modules\//, '').replace(/^.*\/src\//, 'src/')}:${line + 1}`
+  return `${file.replace(/^.*\/node_modules\/|^.*\/(?=(?:src|dist)\/)/, '')}:${line + 1}`
 }
 
 /** Returns the functions with the largest self time in the last `seconds` of the profile, and their shares. */

@@ -15,7 +15,7 @@ export interface NodeOptions {
   readonly redisUrl: string
 }
 
-/** The compiled code of one version of the service. */
+/** One version of the service, built. */
 export interface Build {
   /** The folder with `dist/`. */
   readonly folder: string
