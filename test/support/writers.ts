@@ -45,7 +45,7 @@ export function createWriters(database: Database, resource: Resource, portionRow
     /** Returns undefined if the record exists already. */
     insertOne: async (values: Values) => createdOf(only(await insert.write({ origin, entries: [values] }))),
     update: async (id: number, values: Values, precondition?: Precondition) =>
-      rowOf(only(await update.write({ origin, changes: [{ id, values, precondition }] }))),
+      rowOf(only(await update.write({ origin, patches: [{ id, values, precondition }] }))),
     remove: async (id: number, precondition?: Precondition): Promise<'removed' | Refusal> => {
       const outcome = only(await remove({ origin, ids: [id], precondition }))
       return typeof outcome === 'object' ? 'removed' : outcome

@@ -28,8 +28,8 @@ export function createBulkHandlers(
     if (list === undefined) throw invalidBatch(plural)
     const entries = checkEntries(list, (entry, faults) => checkChange(resource, entry, faults))
     assertCondition()
-    const changes = entries.valid.flatMap(({ id, values }) => (id === undefined ? [] : [{ id, values }]))
-    const result = await update.write({ origin: originOf(ctx), changes })
+    const patches = entries.valid.flatMap(({ id, values }) => (id === undefined ? [] : [{ id, values }]))
+    const result = await update.write({ origin: originOf(ctx), patches })
     if (typeof result === 'string') throw refused(resource, result)
     const written = result.values()
     const outcomes = entries.outcomes(

@@ -60,7 +60,7 @@ export function createWriteHandlers(
   /** Updates a record. An empty change returns it as it is. @throws ApiError */
   async function store(id: number, values: Values, precondition: Precondition | undefined, origin: Origin) {
     if (Object.keys(values).length > 0)
-      return storedOf(id, await update.write({ origin, changes: [{ id, values, precondition }] })).row
+      return storedOf(id, await update.write({ origin, patches: [{ id, values, precondition }] })).row
     const row = await loader(id)
     if (row === undefined) throw refused(resource, 'not_found', id)
     if (precondition?.(row.version) === false) throw refused(resource, 'precondition_failed', id)

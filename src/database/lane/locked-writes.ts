@@ -28,13 +28,13 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
   /** Those that have waited for their lock. */
   const claimed = new WeakSet<Entry<I>>()
 
-  /** Keeps entries, with their keys, until they get their locks or their time is up. */
+  /** Sets entries aside, with their keys, until they get their locks or their time is up. */
   function setAside(entries: readonly Entry<I>[]): void {
     locked.push(...entries)
     if (!trying) void tryAgain()
   }
 
-  /** Keeps the entries that need a lock of another session. @returns the others */
+  /** Sets aside the entries that need a lock of another session. @returns the others */
   async function setHeldAside(entries: readonly Entry<I>[]): Promise<readonly Entry<I>[]> {
     if (entries.length === 0) return entries
     // Whatever prevents the search also prevents, and is reported by, the write.

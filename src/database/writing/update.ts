@@ -19,14 +19,14 @@ interface Patch {
   readonly precondition?: Precondition | undefined
 }
 
-/** Changes that are applied in their order. Several can be of the same record; each outcome has the row after its own change. */
+/** Patches that are applied in their order. Several can be of the same record; each outcome has the row after its own patch. */
 export interface Update extends Item {
-  readonly changes: readonly Patch[]
+  readonly patches: readonly Patch[]
 }
 
-/** A change of one of the items of a transaction. */
+/** A patch of one of the items of a transaction. */
 interface Step {
-  readonly change: Patch
+  readonly patch: Patch
   readonly origin: Origin
 }
 
@@ -37,7 +37,7 @@ interface Replacement extends Step {
 }
 
 /**
- * Divides the changes of items into rounds with at most one change per record. The changes of a record, and those of an
+ * Divides the patches of items into rounds with at most one patch per record. The patches of a record, and those of an
  * item, keep their order.
  */
 function roundsOf(items: readonly Update[]): Step[][] {
@@ -45,11 +45,11 @@ function roundsOf(items: readonly Update[]): Step[][] {
   const next = new Map<number, number>()
   for (const item of items) {
     let round = 0
-    for (const change of item.changes) {
-      round = Math.max(round, next.get(change.id) ?? 0)
-      next.set(change.id, round + 1)
+    for (const patch of item.patches) {
+      round = Math.max(round, next.get(patch.id) ?? 0)
+      next.set(patch.id, round + 1)
       rounds[round] ??= []
-      rounds[round]?.push({ change, origin: item.origin })
+      rounds[round]?.push({ patch, origin: item.origin })
     }
   }
   return rounds
@@ -111,7 +111,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
     return stored
   }
 
-  /** Applies changes of different records. */
+  /** Applies patches of different records. */
   async function applyRound(
     trx: Transaction,
     rows: Map<number, Row>,
@@ -120,21 +120,21 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
   ): Promise<void> {
     const updates: Replacement[] = []
     const renamed: Row[] = []
-    for (const { change, origin } of round) {
-      const before = rows.get(change.id)
-      if (before === undefined) outcomes.set(change, 'not_found')
-      else if (change.precondition?.(before.version) === false) outcomes.set(change, 'precondition_failed')
-      else if (hasValues(before, change.values)) outcomes.set(change, { row: before, changed: false })
+    for (const { patch, origin } of round) {
+      const before = rows.get(patch.id)
+      if (before === undefined) outcomes.set(patch, 'not_found')
+      else if (patch.precondition?.(before.version) === false) outcomes.set(patch, 'precondition_failed')
+      else if (hasValues(before, patch.values)) outcomes.set(patch, { row: before, changed: false })
       else {
-        const row = { ...before, ...change.values, version: newVersion() }
-        updates.push({ change, origin, before, row })
+        const row = { ...before, ...patch.values, version: newVersion() }
+        updates.push({ patch, origin, before, row })
         if (isRenamed(before, row)) renamed.push(row)
       }
     }
     await assertFree(trx, renamed)
     const stored = new Set(await storeInOrder(trx, updates, renamed))
-    for (const { change, origin, before, row } of updates) {
-      outcomes.set(change, stored.has(row) ? { row, changed: true } : 'exists')
+    for (const { patch, origin, before, row } of updates) {
+      outcomes.set(patch, stored.has(row) ? { row, changed: true } : 'exists')
       if (!stored.has(row)) continue
       rows.set(row.id, row)
       const { id } = row
@@ -143,34 +143,34 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
   }
 
   return database.createWriter<Update>({
-    keysOf: ({ changes }) => [
-      ...changes.map(({ id }) => rowKey(resource, id)),
-      ...namesOf(changes.map(({ values }) => values)).map(keyOf),
+    keysOf: ({ patches }) => [
+      ...patches.map(({ id }) => rowKey(resource, id)),
+      ...namesOf(patches.map(({ values }) => values)).map(keyOf),
     ],
 
     async apply(trx, items) {
-      const ids = items.flatMap(({ changes }) => changes.map(({ id }) => id))
+      const ids = items.flatMap(({ patches }) => patches.map(({ id }) => id))
       const { rows, skippedIds } = await lockRows(trx, ids)
-      const isFree = ({ changes }: Update) => changes.every(({ id }) => !skippedIds.has(id))
+      const isFree = ({ patches }: Update) => patches.every(({ id }) => !skippedIds.has(id))
       const outcomes = new Map<Patch, Outcome>()
       for (const round of roundsOf(items.filter(isFree))) await applyRound(trx, rows, round, outcomes)
       return items.map(item =>
-        isFree(item) ? item.changes.map(change => outcomes.get(change) ?? 'not_found') : 'locked',
+        isFree(item) ? item.patches.map(patch => outcomes.get(patch) ?? 'not_found') : 'locked',
       )
     },
 
-    claim: (trx, { changes }) =>
+    claim: (trx, { patches }) =>
       claimRow(
         trx,
-        changes.map(({ id }) => id),
+        patches.map(({ id }) => id),
       ),
 
     async held(items) {
-      const ids = items.flatMap(({ changes }) => changes.map(({ id }) => id))
+      const ids = items.flatMap(({ patches }) => patches.map(({ id }) => id))
       const stored = (await database.query(readSql, [ids])).map(readRow)
       const rows = new Map(stored.map(row => [row.id, row]))
-      const namesAfter = ({ changes }: Update) =>
-        changes.flatMap(({ id, values }) => {
+      const namesAfter = ({ patches }: Update) =>
+        patches.flatMap(({ id, values }) => {
           const row = rows.get(id)
           const renamed = row && { ...row, ...values }
           return row && renamed && isRenamed(row, renamed) ? namesOf([renamed]) : []
