@@ -1,5 +1,5 @@
 // The watch over the first new worker of a reload: compares what it answers with what the old workers answer beside it in
-// the same time. The rule, `faultOf`, is pure. A reload gives up only for failures, not for slowness or memory:
+// the same time. The rule, `failsMoreOften`, is pure. A reload gives up only for failures, not for slowness or memory:
 // decisions/watched-reload.md gives the reasons.
 import type { Heartbeat } from '../../core/messages.ts'
 import type { FleetEvent } from './fleet.ts'
@@ -122,19 +122,23 @@ export function createWatcher(
   /** Judges the new worker after one of its heartbeats. */
   function judge(worker: WorkerView, { untilMs }: Watch): void {
     const fresh = figuresOf(worker)
-    const old = oldWorkers()
-    const reason = faultOf(fresh, sumOf(old))
+    const workersBefore = oldWorkers()
+    const old = sumOf(workersBefore)
+    const reason = faultOf(fresh, old)
     if (reason === undefined) {
       suspicion = undefined
       if (performance.now() < untilMs) return
       if (worker.heartbeat?.databaseDownMs === undefined) record({ type: 'watchPassed' })
       else record({ type: 'watchFailed', reason: 'the first new worker has lost the database' })
-    } else if (suspicion === undefined) suspicion = { fresh, heard: new Set() }
-    else if (old.every(one => suspicion?.heard.has(one.id) || one.missedHeartbeats > HANGS_AFTER_BEATS)) {
-      // What meets all workers is in their heartbeats by now.
-      if (faultOf(suspicion.fresh, sumOf(old)) !== undefined) record({ type: 'watchFailed', reason })
-      else suspicion = { fresh, heard: new Set() }
+      return
     }
+    const wasHeard = ({ id, missedHeartbeats }: WorkerView) =>
+      suspicion?.heard.has(id) || missedHeartbeats > HANGS_AFTER_BEATS
+    if (suspicion !== undefined && !workersBefore.every(wasHeard)) return
+    // What meets all workers is in their heartbeats by now.
+    if (suspicion !== undefined && faultOf(suspicion.fresh, old) !== undefined)
+      record({ type: 'watchFailed', reason })
+    else suspicion = { fresh, heard: new Set() }
   }
 
   return {
