@@ -1,7 +1,8 @@
 // The errors of the API. The code that throws an error and the OpenAPI document that shows it call the same function. Faults
 // of parameters and fields are created by their parsers (requests/). Errors of other folders have their functions there:
 // listener/parser-errors.ts, callers/caller.ts and database/idempotency-keys.ts.
-import { ApiError, quoted } from '../core/api-error.ts'
+import { ApiError } from '../core/api-error.ts'
+import { quoted } from '../core/quoted.ts'
 import type { Relation, Resource } from '../model/resource.ts'
 
 type Name = Pick<Resource, 'singular'>

@@ -46,20 +46,6 @@ export type Fault = { readonly code: ErrorCode; readonly message: string } & (
 /** Maximum number of faults in a response. */
 export const MAX_FAULTS = 100
 
-/** Maximum length of a client-supplied name in a message. */
-const MAX_NAME_CODE_POINTS = 100
-
-/** Returns `name` for use in a message, truncated to 100 code points and `…`. */
-export function shortened(name: string): string {
-  if (name.length <= MAX_NAME_CODE_POINTS) return name
-  // A code point has at most two UTF-16 units.
-  const points = [...name.slice(0, 2 * MAX_NAME_CODE_POINTS + 1)]
-  return points.length > MAX_NAME_CODE_POINTS ? `${points.slice(0, MAX_NAME_CODE_POINTS).join('')}…` : name
-}
-
-/** Formats a value from outside for a message: quoted, on one line and shortened. */
-export const quoted = (text: string): string => JSON.stringify(shortened(text))
-
 function statusOf(code: ErrorCode): number {
   const listed: Readonly<Partial<Record<ErrorCode, number>>> = statuses
   return listed[code] ?? (code.endsWith('_not_found') ? 404 : 409)

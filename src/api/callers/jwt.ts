@@ -1,9 +1,10 @@
 // Verifies JWTs (RFC 7519) with the public keys of their issuer, and remembers the verified ones until they expire.
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { JwtSettings } from '../../config/auth.ts'
-import { ApiError, shortened } from '../../core/api-error.ts'
+import { ApiError } from '../../core/api-error.ts'
 import type { Log } from '../../core/log.ts'
 import type { IssuerKeys } from '../../core/messages.ts'
+import { shortened } from '../../core/quoted.ts'
 import { type Caller, invalidToken, type Scope } from './caller.ts'
 import { createIssuerKeys, type KeySet } from './issuer-keys.ts'
 

@@ -1,6 +1,6 @@
 // Parses the parameters of the change feed.
 import type { Config } from '../../config/config.ts'
-import { quoted } from '../../core/api-error.ts'
+import { quoted } from '../../core/quoted.ts'
 import type { FeedEvent } from '../../database/feed/events.ts'
 import { changeTypes } from '../../model/change-types.ts'
 import { idName, MAX_ID, parseId, type Resource } from '../../model/resource.ts'

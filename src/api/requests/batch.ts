@@ -1,5 +1,6 @@
 // Batches: several entries in one body. The response has one outcome for each entry, in the same order.
-import { ApiError, errorMeta, type Fault, Faults, shortened } from '../../core/api-error.ts'
+import { ApiError, errorMeta, type Fault, Faults } from '../../core/api-error.ts'
+import { shortened } from '../../core/quoted.ts'
 import { notAnObject } from '../errors.ts'
 import { isObject, type JsonObject } from './validation.ts'
 

@@ -1,5 +1,5 @@
 // The filters of a collection: the name of a filter parameter contains the field and the operator, its value is the operand.
-import { quoted } from '../../core/api-error.ts'
+import { quoted } from '../../core/quoted.ts'
 import type { Comparison, Filter } from '../../database/reading/page-query.ts'
 import { columnsOf, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
 

@@ -1,6 +1,7 @@
 // Parses query strings in the encoding of HTML forms: `+` and `%20` are spaces, and escapes are UTF-8 bytes.
 // It follows https://url.spec.whatwg.org/#urlencoded-parsing, but rejects bytes that the standard would replace.
-import { ApiError, quoted, shortened } from '../../core/api-error.ts'
+import { ApiError } from '../../core/api-error.ts'
+import { quoted, shortened } from '../../core/quoted.ts'
 
 export interface Pair {
   readonly name: string

@@ -1,6 +1,7 @@
 // Parses the query parameters of a request. All faults are reported at once, each with the allowed values.
 import type { Config } from '../../config/config.ts'
-import { type Fault, Faults, quoted, shortened } from '../../core/api-error.ts'
+import { type Fault, Faults } from '../../core/api-error.ts'
+import { quoted, shortened } from '../../core/quoted.ts'
 import type { Filter, Selection, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf, parseComparison } from './filters.ts'

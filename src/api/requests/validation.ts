@@ -1,5 +1,6 @@
 // Validates request bodies against a resource definition. All faults are reported at once.
-import { type ErrorCode, type Fault, type Faults, shortened } from '../../core/api-error.ts'
+import type { ErrorCode, Fault, Faults } from '../../core/api-error.ts'
+import { shortened } from '../../core/quoted.ts'
 import { limitedRelations, MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 import type { Values } from '../../model/row.ts'
 

@@ -1,7 +1,7 @@
 // Imports users, groups and memberships through the API. Existing records are left unchanged, so that a file can be
 // loaded again. Users are imported in batches, so that the memory does not depend on the size of the file.
 
-import { quoted } from '../../core/api-error.ts'
+import { quoted } from '../../core/quoted.ts'
 import type { Api, Entry } from './api-client.ts'
 import type { Person, Source } from './source.ts'
 

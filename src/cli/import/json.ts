@@ -3,7 +3,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { printParseErrorCode, visit } from 'jsonc-parser'
 import { z } from 'zod'
-import { quoted } from '../../core/api-error.ts'
+import { quoted } from '../../core/quoted.ts'
 import { type Source, userFields } from './source.ts'
 
 const MAX_BYTES = 2 ** 26
