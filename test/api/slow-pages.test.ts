@@ -27,10 +27,7 @@ test.before(async () => {
 
 /** Returns the number of statements that wait for the lock. */
 async function waiting(): Promise<number> {
-  const sessions = await sessionsOf(other)
-  return sessions.filter(
-    ({ db, state }) => db === new URL(database).pathname.slice(1) && state?.includes('metadata lock'),
-  ).length
+  return (await sessionsOf(database, other)).filter(({ state }) => state?.includes('metadata lock')).length
 }
 
 async function inFlight(): Promise<number> {

@@ -119,11 +119,9 @@ test.serial('unavailable: an outage is logged once, with the reason and without 
 /** Resolves with the id of the connection to the database of this test whose state and statement begin with these texts. */
 async function connectionInState(stateStart: string, statementStart = ''): Promise<number> {
   return until(async () => {
-    const sessions = await sessionsOf(direct)
-    const isWanted = ({ db, state, info }: Session) =>
-      db === new URL(database).pathname.slice(1) &&
-      state?.startsWith(stateStart) === true &&
-      info?.startsWith(statementStart) === true
+    const sessions = await sessionsOf(database, direct)
+    const isWanted = ({ state, info }: Session) =>
+      state?.startsWith(stateStart) === true && info?.startsWith(statementStart) === true
     return sessions.find(isWanted)?.id
   })
 }

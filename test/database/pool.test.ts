@@ -27,7 +27,7 @@ test.serial('pool: the server ends a statement after queryTimeoutMs', async t =>
   const observer = await mysql.createConnection(url).promise()
   t.teardown(() => observer.destroy())
   const isRunning = ({ info }: Session) => info?.startsWith('SELECT BENCHMARK') === true
-  await until(async () => !(await sessionsOf(observer)).some(isRunning))
+  await until(async () => !(await sessionsOf(url, observer)).some(isRunning))
   t.pass()
 })
 

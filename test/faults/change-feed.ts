@@ -23,9 +23,8 @@ async function killStatements(url: string): Promise<void> {
   const server = new URL(url)
   server.pathname = ''
   const connection = await mysql.createConnection(server.href)
-  const database = new URL(url).pathname.slice(1)
-  for (const { id, db, command } of await sessionsOf(connection))
-    if (db === database && command === 'Query') await connection.query(`KILL QUERY ${id}`).catch(() => {})
+  for (const { id, command } of await sessionsOf(url, connection))
+    if (command === 'Query') await connection.query(`KILL QUERY ${id}`).catch(() => {})
   await connection.end()
 }
 

@@ -25,7 +25,7 @@ export const fullPool: Scenario = {
       // Different pages: requests for the same page share one connection.
       const held = Array.from({ length: database.poolMax }, (_, n) => api.get(`/v1/users?start_index=${n}`))
       const waiting = async () => {
-        const sessions = await sessionsOf(holder)
+        const sessions = await sessionsOf(service.database, holder)
         return sessions.filter(({ state }) => state?.startsWith('Waiting for table')).length
       }
       await until(async () => (await waiting()) >= database.poolMax)

@@ -25,13 +25,11 @@ const newName = () => `killed ${process.pid} ${++names}`
 /** Kills the statements of the service until `isOver`. */
 async function killQueries(url: string, tally: Tally, isOver: () => boolean): Promise<void> {
   const server = new URL(url)
-  const database = server.pathname.slice(1)
   // Connections without a database are those of the killers.
   server.pathname = ''
   const connection = await mysql.createConnection(server.href)
   while (!isOver()) {
-    for (const { id, db } of await sessionsOf(connection)) {
-      if (db !== database) continue
+    for (const { id } of await sessionsOf(url, connection)) {
       // The connection may have ended in the meantime.
       const killed = connection.query(`KILL QUERY ${id}`)
       await killed.then(() => tally.kills++).catch(() => {})
