@@ -121,14 +121,14 @@ export async function underLoad(
   const nodeUrls = nodes.map(node => node.url)
   const crossed = await startCrossNodeLoad({ url, nodeUrls, clients: CLIENTS, attempts })
   const feed = await followFeed(nodeUrls)
-  // How long the load and the fault last.
-  const pause = () => delay(short ? 2000 : 10_000)
+  const serving = () => attempts.until('acknowledged', short ? 300 : 3000)
+  // How long the fault lasts.
   const faultPause = () => delay(short ? MIN_FAULT_MS : 15_000)
   try {
-    await pause()
+    await serving()
     await fault(faultPause)
     await untilServing(trial)
-    await pause()
+    await serving()
   } finally {
     await Promise.all([verified.stop(), crossed.stop(), feed?.stop()])
   }
