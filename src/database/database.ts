@@ -40,7 +40,7 @@ export interface Database extends Statements {
   readonly transaction: RunTransaction
   /** Creates a writer of records, see `lane/lane.ts`. The writers of a database share one lane. */
   createWriter<I extends Item>(options: WriterOptions<I>): Writer<I>
-  /** Limits the pages whose cost grows with the number of records: they leave connections to all other requests. */
+  /** Limits the pages whose cost grows with the number of records: they leave connections to all other reads. */
   readonly inPageSlot: Semaphore
   /** Runs reads in one consistent snapshot. */
   snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
@@ -98,11 +98,11 @@ export function createDatabase(
     }
   }
 
-  // A few connections are left to reads, whatever the transactions wait for: shares of a fifth.
-  const share = Math.max(1, Math.floor(settings.poolMax / 5))
-  const inWriteSlot = createSemaphore(Math.max(1, settings.poolMax - 2 * share), settings.acquireTimeoutMs)
-
-  const inPageSlot = createSemaphore(Math.max(1, settings.poolMax - 3 * share), settings.acquireTimeoutMs)
+  // Writes use up to half of the connections, and these pages up to two fifths: one of ten is left to all other reads.
+  const writeSlots = Math.max(1, Math.floor(settings.poolMax / 2))
+  const pageSlots = Math.max(1, Math.floor((2 * settings.poolMax) / 5))
+  const inWriteSlot = createSemaphore(writeSlots, settings.acquireTimeoutMs)
+  const inPageSlot = createSemaphore(pageSlots, settings.acquireTimeoutMs)
 
   /** Runs a transaction, and starts after it what its rows need: a compaction after some of them, a numbering of its events. */
   async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
@@ -139,7 +139,8 @@ export function createDatabase(
     // A conflict of several writes can be that of one of them: on a cluster, one hot row lets the whole COMMIT fail.
     attempt: (act, size) =>
       attempt(act, error => isContention(error) && !isLocked(error), size > 1 ? MAX_GROUP_TRIES : undefined),
-    maxWaiting: share,
+    // Beside these, one more write can wait for its lock (see `lane/locked-writes.ts`). The others leave two connections.
+    maxWaiting: Math.max(0, writeSlots - 3),
     timeoutMs: settings.queryTimeoutMs,
   })
 

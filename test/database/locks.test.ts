@@ -1,5 +1,6 @@
 // Locks of another session: requests for a locked row or name wait, and all other requests go on.
 import test, { type ExecutionContext } from 'ava'
+import mysql from 'mysql2/promise'
 import { loadConfig } from '../../src/config/config.ts'
 import { ApiError } from '../../src/core/api-error.ts'
 import { reasonOf } from '../../src/core/error-reason.ts'
@@ -11,6 +12,7 @@ import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
 
@@ -24,7 +26,8 @@ const writers = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
 const memberships = createMemberWriters(database, users, relation, 1000)
 const records = createRecords(database, users)
-test.after.always(() => Promise.all([database.close(), foreign.close()]))
+const observer = await mysql.createConnection(url)
+test.after.always(() => Promise.all([database.close(), foreign.close(), observer.end()]))
 
 let sequence = 0
 const person = () => ({ first_name: 'Other', last_name: `${++sequence}` })
@@ -44,8 +47,12 @@ async function createGroup(): Promise<number> {
 /** Upper bound for a request that does not need the lock: one lock wait, and a turn in the queue. */
 const MAX_MS = 4000
 
-/** Asserts that reads and writes of other records finish soon, for two seconds in which the lock is held. */
-async function assertOthersGoOn(t: ExecutionContext, group: number): Promise<void> {
+/** Asserts that reads and writes of other records, and `observe`, finish soon, for two seconds in which the lock is held. */
+async function assertOthersGoOn(
+  t: ExecutionContext,
+  group: number,
+  observe: () => Promise<void>,
+): Promise<void> {
   const endMs = performance.now() + 2000
   const timed = async (kind: string, act: () => Promise<unknown>) => {
     do {
@@ -57,6 +64,7 @@ async function assertOthersGoOn(t: ExecutionContext, group: number): Promise<voi
   }
   const user = await createUser()
   await Promise.all([
+    timed('observe', observe),
     timed('read', () => records.read([user])),
     timed('page', () => records.page({ filters: [], sort: [], startIndex: 0, recordsPerPage: 10 })),
     timed('insert', createUser),
@@ -71,11 +79,12 @@ async function assertOthersGoOn(t: ExecutionContext, group: number): Promise<voi
   ])
 }
 
-/** Runs `requests` while `hold` holds its locks, asserts that others go on, and returns their outcomes. */
+/** Runs `requests` while `hold` holds its locks, asserts that others and `observe` go on, and returns their outcomes. */
 async function whileHeld<T>(
   t: ExecutionContext,
   hold: (sql: (text: string, values: (number | string)[]) => PromiseLike<unknown>) => PromiseLike<unknown>,
   requests: () => Promise<T>[],
+  observe = async () => {},
 ): Promise<T[]> {
   const group = await createGroup()
   const trx = await foreign.knex.transaction()
@@ -83,7 +92,7 @@ async function whileHeld<T>(
   let answered = 0
   const waiting = Promise.all(requests().map(request => request.finally(() => answered++)))
   try {
-    await assertOthersGoOn(t, group)
+    await assertOthersGoOn(t, group, observe)
     t.is(answered, 0)
   } finally {
     await trx.rollback()
@@ -165,6 +174,40 @@ test.serial('locks: deletes of a locked row and additions to a locked group wait
   t.is(outcomes.filter(outcome => outcome === 'removed').length, 1)
   t.is(outcomes.filter(outcome => outcome === 'not_found').length, 19)
   t.is(outcomes.filter(Array.isArray).length, 20)
+})
+
+/** Returns how many sessions wait for the lock of a row: all other statements skip locked rows. */
+async function lockWaits(): Promise<number> {
+  const sessions = await sessionsOf(url, observer)
+  return sessions.filter(({ info }) => info?.endsWith(' FOR UPDATE')).length
+}
+
+test.serial('locks: of the writes that need locked rows, one at a time waits in the database', async t => {
+  const heldUsers = await Promise.all(repeated(3, createUser))
+  const heldGroups = await Promise.all(repeated(2, createGroup))
+  const [renamedUser = 0, removedUser = 0, member = 0] = heldUsers
+  const [renamedGroup = 0, removedGroup = 0] = heldGroups
+  const joined = await createGroup()
+  let mostWaits = 0
+  await whileHeld<unknown>(
+    t,
+    async sql => {
+      for (const id of heldUsers) await sql('SELECT id FROM users WHERE id = ? FOR UPDATE', [id])
+      for (const id of heldGroups) await sql('SELECT id FROM `groups` WHERE id = ? FOR UPDATE', [id])
+    },
+    () => [
+      writers.update(renamedUser, { first_name: 'Waits' }),
+      writers.remove(removedUser),
+      memberships.add(member, [joined]),
+      groupWriters.update(renamedGroup, { name: `waits ${++sequence}` }),
+      groupWriters.remove(removedGroup),
+    ],
+    async () => {
+      const waits = await lockWaits()
+      mostWaits = Math.max(mostWaits, waits)
+    },
+  )
+  t.is(mostWaits, 1)
 })
 
 test.serial('locks: a locked user and a locked group delay only the additions that need them', async t => {

@@ -16,6 +16,12 @@ const DEADLINE_MS = 10_000
 
 type Write = (api: Client) => Promise<Answer>
 
+/** The records that another session has locked. */
+interface Held {
+  readonly users: readonly number[]
+  readonly groups: readonly number[]
+}
+
 let sequence = 0
 const person = () => ({ first_name: 'Free', last_name: `${++sequence}` })
 /** A name that another session holds. @param round tells the names of one measurement from those of the others */
@@ -44,7 +50,7 @@ function freeWrites(users: readonly number[], groups: readonly number[]): Write[
 /** Returns writes that need a name or a row that another session holds. */
 function heldWrites(
   round: number,
-  held: readonly number[],
+  { users: held, groups: heldGroups }: Held,
   users: readonly number[],
   groups: readonly number[],
 ) {
@@ -58,6 +64,9 @@ function heldWrites(
     api => api.post(`/v1/users/${pick(held)}/groups`, { id: pick(groups) }),
     api => api.post(`/v1/groups/${pick(groups)}/users`, { users: [{ id: pick(held) }, { id: pick(users) }] }),
     api => api.delete(`/v1/users/${pick(held)}`),
+    api => api.patch(`/v1/groups/${pick(heldGroups)}`, { name: `renamed ${++sequence}` }),
+    api => api.post(`/v1/groups/${pick(heldGroups)}/users`, { id: pick(users) }),
+    api => api.delete(`/v1/groups/${pick(heldGroups)}`),
   ]
   return writes
 }
@@ -98,9 +107,11 @@ export const heldLocksOn = (database?: string): Scenario<{ readonly short: boole
         ).body
         return users.flatMap(({ id }) => id ?? [])
       }
-      const groups = await Promise.all(
-        Array.from({ length: 10 }, () => setup.create('/v1/groups', { name: `group ${++sequence}` })),
-      )
+      const createGroups = (count: number): Promise<number[]> =>
+        Promise.all(
+          Array.from({ length: count }, () => setup.create('/v1/groups', { name: `group ${++sequence}` })),
+        )
+      const groups = await createGroups(10)
       const users = await create(400)
       const renamed = await create(100)
       /**
@@ -110,7 +121,7 @@ export const heldLocksOn = (database?: string): Scenario<{ readonly short: boole
        */
       const measure = async (count: number, vanishes = false) => {
         const round = ++sequence
-        const held = await create(count)
+        const held: Held = { users: await create(count), groups: await createGroups(Math.min(count, 10)) }
         const writes = freeWrites(users, groups)
         await load(service.url, writes, 1)
         const before = await load(service.url, writes, seconds)
@@ -124,7 +135,9 @@ export const heldLocksOn = (database?: string): Scenario<{ readonly short: boole
           1,
         ])
         await holder.query('INSERT INTO users (first_name, last_name, version) VALUES ?', [names])
-        await holder.query('SELECT id FROM users WHERE id IN (?) FOR UPDATE', [held])
+        await holder.query('SELECT id FROM users WHERE id IN (?) FOR UPDATE', [held.users])
+        for (const id of held.groups)
+          await holder.query('SELECT id FROM `groups` WHERE id = ? FOR UPDATE', [id])
         const stop = new AbortController()
         let late = 0
         const asking = Array.from({ length: CLIENTS }, async () => {

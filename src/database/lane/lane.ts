@@ -4,6 +4,7 @@
 // it gets it, and all other writes go on.
 import { isContention, isLocked } from '../driver-errors.ts'
 import { createGather } from '../gather.ts'
+import { createSemaphore } from '../semaphore.ts'
 import type { Transaction } from '../transaction.ts'
 import { createKeyQueues } from './key-queues.ts'
 import { createLockedWrites } from './locked-writes.ts'
@@ -37,6 +38,7 @@ export interface LaneOptions {
 export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
   const queues = createKeyQueues<Ticket>()
   const waiting: WaitingPlaces = { free: maxWaiting }
+  const inClaimSlot = createSemaphore(1, timeoutMs)
 
   function leave(ticket: Ticket): void {
     for (const next of queues.leave(ticket)) next.wake()
@@ -56,7 +58,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     const candidates = new Set<Entry<I>>()
     let groupsInProgress = 0
     const gather = createGather(() => candidates.size, dispatch)
-    const { setAside, setHeldAside } = createLockedWrites({ writer, run, fail })
+    const { setAside, setHeldAside } = createLockedWrites({ writer, inClaimSlot, run, fail })
 
     function schedule(): void {
       if (candidates.size > 0 && groupsInProgress < CONCURRENCY) gather()

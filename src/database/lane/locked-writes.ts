@@ -1,7 +1,8 @@
-// The writes that need a lock of another session. They are tried again, all together, until they get it, while one at a time
-// waits for its lock. So any number of them needs two connections.
+// The writes of one writer that need a lock of another session. They are tried again, all together, until they get it, while one
+// at a time waits for its lock. So any number of them needs two connections, and all writers share the one that waits.
 import { setTimeout as delay } from 'node:timers/promises'
 import { lockedError } from '../driver-errors.ts'
+import type { Semaphore } from '../semaphore.ts'
 import { type Entry, groupsOf, type WriterOptions } from './writer.ts'
 
 /** The shortest pause before writes are tried again. */
@@ -13,13 +14,15 @@ const MAX_PAUSE_MS = 500
 
 interface LockedWritesOptions<I> {
   readonly writer: WriterOptions<I>
+  /** Lets one write of the lane at a time wait for its lock. */
+  readonly inClaimSlot: Semaphore
   /** Runs a group. It does not reject. @param claims whether its transaction waits for the lock of the first one */
   run(entries: readonly Entry<I>[], claims?: boolean): Promise<void>
   /** Rejects entries. */
   fail(entries: readonly Entry<I>[], error: unknown): void
 }
 
-export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions<I>) {
+export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: LockedWritesOptions<I>) {
   let locked: Entry<I>[] = []
   let trying = false
   let claiming = false
@@ -50,12 +53,21 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
    */
   async function claimOne(): Promise<void> {
     const entry = locked.find(one => !claimed.has(one)) ?? locked[0]
-    if (writer.claim === undefined || claiming || entry === undefined) return
-    claiming = true
+    if (entry === undefined) return
     claimed.add(entry)
     locked = locked.filter(one => one !== entry)
     await run([entry], true)
-    claiming = false
+  }
+
+  /** Lets an entry wait as soon as the other writers let it, unless one of them waits or no turn comes in time. */
+  function requestClaim(): void {
+    if (writer.claim === undefined || claiming) return
+    claiming = true
+    void inClaimSlot(claimOne)
+      .catch(() => {})
+      .finally(() => {
+        claiming = false
+      })
   }
 
   async function tryAgain(): Promise<void> {
@@ -69,7 +81,7 @@ export function createLockedWrites<I>({ writer, run, fail }: LockedWritesOptions
       fail(late, lockedError())
       const free = await setHeldAside(inTime)
       for (const group of groupsOf(free)) await run(group)
-      void claimOne()
+      requestClaim()
       const endedMs = performance.now()
       nextMs = endedMs + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * (endedMs - beganMs))
     }
