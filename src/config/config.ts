@@ -63,11 +63,12 @@ function checkOverride(text: string | undefined): void {
     throw new ConfigError(['NODE_CONFIG: must be a JSON object, such as {"workers": 2}'])
 }
 
+/** The environments of this process, such as `production,eu`: node-config reads a file for each of them. */
+const environments = (): string[] => (process.env.NODE_ENV ?? '').split(',')
+
 /** Rejects an unknown environment. A misspelt `production` would make the service listen on the wrong ports. */
 function checkEnvironment(files: readonly string[]): void {
-  const { NODE_ENV: environments = '' } = process.env
-  const faults = environments
-    .split(',')
+  const faults = environments()
     .filter(name => name !== '' && name !== 'development' && !files.some(file => file.startsWith(`${name}.`)))
     .map(name => `NODE_ENV: config/${name}.json does not exist; use development, production or test`)
   if (faults.length > 0) throw new ConfigError(faults)
@@ -92,7 +93,7 @@ async function read(): Promise<unknown> {
 
 async function load<T extends Settings>(settingsSchema: z.ZodType<T>, needsCertificates?: boolean) {
   const raw = await read()
-  return check(settingsSchema, raw, process.env.NODE_ENV === 'production', needsCertificates)
+  return check(settingsSchema, raw, environments().includes('production'), needsCertificates)
 }
 
 /**

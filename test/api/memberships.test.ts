@@ -4,7 +4,9 @@ import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 
 const membershipsPerUser = 5
-const { api, close } = await openApi({ config: { limits: { membershipsPerUser, batchEntries: 10 } } })
+const { api, close } = await openApi({
+  config: { limits: { membershipsPerUser, batchEntries: 10, recordsPerPage: 3 } },
+})
 test.after.always(close)
 
 let sequence = 0
@@ -188,6 +190,11 @@ test('memberships: GET lists all groups sorted by id, or one page of them', asyn
     if (perPage > 0) t.is(meta.records_per_page, perPage)
     t.truthy(meta.message)
   }
+  const { links } = (await api.get(`${path}?start_index=1`)).body.meta
+  const previous = (await api.get(`${links?.prev}`)).body
+  t.like(previous, { meta: { start_index: 0, records_per_page: membershipsPerUser } })
+  t.is(previous.groups?.length, 4)
+  expectError(t, await api.get(`${path}?records_per_page=${membershipsPerUser + 1}`), 400, 'limit_exceeded')
   const { meta } = (await api.get(`/v1/users/${await createUser()}/groups`)).body
   t.is(meta.total_records, 0)
   for (const query of ['sort=id', 'id=1', 'name=a', 'include=groups', 'x=1'])

@@ -46,8 +46,11 @@ export const namesInQuery = (name: string, description: string, names: readonly 
     false,
   )
 
-/** @param unpaged the default of `records_per_page`; undefined if the default is all records */
-export const pagingParameters = ({ recordsPerPage }: Config['limits'], unpaged?: number): Parameter[] => [
+/**
+ * @param maxRecords the maximum of `records_per_page`
+ * @param unpaged its default; undefined if the default is all records
+ */
+export const pagingParameters = (maxRecords: number, unpaged?: number): Parameter[] => [
   inQuery('start_index', 'The index of the first record of the page, counted from 0.', {
     ...integer(0, MAX_ID),
     default: 0,
@@ -55,7 +58,7 @@ export const pagingParameters = ({ recordsPerPage }: Config['limits'], unpaged?:
   inQuery(
     'records_per_page',
     `The maximum number of records in the page. The default is ${unpaged ?? 'all records'}.`,
-    { ...integer(1, recordsPerPage), default: unpaged },
+    { ...integer(1, maxRecords), default: unpaged },
   ),
 ]
 
@@ -201,7 +204,7 @@ export function collectionParameters(resource: Resource, limits: Config['limits'
   return [
     ...includeParameters(resource),
     namesInQuery('sort', description, keys, keys.slice(-1)),
-    ...pagingParameters(limits, unpagedRecords(limits)),
+    ...pagingParameters(limits.recordsPerPage, unpagedRecords(limits)),
     searchParameter(resource),
     ...[...filtersOf(resource)].map(([name, target]) => filterParameter(resource, name, target)),
   ]

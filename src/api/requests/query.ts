@@ -65,7 +65,7 @@ export class Parameters {
     return this.values.get(name)
   }
 
-  /** Parses an integer from `min` to `max`. Above a configured maximum, which is any below MAX_ID, the code is `limit_exceeded`. */
+  /** Parses an integer from `min` to `max`. Above a maximum that is not MAX_ID, the code is `limit_exceeded`. */
   integer(name: string, min: number, max: number, defaultValue: number): number {
     const value = this.values.get(name)
     if (value === undefined) return defaultValue
@@ -167,14 +167,18 @@ export function parseListQuery(resource: Resource, search: string, limits: Query
   return query
 }
 
+/** The maximum number of related records on a page: as many as a record can have, so that one page can show all. */
+export const maxRelatedRecords = (maxPerRecord: number, { recordsPerPage }: QueryLimits): number =>
+  Math.max(maxPerRecord, recordsPerPage)
+
 /**
- * Parses the parameters of a record's related records: only paging.
- * @param defaultSize the page size of a request that does not set one
+ * Parses the parameters of a record's related records: only paging. Without them, the page has all of these records.
+ * @param maxPerRecord the number of related records that a record can have
  * @throws ApiError with all faults
  */
-export function parsePagingQuery(search: string, defaultSize: number, limits: QueryLimits): Paging {
+export function parsePagingQuery(search: string, maxPerRecord: number, limits: QueryLimits): Paging {
   const parameters = new Parameters(search, [], pagingNames)
-  const paging = parameters.paging(defaultSize, limits.recordsPerPage)
+  const paging = parameters.paging(maxPerRecord, maxRelatedRecords(maxPerRecord, limits))
   parameters.faults.throw()
   return paging
 }

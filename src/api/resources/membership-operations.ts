@@ -20,7 +20,7 @@ import {
 import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
 import { collectionParameters, idParameter, idsParameters, pagingParameters } from '../openapi/parameters.ts'
-import { parsePagingQuery, unpagedRecords } from '../requests/query.ts'
+import { maxRelatedRecords, parsePagingQuery, unpagedRecords } from '../requests/query.ts'
 
 /** What the operations that add records of `to` to a record of `resource` have in common. @param name the name of a batch */
 function addition(resource: Resource, { to, name }: Pick<Relation, 'to' | 'name'>, limits: Config['limits']) {
@@ -78,7 +78,7 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
   const path = `/v1/${plural}/:${idName(resource)}/${name}`
   const membersPath = `/v1/${to.plural}/:${idName(to)}/${plural}`
   const removed = `${singular} 1 removed from ${other} 1`
-  const tooManyRecords = `records_per_page=${limits.recordsPerPage + 1}`
+  const maxRecords = maxRelatedRecords(maxMemberships, limits)
   const page = pageExample(to, `/v1/${plural}/1/${name}`, maxMemberships)
   const membersPage = pageExample(resource, `/v1/${to.plural}/1/${plural}`, unpagedRecords(limits))
 
@@ -89,11 +89,11 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
       summary: `List the ${name} of a ${singular}`,
       description: `Returns all ${name} of the ${singular} by ascending id, or a page of them if a paging parameter is given. A ${singular} can have at most ${maxMemberships} ${name}.`,
       target: resource,
-      parameters: pagingParameters(limits),
+      parameters: pagingParameters(maxRecords),
       invalidQuery: queryFailures(
         search => parsePagingQuery(search, maxMemberships, limits),
         'start_index=-1',
-        tooManyRecords,
+        `records_per_page=${maxRecords + 1}`,
       ),
       success: [
         `The ${name} of the ${singular}.`,

@@ -179,6 +179,8 @@ test('configuration: an error ends the supervisor with exit code 78; the message
     stderr:
       'users-api: invalid configuration: NODE_ENV: config/staging.json does not exist; use development, production or test\n',
   })
+  const inProduction = start('{}', { NODE_ENV: 'production,test', DATABASE_URL: 'mysql://127.0.0.1:9/users' })
+  t.regex(inProduction.stderr, /: ports: https needs a certificate and a key in production\n$/)
   t.regex(
     start('{"workers": 0}').stderr,
     / \(2 errors\): workers .*; database\.url \(DATABASE_URL\): is missing\n/,
