@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createSecureContext } from 'node:tls'
+import { isDeepStrictEqual } from 'node:util'
 import { generate } from 'selfsigned'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
@@ -85,8 +86,6 @@ function describe({ certificate }: KeyPair) {
 
 type Description = ReturnType<typeof describe>
 
-const contentOf = ({ certificate, key }: KeyPair) => certificate + key
-
 export type Certificates = ReturnType<typeof createCertificates>
 
 export function createCertificates(
@@ -97,8 +96,8 @@ export function createCertificates(
   const folder = dirname(config.stateFile)
   const httpsPorts = config.ports.filter(({ protocol }) => protocol === 'https')
   let descriptions: Readonly<Record<string, Description>> = {}
-  /** By label: what the files contained when they were read last, or why they could not be read. */
-  const lastRead = new Map<string, string>()
+  /** Why certificates could not be used when their files were read last, by label. */
+  let refused: ReadonlyMap<string, string> = new Map()
 
   /** The faults of certificates that have been logged. */
   const reported = new Set<string>()
@@ -114,72 +113,69 @@ export function createCertificates(
     }
   }
 
-  /** @throws Error that names the port and the fault of its certificate; then none has changed */
-  async function readAll(check: (pair: KeyPair) => void): Promise<void> {
-    const pairs: Record<string, KeyPair> = {}
+  /**
+   * Reads the certificates of all ports, and uses those that are not in use yet. Contents are compared, so a swapped symbolic
+   * link counts.
+   * @returns why others cannot be used, by label: the old ones stay
+   */
+  async function update(check: (pair: KeyPair) => void): Promise<ReadonlyMap<string, string>> {
+    const faults = new Map<string, string>()
     for (const port of httpsPorts) {
+      const { label } = port
+      const { keyPairs } = desired.current()
       try {
         const pair = await readKeyPair(port, folder)
+        if (isDeepStrictEqual(pair, keyPairs[label])) continue
         check(pair)
-        pairs[port.label] = pair
+        desired.set({ keyPairs: { ...keyPairs, [label]: pair } })
+        descriptions = { ...descriptions, [label]: describe(pair) }
       } catch (error) {
-        throw new Error(`the certificate of ${port.label} cannot be used: ${reasonOf(error)}`)
+        faults.set(label, reasonOf(error))
       }
     }
-    use(pairs)
-    for (const [label, pair] of Object.entries(pairs)) lastRead.set(label, contentOf(pair))
+    return faults
   }
 
-  /** Puts certificates, by label, into the desired state. The other ports keep theirs. */
-  function use(pairs: Readonly<Record<string, KeyPair>>): void {
-    desired.set({ keyPairs: { ...desired.current().keyPairs, ...pairs } })
-    const changed = Object.entries(pairs).map(([label, pair]) => [label, describe(pair)] as const)
-    descriptions = { ...descriptions, ...Object.fromEntries(changed) }
+  /** @throws Error that names each port whose certificate cannot be used, and why */
+  async function updateAll(check: (pair: KeyPair) => void): Promise<void> {
+    const faults = [...(await update(check))].map(
+      ([label, reason]) => `the certificate of ${label} cannot be used: ${reason}`,
+    )
+    if (faults.length > 0) throw new Error(faults.join('; '))
   }
 
   return {
     /**
      * Reads the certificates of all ports for the start. One that has expired is used: other ports need none.
-     * @throws Error that names the port and the fault of its certificate
+     * @throws Error that names each port whose certificate cannot be used, and why
      */
     async load(): Promise<void> {
-      await readAll(checkKeyPair)
+      await updateAll(checkKeyPair)
       reportUntimely()
     },
     /**
      * Reads the certificates of all ports again.
      * @returns a description of each certificate, by label
-     * @throws Error that names the port and the fault of its certificate; then none has changed
+     * @throws Error that names each port whose certificate cannot be used, and why; their old ones stay
      */
     async reload(): Promise<Readonly<Record<string, Description>>> {
-      await readAll(checkReplacement)
+      await updateAll(checkReplacement)
       return descriptions
     },
     /**
-     * Uses the certificates whose files have changed since they were read last. Contents are compared, so a swapped
-     * symbolic link counts. A fault is logged once, and the old certificate stays. Also logs that a certificate has expired.
+     * Uses the certificates whose files have changed. A fault is logged once, and the old certificate stays. Also logs that a
+     * certificate has expired.
      * @returns whether the desired state has changed
      */
     async refresh(): Promise<boolean> {
       const before = descriptions
-      for (const port of httpsPorts) {
-        const { label } = port
-        const found = await readKeyPair(port, folder).catch((error: Error) => error)
-        const content = found instanceof Error ? found.message : contentOf(found)
-        if (content === lastRead.get(label)) continue
-        lastRead.set(label, content)
-        try {
-          if (found instanceof Error) throw found
-          checkReplacement(found)
-          use({ [label]: found })
-          log.info({ label, ...descriptions[label] }, 'certificate changed')
-        } catch (error) {
-          log.error(
-            { label, reason: reasonOf(error) },
-            'changed certificate cannot be used, the old one stays',
-          )
-        }
-      }
+      const faults = await update(checkReplacement)
+      for (const [label, description] of Object.entries(descriptions))
+        if (description !== before[label]) log.info({ label, ...description }, 'certificate changed')
+      for (const [label, reason] of faults)
+        if (reason !== refused.get(label))
+          log.error({ label, reason }, 'changed certificate cannot be used, the old one stays')
+      refused = faults
       reportUntimely()
       return descriptions !== before
     },

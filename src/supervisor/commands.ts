@@ -120,9 +120,12 @@ export function createCommands(options: CommandOptions) {
   }
 
   async function reloadCertificates(): Promise<object> {
-    const descriptions = await options.certificates.reload()
-    await fleet.publish()
-    return descriptions
+    try {
+      return await options.certificates.reload()
+    } finally {
+      // Also after an error: other ports may have new certificates.
+      await fleet.publish()
+    }
   }
 
   /** Sets the level of the supervisor and of all present and future workers. */

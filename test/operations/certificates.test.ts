@@ -241,6 +241,47 @@ test.serial(
   },
 )
 
+test.serial('reload-certificates: each port gets its own, whatever the others have', async t => {
+  const path = folder(t)
+  const write = (label: string, { cert, key }: { cert: string; key: string }) => {
+    const file = join(path, `${label}.pem`)
+    writeFileSync(file, `${cert}\n${key}`)
+    return file
+  }
+  const expired = await makePair('expired.test', new Date(Date.now() - dayMs))
+  const first = await makePair('first.test')
+  const https = (label: string, port: number, pair: typeof first) => {
+    const certificate = write(label, pair)
+    return { label, port, protocol: 'https' as const, certificate, key: certificate }
+  }
+  const { first: otherPort } = await claimPorts()
+  const service = await startService({
+    database,
+    config: {
+      ports: [
+        { label: 'http', port: httpPort, protocol: 'http' },
+        https('https', httpsPort, first),
+        https('old', otherPort, expired),
+      ],
+    },
+  })
+  t.teardown(() => service.stop())
+  const operator = createOperator(service)
+  const second = await makePair('second.test')
+  write('https', second)
+  t.like(await operator.run('reload-certificates'), { https: { fingerprint: second.fingerprint } })
+  t.is(await fingerprint(), second.fingerprint)
+  t.is(await fingerprint(otherPort), expired.fingerprint)
+
+  const third = await makePair('third.test')
+  write('https', third)
+  write('old', { cert: third.cert, key: first.key })
+  const { error } = await operator.run('reload-certificates')
+  t.is(error, 'the certificate of old cannot be used: the key does not match the certificate')
+  t.is(await fingerprint(), third.fingerprint)
+  t.is(await fingerprint(otherPort), expired.fingerprint)
+})
+
 /** Returns a new TLS session with a service. */
 async function openSession(service: Service): Promise<Buffer> {
   const { socket } = await connect(service.port('https'), { tls: true })
