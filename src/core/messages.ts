@@ -142,25 +142,17 @@ const desiredState = z.object({
 /** The state that a worker applies and acknowledges with a heartbeat. Applying it is idempotent. */
 export type DesiredState = z.output<typeof desiredState>
 
-/** Comes with the socket that a worker has requested. */
-const socketMessage = z.object({ type: z.literal('socket'), label: z.string() })
-
-/** Asks a worker for a file that shows its inside. */
-const diagnosisMessage = z.object({
-  type: z.literal('diagnose'),
-  kind: z.enum(diagnosisKinds),
-  file: z.string(),
-  seconds: count,
-})
+/** A message from the supervisor to a worker. */
+const supervisorMessage = z.discriminatedUnion('type', [
+  desiredState,
+  /** Comes with the socket that the worker has requested. */
+  z.object({ type: z.literal('socket'), label: z.string() }),
+  /** Asks the worker for a file that shows its inside. */
+  z.object({ type: z.literal('diagnose'), kind: z.enum(diagnosisKinds), file: z.string(), seconds: count }),
+])
 
 /** @returns undefined if `message` is not a valid worker message of this version */
 export const parseWorkerMessage = (message: unknown) => workerMessage.safeParse(message).data
 
-/** @returns undefined if `message` is not a valid desired state of this version */
-export const parseDesiredState = (message: unknown) => desiredState.safeParse(message).data
-
-/** @returns undefined if `message` does not ask for a file */
-export const parseDiagnosisMessage = (message: unknown) => diagnosisMessage.safeParse(message).data
-
-/** @returns undefined if `message` does not come with a socket */
-export const parseSocketMessage = (message: unknown) => socketMessage.safeParse(message).data
+/** @returns undefined if `message` is not a valid message to a worker of this version */
+export const parseSupervisorMessage = (message: unknown) => supervisorMessage.safeParse(message).data

@@ -3,13 +3,10 @@ import cluster from 'node:cluster'
 import { type Diagnosis, diagnose } from '../core/diagnosis.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { SocketHandle } from '../core/listen.ts'
-import {
-  type DesiredState,
-  parseDesiredState,
-  parseDiagnosisMessage,
-  parseSocketMessage,
-  type WorkerMessage,
-} from '../core/messages.ts'
+import { type DesiredState, parseSupervisorMessage, type WorkerMessage } from '../core/messages.ts'
+
+/** The interval of requests for a socket that does not arrive. */
+const REQUEST_MS = 1000
 
 /** Resolves when the message has been sent, or cannot be sent because the supervisor is gone. */
 function send(message: WorkerMessage): Promise<void> {
@@ -32,17 +29,19 @@ export function openSupervisorChannel() {
   let latest: DesiredState | undefined
   let apply = (_state: DesiredState): void => {}
   const first = new Promise<DesiredState>(resolve => {
-    process.on('message', (message, handle) => {
-      const socket = parseSocketMessage(message)
-      if (socket !== undefined && handle !== undefined && 'close' in handle)
-        return requests.get(socket.label)?.(handle)
-      const diagnosis = parseDiagnosisMessage(message)
-      if (diagnosis !== undefined) return void answerDiagnosis(diagnosis)
-      const state = parseDesiredState(message)
-      if (state === undefined) return
-      latest = state
-      resolve(state)
-      apply(state)
+    process.on('message', (sent, handle) => {
+      const message = parseSupervisorMessage(sent)
+      if (message?.type === 'socket' && handle !== undefined && 'close' in handle) {
+        const deliver = requests.get(message.label)
+        requests.delete(message.label)
+        if (deliver === undefined) handle.close()
+        else deliver(handle)
+      } else if (message?.type === 'diagnose') void answerDiagnosis(message)
+      else if (message?.type === 'desired-state') {
+        latest = message
+        resolve(message)
+        apply(message)
+      }
     })
   })
   // The cluster module fails to send when the supervisor is gone. The `disconnect` event handles that case.
@@ -64,11 +63,16 @@ export function openSupervisorChannel() {
     },
 
     /** Resolves with the socket of a data port, which the supervisor has bound. */
-    requestSocket(label: string): Promise<SocketHandle> {
-      return new Promise(resolve => {
-        requests.set(label, resolve)
-        void send({ type: 'socket-request', label })
-      })
+    async requestSocket(label: string): Promise<SocketHandle> {
+      const request = () => void send({ type: 'socket-request', label })
+      request()
+      // Node.js drops a socket for which the worker has no free file descriptor.
+      const repeated = setInterval(request, REQUEST_MS)
+      try {
+        return await new Promise(resolve => requests.set(label, resolve))
+      } finally {
+        clearInterval(repeated)
+      }
     },
 
     /** Calls `listener` when the supervisor is gone. Without it, the cluster module then ends the process at once. */

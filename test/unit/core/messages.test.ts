@@ -3,7 +3,7 @@ import test from 'ava'
 import {
   type DesiredState,
   type Heartbeat,
-  parseDesiredState,
+  parseSupervisorMessage,
   parseWorkerMessage,
 } from '../../../src/core/messages.ts'
 
@@ -70,16 +70,16 @@ test('messages: other messages with unknown fields are read', t => {
     keyPairs: { https: withUnknownFields(desired.keyPairs.https) },
     ofTheNextVersion: 1,
   }
-  t.deepEqual(parseDesiredState(next), desired)
+  t.deepEqual(parseSupervisorMessage(next), desired)
 })
 
 test('messages: a message of an unknown type, or without a required field, is not read', t => {
   t.is(parseWorkerMessage({ type: 'of the next version' }), undefined)
   t.is(parseWorkerMessage(fields), undefined)
-  t.is(parseDesiredState({ ...desired, revision: undefined }), undefined)
+  t.is(parseSupervisorMessage({ ...desired, revision: undefined }), undefined)
   const { issuerKeys: _, ...earlier } = desired
   t.deepEqual(
-    parseDesiredState(earlier),
+    parseSupervisorMessage(earlier),
     earlier,
     'a supervisor of an earlier version keeps no keys of issuers',
   )
