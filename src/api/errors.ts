@@ -1,6 +1,5 @@
-// The errors of the API. The code that throws an error and the OpenAPI document that shows it call the same function. Faults
-// of parameters and fields are created by their parsers (requests/). Errors of other folders have their functions there:
-// listener/parser-errors.ts, callers/caller.ts and database/idempotency-keys.ts.
+// The errors that several folders of the API share. The code that throws an error and the OpenAPI document that shows it call the
+// same function. Other errors have their functions where they are thrown, such as those of parameters in their parsers (requests/).
 import { ApiError } from '../core/api-error.ts'
 import { quoted } from '../core/quoted.ts'
 import type { Relation, Resource } from '../model/resource.ts'

@@ -9,7 +9,8 @@ const count = z.number().min(0)
 
 /**
  * The state of a listener. `draining`: it still accepts and serves connections, but closes each one after its
- * next response or when it is idle. `closing`: the same, but it accepts no new connections.
+ * next response or when it is idle. `closing`: the same, but it accepts no new
+ * connections, except those that it removes from the queue of a socket that closes (`emptiesQueue`).
  */
 const listenerState = z.enum(['serving', 'draining', 'closing'])
 export type ListenerState = z.output<typeof listenerState>

@@ -29,7 +29,7 @@ export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
   return [on.raw(`${tokens.join(' ^ ')} AS generation`)]
 }
 
-/** Invalidates all cached includes with records of a resource. A row that is missing is inserted. @param table its `generation` */
+/** Invalidates all cached includes with records of a resource. @param table its `generation` */
 export async function renewGeneration(trx: Transaction, table: string): Promise<void> {
   await trx.run(knex => knex(table).insert({ id: 1, token: newVersion() }).onConflict('id').merge())
 }

@@ -5,7 +5,7 @@ import { users } from '../../model/users.ts'
 export const userFields = Object.keys(users.fields)
 
 interface Entry {
-  /** The line on which the entry ends, counted from 1. */
+  /** The line on which the entry ends in a CSV file, or begins in a JSON file, counted from 1. */
   readonly line: number
   /** The share of the file that has been read with this entry, from 0 to 1. */
   readonly share: number

@@ -1,4 +1,5 @@
-// Formats tables for a terminal. A table is never wider than the terminal.
+// Formats tables for a terminal. A table is not wider than the terminal, unless its narrowest columns need more. Each character
+// counts as one column.
 import { styleText } from 'node:util'
 
 /** A column of a table with one row for each `T`. */

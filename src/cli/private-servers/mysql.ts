@@ -19,7 +19,7 @@ export interface Installation {
 }
 
 async function installation(name: string): Promise<Installation | undefined> {
-  const program = await findProgram([name])
+  const program = findProgram([name])
   if (program === undefined) return undefined
   const text = await runProgram(program, ['--no-defaults', '--version'])
   const version = /Ver ([0-9.]+)/.exec(text)?.[1] ?? ''

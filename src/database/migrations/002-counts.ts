@@ -2,7 +2,7 @@
 import type { Knex } from 'knex'
 import { hasIndex } from './has-index.ts'
 
-/** Number of ids per slot. This migration is released, so the value must not change. */
+/** Number of ids per slot. Databases have this migration already, so the value must not change. */
 const SLOT_IDS = 2048
 
 /** Counts the existing records. */

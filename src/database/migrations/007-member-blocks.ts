@@ -2,7 +2,7 @@
 import type { Knex } from 'knex'
 import { keepBlocksExact } from '../counting/exact-blocks.ts'
 
-/** Number of ids per block. This migration is released, so the value must not change. */
+/** Number of ids per block. Databases have this migration already, so the value must not change. */
 const BLOCK_IDS = 16_384
 const GROUPS_PER_STATEMENT = 10_000
 

@@ -1,4 +1,4 @@
-// The migrations in order. The name of a released migration never changes.
+// The migrations in order. The name of a migration never changes: databases have it already.
 import type { Knex } from 'knex'
 import * as usersAndGroups from './001-users-and-groups.ts'
 import * as counts from './002-counts.ts'

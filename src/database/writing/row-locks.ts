@@ -1,4 +1,4 @@
-// Locks rows before a write, without waiting for other sessions.
+// Locks rows before a write, without waiting for other sessions, or claims one row, which waits.
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Transaction } from '../transaction.ts'

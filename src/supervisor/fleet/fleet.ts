@@ -18,7 +18,7 @@ export type FleetEvent =
     }
   | { readonly type: 'exited'; readonly id: number; readonly cause: ExitCause }
   | { readonly type: 'reload'; readonly watchMs: number }
-  /** The watched worker is no worse than the old ones. */
+  /** `watchPassed`: the watched worker is no worse than the old ones. `skipWait`: a second signal ends the drain delay of a stop. */
   | { readonly type: 'watchPassed' | 'skipWait' }
   | { readonly type: 'watchFailed'; readonly reason: string }
   /** The supervisor itself was suspended or blocked for `byMs`. It could not read messages meanwhile. */
