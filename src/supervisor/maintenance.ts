@@ -4,16 +4,13 @@ import type { Config } from '../config/config.ts'
 import type { Log } from '../core/log.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 import {
-  allServing,
   currentMoment,
   type DrainMode,
   drain,
-  fromPersisted,
   type PortMaintenance,
-  type PortMaintenances,
   remainingDelayMs,
   resume,
-  toPersisted,
+  serve,
 } from './port-states.ts'
 import { readMaintenance, writeMaintenance } from './state-file.ts'
 
@@ -26,18 +23,13 @@ export function createMaintenance(
   desired: DesiredStateStore,
 ) {
   const labels = config.ports.map(port => port.label)
-  const persisted = Object.entries(readMaintenance(config.stateFile, log)).filter(([label]) =>
-    labels.includes(label),
-  )
-  const startedAt = currentMoment()
-  let ports: PortMaintenances
-  use({
-    ...allServing(labels, 'start', startedAt),
-    ...fromPersisted(Object.fromEntries(persisted), startedAt),
-  })
+  const stored = readMaintenance(config.stateFile, log)
+  const started = serve('start', currentMoment())
+  // After a restart, the drain delay starts again: which checkers saw the mode is unknown.
+  let ports = new Map(labels.map(label => [label, { ...started, ...stored[label] }]))
+  publish()
 
-  function use(next: PortMaintenances): void {
-    ports = next
+  function publish(): void {
     const states = config.ports.map(({ label, port }) => {
       const state = get(label).mode === null ? 'serving' : 'draining'
       return [label, { port, state }] as const
@@ -47,15 +39,17 @@ export function createMaintenance(
 
   /** @param label one of `labels` */
   function get(label: string): PortMaintenance {
-    const port = ports[label]
+    const port = ports.get(label)
     if (port === undefined) throw new Error(`unknown port ${label}`)
     return port
   }
 
-  function save(next: PortMaintenances): void {
-    if (next === ports) return
-    writeMaintenance(config.stateFile, toPersisted(next))
-    use(next)
+  function save(label: string, next: PortMaintenance): void {
+    if (next === get(label)) return
+    const changed = new Map(ports).set(label, next)
+    writeMaintenance(config.stateFile, changed)
+    ports = changed
+    publish()
   }
 
   return {
@@ -71,9 +65,9 @@ export function createMaintenance(
       remainingDelayMs([get(label)], config.drain.delayMs, performance.now()),
     /** @throws Error if the state file cannot be written; then nothing has changed */
     drain: (label: string, mode: DrainMode, by: string) =>
-      save(drain(ports, label, mode, by, currentMoment())),
+      save(label, drain(get(label), mode, by, currentMoment())),
     /** @throws Error if the state file cannot be written; then nothing has changed */
-    resume: (label: string, by: string) => save(resume(ports, label, by, currentMoment())),
+    resume: (label: string, by: string) => save(label, resume(get(label), by, currentMoment())),
 
     /**
      * Puts every port into maintenance for a stop. This is not written to the state file.
@@ -81,9 +75,10 @@ export function createMaintenance(
      */
     drainAll(by: string): number {
       const now = currentMoment()
-      for (const label of labels)
-        if (get(label).mode === null) use(drain(ports, label, config.drain.mode, by, now))
-      return remainingDelayMs(Object.values(ports), config.drain.delayMs, now.ms)
+      for (const [label, port] of ports)
+        if (port.mode === null) ports.set(label, drain(port, config.drain.mode, by, now))
+      publish()
+      return remainingDelayMs(ports.values(), config.drain.delayMs, now.ms)
     },
   }
 }

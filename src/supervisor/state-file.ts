@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { drainModes } from '../config/schema.ts'
 import type { Log } from '../core/log.ts'
 import { writeAtomically } from '../core/write-file.ts'
-import type { PersistedMaintenances } from './port-states.ts'
+import type { PortMaintenance } from './port-states.ts'
 
 const schema = z.object({
   maintenance: z.record(
@@ -14,8 +14,11 @@ const schema = z.object({
   ),
 })
 
+/** The ports in maintenance, by label. */
+type Stored = Readonly<z.output<typeof schema>['maintenance']>
+
 export type State =
-  | { readonly is: 'kept'; readonly maintenance: PersistedMaintenances }
+  | { readonly is: 'kept'; readonly maintenance: Stored }
   | { readonly is: 'missing' }
   | { readonly is: 'damaged'; readonly reason: string }
 
@@ -29,7 +32,7 @@ export function readState(file: string): State {
 }
 
 /** Returns the ports in maintenance, and none if the file is missing or damaged. A damaged file is logged as an error. */
-export function readMaintenance(file: string, log: Log): PersistedMaintenances {
+export function readMaintenance(file: string, log: Log): Stored {
   const state = readState(file)
   if (state.is === 'kept') return state.maintenance
   if (state.is === 'missing') log.info({ file }, 'no state file: no port is in maintenance')
@@ -37,7 +40,13 @@ export function readMaintenance(file: string, log: Log): PersistedMaintenances {
   return {}
 }
 
-/** @throws Error if the file cannot be written */
-export function writeMaintenance(file: string, maintenance: PersistedMaintenances): void {
-  writeAtomically(file, `${JSON.stringify({ maintenance }, undefined, 2)}\n`)
+/** @param ports all ports by label @throws Error if the file cannot be written */
+export function writeMaintenance(
+  file: string,
+  ports: ReadonlyMap<string, Pick<PortMaintenance, keyof Stored[string]>>,
+): void {
+  const inMaintenance = [...ports].filter(([, { mode }]) => mode !== null)
+  const maintenance = inMaintenance.map(([label, { mode, since, by }]) => [label, { mode, since, by }])
+  const state = { maintenance: Object.fromEntries(maintenance) }
+  writeAtomically(file, `${JSON.stringify(state, undefined, 2)}\n`)
 }

@@ -10,13 +10,12 @@ import { healthOf } from '../../../src/supervisor/control/health.ts'
 import { createDesiredState } from '../../../src/supervisor/desired-state.ts'
 import { createMaintenance } from '../../../src/supervisor/maintenance.ts'
 import {
-  allServing,
   drain,
   type Moment,
   type PortMaintenance,
-  type PortMaintenances,
   remainingDelayMs,
   resume,
+  serve,
   stateOf,
 } from '../../../src/supervisor/port-states.ts'
 
@@ -56,14 +55,8 @@ function open(file: string) {
 }
 
 test('state: a port is drained when every worker has applied the maintenance and has been quiet for quietMs', t => {
-  const serving: PortMaintenance = {
-    mode: null,
-    since: start.date.toISOString(),
-    sinceMs: 0,
-    modeSinceMs: 0,
-    by: 'start',
-  }
-  const inMaintenance: PortMaintenance = { ...serving, mode: '404' }
+  const serving = serve('start', start)
+  const inMaintenance = drain(serving, '404', 'ada', start)
   const quietMs = 2000
   t.is(stateOf(serving, [report('draining', 0)], quietMs), 'serving')
   t.is(stateOf(inMaintenance, [report('draining', 0), report('serving', 0)], quietMs), 'draining')
@@ -77,16 +70,16 @@ test('state: a port is drained when every worker has applied the maintenance and
 })
 
 test('drain: a repeated drain changes only the mode and keeps the start time', t => {
-  const once = drain(allServing(labels, 'start', start), 'http', '404', 'ada', later(1))
-  t.is(drain(once, 'http', '404', 'bob', later(2)), once)
-  t.deepEqual(drain(once, 'http', 'refuse', 'bob', later(2)).http, {
+  const once = drain(serve('start', start), '404', 'ada', later(1))
+  t.is(drain(once, '404', 'bob', later(2)), once)
+  t.deepEqual(drain(once, 'refuse', 'bob', later(2)), {
     mode: 'refuse',
     since: later(1).date.toISOString(),
     sinceMs: 1,
     modeSinceMs: 2,
     by: 'bob',
   })
-  t.deepEqual(resume(once, 'http', 'bob', later(3)).http, {
+  t.deepEqual(resume(once, 'bob', later(3)), {
     mode: null,
     since: later(3).date.toISOString(),
     sinceMs: 3,
@@ -96,16 +89,15 @@ test('drain: a repeated drain changes only the mode and keeps the start time', t
 })
 
 test('drain delay: runs from the latest change of a mode', t => {
-  const one = drain(allServing(labels, 'start', start), 'http', '404', 'ada', later(1000))
-  const both = drain(one, 'https', '404', 'ada', later(3000))
-  const remaining = (ports: PortMaintenances, now: Moment) =>
-    remainingDelayMs(Object.values(ports), 5000, now.ms)
-  t.is(remaining(both, later(4000)), 4000)
-  t.is(remaining(both, later(9000)), 0)
-  const switched = drain(both, 'http', 'refuse', 'bob', later(8000))
-  t.is(remaining(switched, later(9000)), 4000)
-  const setBack = drain(both, 'https', 'refuse', 'bob', { date: new Date(0), ms: 9000 })
-  t.is(remaining(setBack, later(10_000)), 4000, 'a clock that was set back does not change the delay')
+  const serving = serve('start', start)
+  const [one, other] = [drain(serving, '404', 'ada', later(1000)), drain(serving, '404', 'ada', later(3000))]
+  const remaining = (ports: readonly PortMaintenance[], now: Moment) => remainingDelayMs(ports, 5000, now.ms)
+  t.is(remaining([one, other], later(4000)), 4000)
+  t.is(remaining([one, other], later(9000)), 0)
+  const switched = drain(one, 'refuse', 'bob', later(8000))
+  t.is(remaining([switched, other], later(9000)), 4000)
+  const setBack = drain(other, 'refuse', 'bob', { date: new Date(0), ms: 9000 })
+  t.is(remaining([one, setBack], later(10_000)), 4000, 'a clock that was set back does not change the delay')
 })
 
 test('state file: written atomically with mode 0600 before the change takes effect; the drain of a stop is not stored', t => {

@@ -16,7 +16,7 @@ function stateFile(t: ExecutionContext): string {
 test('state file: what is written is read', t => {
   const file = stateFile(t)
   t.deepEqual(readState(file), { is: 'missing' })
-  writeMaintenance(file, { http })
+  writeMaintenance(file, new Map([['http', http]]))
   t.deepEqual(readState(file), { is: 'kept', maintenance: { http } })
 })
 
