@@ -9,6 +9,9 @@ import { startService } from '../support/service.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.resolve('users-api-client/package.json')))
 
+/** The compiler of this project. The generators bring an earlier one, which takes six times as long. */
+const tsc = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url))
+
 /** Finds the programs of the client's packages. npx would cost more CPU time than some of them. */
 const bin = [join(folder, 'node_modules/.bin'), process.env.PATH].join(delimiter)
 
@@ -86,7 +89,7 @@ for (const [client, api] of [
     const service = await startService({ config: { auth: api.auth } })
     t.teardown(() => service.stop())
     await client.generate(`${service.url}/v1/openapi.json`)
-    await run('tsc', '--project', client.config)
+    await run(tsc, '--project', client.config)
     const printed = await run(process.execPath, client.tour, service.url, token)
     const responses = documentedResponses()
     t.is(responses.length, 8)
