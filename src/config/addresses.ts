@@ -1,6 +1,6 @@
 // Settings that are networks and names of hosts.
 import { isIP } from 'node:net'
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** An address, or a network in CIDR notation. */
 export const network = z.string().refine(text => {

@@ -1,7 +1,7 @@
 // The settings of the API's callers: API keys, and the issuer of JWTs.
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { z } from 'zod'
+import * as z from 'zod'
 import { messageOf } from './faults.ts'
 import { root } from './root.ts'
 

@@ -1,6 +1,6 @@
 // Loads the configuration with node-config, validates and freezes it. Outside this folder, no code reads the environment.
 import { basename, resolve } from 'node:path'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { faultsOf, messageOf } from './faults.ts'
 import { root } from './root.ts'
 import { portFaults, portsSchema, type Settings, schema, servingSchema, socketSchema } from './schema.ts'

@@ -1,7 +1,7 @@
 // Error messages for invalid settings: the setting, its environment variable, and the allowed values.
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { root } from './root.ts'
 
 /** The mapping that node-config reads: a tree of settings whose leaves are names of environment variables. */

@@ -1,5 +1,5 @@
 // The limits of requests, responses and connections.
-import { z } from 'zod'
+import * as z from 'zod'
 
 const atLeastOne = z.int().min(1)
 

@@ -1,5 +1,5 @@
 // The setting for Redis: the URL of one server, of the nodes of a Redis Cluster, or of the Sentinels of a master.
-import { z } from 'zod'
+import * as z from 'zod'
 import { hostUrls } from './host-urls.ts'
 
 const schemes = ['redis', 'rediss', 'redis+sentinel', 'rediss+sentinel', 'redis+unix']

@@ -1,7 +1,7 @@
 // The location and the version of the project.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Returns the nearest folder above this module that has a package.json: the build moves modules to other folders. */
 const folderAbove = (url: URL): URL =>

@@ -1,7 +1,7 @@
 // The schema of the settings, and the checks that involve several settings.
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { z } from 'zod'
+import * as z from 'zod'
 import { hostName, network } from './addresses.ts'
 import { authSchema } from './auth.ts'
 import { hostOf, hostUrls } from './host-urls.ts'

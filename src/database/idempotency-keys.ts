@@ -2,7 +2,7 @@
 // the write, so both are committed or neither is, even if the process or the node fails.
 import { promisify } from 'node:util'
 import { deflateRaw, inflateRaw } from 'node:zlib'
-import { z } from 'zod'
+import * as z from 'zod'
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
 import { assertRowCount, isDuplicate, isLocked } from './driver-errors.ts'

@@ -2,19 +2,15 @@
 // state of the workers.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
-import { generate } from 'selfsigned'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { KeyPair } from '../core/messages.ts'
 import { writeAtomically } from '../core/write-file.ts'
 import type { DesiredStateStore } from './desired-state.ts'
-
-const YEAR_MS = 365 * 86_400_000
 
 /** @throws Error with the reason if the pair cannot be used */
 function checkKeyPair({ certificate, key }: KeyPair): void {
@@ -47,24 +43,9 @@ export async function selfSigned(file: string): Promise<KeyPair> {
     checkReplacement(pair)
     return pair
   } catch {
-    const name = hostname()
-    const generated = await generate([{ name: 'commonName', value: name }], {
-      keyType: 'ec',
-      algorithm: 'sha256',
-      notAfterDate: new Date(Date.now() + YEAR_MS),
-      extensions: [
-        {
-          name: 'subjectAltName',
-          altNames: [
-            { type: 2, value: 'localhost' },
-            { type: 2, value: name },
-            { type: 7, ip: '127.0.0.1' },
-            { type: 7, ip: '::1' },
-          ],
-        },
-      ],
-    })
-    const pem = `${generated.private}\n${generated.cert}\n`
+    // Loaded only here: its packages are larger than the supervisor itself, and most starts need none of them.
+    const { generateCertificate } = await import('./self-signed.ts')
+    const pem = await generateCertificate()
     writeAtomically(file, pem)
     return { certificate: pem, key: pem }
   }

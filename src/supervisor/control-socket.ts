@@ -1,7 +1,7 @@
 // The control socket: operators' commands as HTTP requests on a Unix socket. Node.js does not tell which user has connected
 // (SO_PEERCRED), so the mode of the socket is the authentication, and an operator's name is what the request says.
 import http, { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
-import { z } from 'zod'
+import * as z from 'zod'
 import { commandNames, isCommandName } from './command-names.ts'
 import type { Commands } from './commands.ts'
 import { listenOnSocketFile } from './socket-file.ts'

@@ -1,7 +1,7 @@
 // pm2's custom actions over the IPC channel that pm2 opens. The protocol is implemented here because pm2's own injected
 // module swallows errors.
 import { setTimeout as delay } from 'node:timers/promises'
-import { z } from 'zod'
+import * as z from 'zod'
 import { commandNames, isCommandName, takesArgument } from './command-names.ts'
 import type { Commands } from './commands.ts'
 

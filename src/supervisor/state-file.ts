@@ -1,7 +1,7 @@
 // The state file: a small JSON file that keeps the maintenance of the ports across restarts. Unknown fields are ignored, so
 // that a downgrade keeps the maintenance.
 import { readFileSync } from 'node:fs'
-import { z } from 'zod'
+import * as z from 'zod'
 import { drainModes } from '../config/schema.ts'
 import type { Log } from '../core/log.ts'
 import { writeAtomically } from '../core/write-file.ts'

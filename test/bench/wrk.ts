@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Request } from './comparisons.ts'
 
 const run = promisify(execFile)

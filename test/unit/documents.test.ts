@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import test from 'ava'
-import { z } from 'zod'
+import * as z from 'zod'
 import { statuses } from '../../src/core/api-error.ts'
 import { projectFiles, projectFolder, readDocument } from '../support/documents.ts'
 

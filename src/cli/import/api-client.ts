@@ -1,6 +1,6 @@
 // The API client of `npm run load`. It splits batches that exceed a limit, finds records by name, and retries while
 // the service is unavailable.
-import { z } from 'zod'
+import * as z from 'zod'
 import { hasCode, reasonOf } from '../../core/error-reason.ts'
 import { exitCodes, FatalError } from '../../core/exit-codes.ts'
 import { retry } from '../../core/retry.ts'

@@ -2,7 +2,8 @@
 // {"groups": ["…"], "users": [{"first_name", "last_name", "groups": ["…"]}]}
 import { readFile, stat } from 'node:fs/promises'
 import { printParseErrorCode, visit } from 'jsonc-parser'
-import { z } from 'zod'
+import * as z from 'zod'
+import { toDotPath } from 'zod/v4/core'
 import { quoted } from '../../core/quoted.ts'
 import { type Source, userFields } from './source.ts'
 
@@ -59,7 +60,7 @@ function linesOf(text: string): number[] {
 function describeFaults({ issues }: z.ZodError, lines: readonly number[]): string {
   const shown = issues.slice(0, MAX_FAULTS).map(({ path, message }) => {
     const line = path[0] === 'users' && typeof path[1] === 'number' ? lines[path[1]] : undefined
-    return `${line === undefined ? '' : `line ${line}: `}${z.core.toDotPath(path) || 'the file'}: ${message}`
+    return `${line === undefined ? '' : `line ${line}: `}${toDotPath(path) || 'the file'}: ${message}`
   })
   if (issues.length === 1) return shown.join()
   const more = issues.length - shown.length

@@ -1,7 +1,7 @@
 // Sends an operator's command to the control socket and waits for the reply.
 import http from 'node:http'
 import { text } from 'node:stream/consumers'
-import { z } from 'zod'
+import * as z from 'zod'
 import { hasCode } from '../../core/error-reason.ts'
 import { exitCodes, FatalError } from '../../core/exit-codes.ts'
 import { type Status, statusSchema } from '../../supervisor/control/status.ts'

@@ -1,5 +1,5 @@
 // The reply to an operator's command as text for a terminal.
-import { z } from 'zod'
+import * as z from 'zod'
 import type { CommandName } from '../../supervisor/command-names.ts'
 import { type PortStatus, portSchema, type Status, statusSchema } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'

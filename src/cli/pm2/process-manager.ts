@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import '../../config/pm2-environment.ts'
 import type { StartOptions } from 'pm2'
-import { z } from 'zod'
+import * as z from 'zod'
 
 // The build moves the import declarations of packages to the beginning of a file, before pm2-environment.ts.
 const { default: pm2 } = await import('pm2')

@@ -1,7 +1,7 @@
 // Starts the service under pm2 as ecosystem.config.js defines it, and stops it together with its private servers.
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { z } from 'zod'
+import * as z from 'zod'
 import { root } from '../../config/root.ts'
 import { serviceName } from '../command-line.ts'
 import { removeApp, startApp } from './process-manager.ts'

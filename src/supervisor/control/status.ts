@@ -1,5 +1,5 @@
 // The current status for operators, the status page and health checks, computed from state in memory.
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Config, DataPortConfig } from '../../config/config.ts'
 import { version } from '../../config/root.ts'
 import { drainModes } from '../../config/schema.ts'
