@@ -77,7 +77,12 @@ async function start(t: ExecutionContext, config: Settings = {}) {
 test.serial('rotation under load: no handshake fails and open connections stay', async t => {
   const { service, operator, first, write } = await start(t)
   const open = await connect(httpsPort, { tls: true })
-  const load = await startLoad({ url: service.httpsUrl, clients: 4, connection: 'one a request' })
+  const load = await startLoad({
+    url: service.httpsUrl,
+    clients: 4,
+    connection: 'one a request',
+    pauseMs: 10,
+  })
   t.teardown(load.stop)
   t.is(await fingerprint(), first.fingerprint)
   for (let round = 0; round < 5; round++) {
@@ -141,7 +146,12 @@ test.serial(
     })
     const link = join(folder(t), 'secret')
     swap(link, await makePair('zero.test'))
-    const load = await startLoad({ url: service.httpsUrl, clients: 4, connection: 'one a request' })
+    const load = await startLoad({
+      url: service.httpsUrl,
+      clients: 4,
+      connection: 'one a request',
+      pauseMs: 10,
+    })
     t.teardown(load.stop)
     t.is(await fingerprint(), first.fingerprint)
     const untilServed = async (wanted: string) => {
@@ -188,7 +198,12 @@ test.serial('changed files that cannot be used: logged once for each change, the
     certificates: { readEveryMs },
     log: { level: 'info', requests: false },
   })
-  const load = await startLoad({ url: service.httpsUrl, clients: 2, connection: 'one a request' })
+  const load = await startLoad({
+    url: service.httpsUrl,
+    clients: 2,
+    connection: 'one a request',
+    pauseMs: 10,
+  })
   t.teardown(load.stop)
   const faults = () => logLines(service, unusable)
   const other = await makePair('other.test')

@@ -42,7 +42,7 @@ test.serial(
 
 test.serial('cpu-profile: the worker goes on serving, and a second file is refused meanwhile', async t => {
   const [pid = 0] = await service.workers()
-  const load = await startLoad({ url: service.url, clients: 2 })
+  const load = await startLoad({ url: service.url, clients: 2, pauseMs: 10 })
   const profile = operator.run('cpu-profile', `${pid}:2`)
   await load.requests(50)
   const { error } = await operator.run('heap-snapshot', `${pid}`)

@@ -48,9 +48,9 @@ test.serial(
     const pair = await startPair(settings)
     t.teardown(() => pair.stop())
     const loads = await Promise.all([
-      startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 2 }),
-      startLoad({ url: pair.haproxy.url, clients: 4, pauseMs: 2, connection: 'one a request' }),
-      startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 2 }),
+      startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 10 }),
+      startLoad({ url: pair.haproxy.url, clients: 4, pauseMs: 10, connection: 'one a request' }),
+      startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 10 }),
     ])
     for (const load of loads) t.teardown(load.stop)
     await pair.restart('A', 'pm2')
@@ -75,7 +75,7 @@ test.serial('maintenance with a stop: the states of the server in each step', as
     { edit: httpCheckInTcpMode, mode: 'https', drained: 'NOLB' },
   ]
   for (const { edit, mode, drained } of cases) {
-    const pair = await startPair({ ...settings, edit })
+    const pair = await startPair({ ...settings, workers: 1, edit })
     t.teardown(() => pair.stop())
     const reach = async (http: string, https: string) => {
       await pair.haproxy.until('http', 'A', http)
@@ -110,6 +110,7 @@ test.serial('rate limit of config/README.md: an address and a token have 100 req
   for (const { limits, token } of cases) {
     const pair = await startPair({
       ...settings,
+      workers: 1,
       edit: text => `${text.replace(bind, bind + limits)}\n${table}`,
     })
     t.teardown(() => pair.stop())

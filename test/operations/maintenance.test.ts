@@ -26,7 +26,7 @@ const database = await createDatabase()
 const { first: ownPort } = await claimPorts()
 
 async function start(t: ExecutionContext, options: ServiceOptions = {}) {
-  const service = await startService({ database, workers: 2, ...options })
+  const service = await startService({ database, ...options })
   t.teardown(() => service.stop())
   return {
     service,
@@ -38,7 +38,7 @@ async function start(t: ExecutionContext, options: ServiceOptions = {}) {
 test.serial(
   'drain: checks fail, requests are served, idle connections close; the other port is unaffected',
   async t => {
-    const { operator, open } = await start(t, { config: { drain: { idleMs: 500 } } })
+    const { operator, open } = await start(t, { workers: 2, config: { drain: { idleMs: 500 } } })
     const other = await open('https')
     const idle = await open()
     for (const client of [other, idle]) {
@@ -95,7 +95,10 @@ test.serial(
 
 test.serial('replies: count the current connections, not those of the last heartbeat', async t => {
   // No scheduled heartbeat is sent during this test.
-  const { operator, open } = await start(t, { config: { fleet: { beatMs: 60_000, silentMs: 130_000 } } })
+  const { operator, open } = await start(t, {
+    workers: 2,
+    config: { fleet: { beatMs: 60_000, silentMs: 130_000 } },
+  })
   const upload = async () => {
     const client = await open()
     client.write(post.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'))
@@ -122,6 +125,7 @@ test.serial('replies: many commands at once put nothing but JSON into the log', 
 
 test.serial('revisions: each command sends one to every worker', async t => {
   const { service, operator } = await start(t, {
+    workers: 2,
     env: runInWorkers(`process.on('message', ({ type, revision }) => {
       if (type === 'desired-state') process.stderr.write('revision ' + revision + ' ' + process.pid + '\\n')
     })`),
@@ -241,7 +245,10 @@ test.serial(
 test.serial(
   'drain: a request in flight outlasts the deadline; a stop ends it at its own deadline',
   async t => {
-    const { service, operator, open } = await start(t, { config: { drain: { deadlineMs: 1500 } } })
+    const { service, operator, open } = await start(t, {
+      workers: 2,
+      config: { drain: { deadlineMs: 1500 } },
+    })
     const stuck = await open()
     stuck.write(post)
     const slow = await open()
@@ -262,7 +269,7 @@ test.serial(
 )
 
 test.serial('drain: a request of 8 s outlives a drain whose deadline is 0.5 s', async t => {
-  const { operator, open } = await start(t, { config: { drain: { deadlineMs: 500 } } })
+  const { operator, open } = await start(t, { workers: 2, config: { drain: { deadlineMs: 500 } } })
   const slow = await open()
   slow.write(post)
   const startMs = performance.now()
@@ -281,7 +288,7 @@ test.serial('drain: a request of 8 s outlives a drain whose deadline is 0.5 s', 
 test.serial(
   'wait: ends when no connection is left and every checker has seen the maintenance twice',
   async t => {
-    const { operator, open } = await start(t)
+    const { operator, open } = await start(t, { workers: 2 })
     await operator.becomeChecker('http', 'https')
     const slow = await open()
     slow.write(post)
@@ -313,7 +320,10 @@ test.serial(
 )
 
 test.serial('wait: lasts while clients come back, and tells at the deadline what still arrives', async t => {
-  const { operator, open } = await start(t, { config: { drain: { quietMs: 60_000, deadlineMs: 2000 } } })
+  const { operator, open } = await start(t, {
+    workers: 2,
+    config: { drain: { quietMs: 60_000, deadlineMs: 2000 } },
+  })
   let isOver = false
   // As behind a proxy that does not check: each response closes its connection, and the next request opens another.
   const comeBack = async () => {

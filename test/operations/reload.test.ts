@@ -43,11 +43,11 @@ for (const [name, options] of loads)
     const { service, operator } = await start(t, {
       // Frequent heartbeats: some arrive in every phase of a worker's exit. On a loaded machine, a client can pause for longer
       // than the 300 ms of the other tests.
-      config: { drain: { idleMs: 3000 }, fleet: { beatMs: 1 } },
+      config: { drain: { idleMs: 3000 }, fleet: { beatMs: 5 } },
     })
     const before = await service.workers()
     // With a short pause, so that the clients leave the booting workers a part of the CPU.
-    const load = await startLoad({ ...options(service), clients: 8, pauseMs: 2 })
+    const load = await startLoad({ ...options(service), clients: 8, pauseMs: 10 })
     for (let reload = 0; reload < 2; reload++) {
       const reply = await operator.run('reload')
       t.is(reply.error, undefined)
@@ -120,7 +120,7 @@ test.serial('reload: applies new settings; with invalid ones it fails and the ol
   const { service, operator } = await start(t, { env: { NODE_CONFIG_DIR: path } })
   const client = createClient(service.url)
   t.teardown(() => client.close())
-  const load = await startLoad({ url: service.url, clients: 4 })
+  const load = await startLoad({ url: service.url, clients: 4, pauseMs: 20 })
   t.teardown(load.stop)
   const file = join(path, 'local.json')
 
@@ -208,7 +208,7 @@ test.serial('reload: code that does not boot is rejected without loss; the next 
     env: { NODE_OPTIONS: `--import=${code}` },
     config: { fleet: { bootMs: 10_000 } },
   })
-  const load = await startLoad({ url: service.url, clients: 4 })
+  const load = await startLoad({ url: service.url, clients: 4, pauseMs: 20 })
   t.teardown(load.stop)
   const workers = await service.workers()
   for (const bad of ['process.exit(1)', 'await new Promise(() => setInterval(() => {}, 1000))']) {

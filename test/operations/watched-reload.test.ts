@@ -51,7 +51,7 @@ for (const [share, everyNth] of [
     async t => {
       const { service, operator, install } = await start(t, FOREVER_MS)
       const before = await service.workers()
-      const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 2 })
+      const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 10 })
       install(atEachPatch(`if (count % ${everyNth} === 0) this.statusCode = 500`))
       const { error = '' } = await operator.run('reload')
       const figures =
@@ -72,7 +72,7 @@ for (const [share, everyNth] of [
 test.serial('watch: a version that leaves some requests without a response is rejected', async t => {
   const { service, operator, install } = await start(t, FOREVER_MS, { drain: { deadlineMs: 500 } })
   const before = await service.workers()
-  const load = await startLoad({ url: service.url, clients: 32, connection: 'one a request', pauseMs: 2 })
+  const load = await startLoad({ url: service.url, clients: 32, connection: 'one a request', pauseMs: 10 })
   install(atEachPatch('if (count % 20 === 0) return this'))
   const { error = '' } = await operator.run('reload')
   t.regex(
@@ -98,7 +98,7 @@ for (const [name, code, reason] of [
       fleet: { beatMs: 100, silentMs: 3000 },
     })
     const before = await service.workers()
-    const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 2 })
+    const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 10 })
     install(atEachPatch(`if (count === 50) ${code}`))
     const { error = '' } = await operator.run('reload')
     t.regex(error, reason)
@@ -116,7 +116,7 @@ for (const [name, code] of [
   test.serial(`watch: a version that ${name} is no reason to give up`, async t => {
     const { service, operator, install } = await start(t, 1000)
     const before = await service.workers()
-    const load = await startLoad({ url: service.url, clients: 8, pauseMs: 2 })
+    const load = await startLoad({ url: service.url, clients: 8, pauseMs: 10 })
     install(code)
     const reload = operator.run('reload')
     const { watch, workers } = await operator.until(status => (status.watch?.fresh.responses ?? 0) > 0)

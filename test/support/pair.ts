@@ -18,6 +18,8 @@ export interface PairOptions {
   /** Interval of HAProxy's health checks, in its notation. Three checks must fit into `delayMs`. */
   checkEvery: string
   delayMs: number
+  /** Number of workers of each service; 2 by default. */
+  workers?: number
   /** Whether HAProxy sends a PROXY header on its connections to the data ports. */
   proxyProtocol?: boolean
   /** Changes the text of haproxy.cfg. */
@@ -36,6 +38,7 @@ export async function startPair({
   delayMs,
   env = {},
   proxyProtocol = false,
+  workers = 2,
   edit = text => text,
   ...given
 }: PairOptions) {
@@ -49,7 +52,7 @@ export async function startPair({
     return startService({
       database,
       env,
-      workers: 2,
+      workers,
       config: {
         ports: (['http', 'https'] as const).map(label => ({
           label,
