@@ -332,6 +332,21 @@ test.serial('stream: nothing is left of clients that disconnect before their str
   stream.close()
 })
 
+test.serial('stream: one that is closed without a reset is forgotten with the next events', async t => {
+  const operator = createOperator(service)
+  await operator.until(({ changes }) => changes?.readers === 0)
+  const streams = await Promise.all(
+    Array.from({ length: 5 }, () => openEventStream(`${service.url}/v1/changes?after=latest`)),
+  )
+  await operator.until(({ changes }) => changes?.readers === streams.length)
+  for (const stream of streams) stream.closeSilently()
+  await until(async () => {
+    await api.create('/v1/users', person())
+    return (await operator.status()).changes?.readers === 0
+  })
+  t.is((await operator.status()).ports.http?.in_flight, 0)
+})
+
 test.serial('wait: a request looks through the whole feed for what it selects, before it waits', async t => {
   const end = await endOfFeed()
   const answer = await api.get('/v1/changes?after=0&user_id=9007199254740991&wait=1')

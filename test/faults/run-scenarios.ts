@@ -15,7 +15,7 @@ export interface Scenario<Context> {
 
 /**
  * Chooses the scenarios with these names; without names, all of them.
- * @throws Error that lists the scenarios if a name is unknown
+ * @throws Error that lists the scenarios if a name is unknown, or names those without a short form
  */
 export function chooseScenarios<S extends { longOnly?: true }>(
   scenarios: Readonly<Record<string, S>>,
@@ -27,6 +27,8 @@ export function chooseScenarios<S extends { longOnly?: true }>(
     throw new Error(
       `unknown scenario: ${unknown.join(', ')}; the scenarios are ${Object.keys(scenarios).join(', ')}`,
     )
+  const onlyLong = names.filter(name => short && scenarios[name]?.longOnly)
+  if (onlyLong.length > 0) throw new Error(`no short form: ${onlyLong.join(', ')}; run it without --short`)
   return Object.entries(scenarios)
     .filter(([name]) => names.length === 0 || names.includes(name))
     .map(([, scenario]) => scenario)

@@ -65,5 +65,7 @@ export async function openEventStream(url: string, headers: http.OutgoingHttpHea
     resume: () => void response.resume(),
     /** Resets the connection. The service notices one that is closed, and silent otherwise, only when it sends something. */
     close: () => void request.socket?.resetAndDestroy(),
+    /** Closes the connection without a reset. */
+    closeSilently: () => void request.destroy(),
   }
 }
