@@ -59,7 +59,7 @@ export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: Locked
     await run([entry], true)
   }
 
-  /** Lets an entry wait as soon as the other writers let it, unless one of them waits or no turn comes in time. */
+  /** Lets an entry wait for its lock once no write of another writer does. Without a turn in time, the next try asks again. */
   function requestClaim(): void {
     if (writer.claim === undefined || claiming) return
     claiming = true
