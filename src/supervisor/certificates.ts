@@ -103,9 +103,9 @@ export function createCertificates(
     const faults = new Map<string, string>()
     for (const port of httpsPorts) {
       const { label } = port
-      const { keyPairs } = desired.current()
       try {
         const pair = await readKeyPair(port, folder)
+        const { keyPairs } = desired.current()
         if (isDeepStrictEqual(pair, keyPairs[label])) continue
         check(pair)
         desired.set({ keyPairs: { ...keyPairs, [label]: pair } })

@@ -67,7 +67,7 @@ export function openSupervisorChannel() {
       const request = () => void send({ type: 'socket-request', label })
       request()
       // Node.js drops a socket for which the worker has no free file descriptor.
-      const repeated = setInterval(request, REQUEST_MS)
+      const repeated = setInterval(request, REQUEST_MS).unref()
       try {
         return await new Promise(resolve => requests.set(label, resolve))
       } finally {
