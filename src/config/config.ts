@@ -64,7 +64,7 @@ function checkOverride(text: string | undefined): void {
 }
 
 /** The environments of this process, such as `production,eu`: node-config reads a file for each of them. */
-const environments = (): string[] => (process.env.NODE_ENV ?? '').split(',')
+const environments = (): string[] => (process.env.NODE_CONFIG_ENV || process.env.NODE_ENV || '').split(',')
 
 /** Rejects an unknown environment. A misspelt `production` would make the service listen on the wrong ports. */
 function checkEnvironment(files: readonly string[]): void {

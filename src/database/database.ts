@@ -98,7 +98,8 @@ export function createDatabase(
     }
   }
 
-  // Writes use up to half of the connections, and these pages up to two fifths: one of ten is left to all other reads.
+  // Transactions of writes use up to half of the connections, and pages that can be slow up to two fifths. One of ten is left to
+  // other reads.
   const writeSlots = Math.max(1, Math.floor(settings.poolMax / 2))
   const pageSlots = Math.max(1, Math.floor((2 * settings.poolMax) / 5))
   const inWriteSlot = createSemaphore(writeSlots, settings.acquireTimeoutMs)

@@ -144,8 +144,8 @@ export function createCertificates(
       return descriptions
     },
     /**
-     * Uses the certificates whose files have changed. A fault is logged once, and the old certificate stays. Also logs that a
-     * certificate has expired.
+     * Uses the certificates whose files have changed. After a fault, the old certificate stays, and the fault is logged unless it
+     * was the same before. Also logs that a certificate has expired.
      * @returns whether the desired state has changed
      */
     async refresh(): Promise<boolean> {

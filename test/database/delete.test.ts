@@ -131,7 +131,9 @@ test.serial('delete: a group that is renamed meanwhile keeps the members that ar
 
 test.serial('delete: after a lost connection, the group can be deleted again', async t => {
   const through = await openMysqlProxy(url)
+  t.teardown(() => through.proxy.close())
   const interrupted = createDatabase({ ...config.database, url: through.url }, log)
+  t.teardown(interrupted.close)
   const id = await createLargeGroup()
   let portions = 0
   const outcome = createWriters(interrupted, groups, PORTION_ROWS).remove(id, () => {
@@ -143,6 +145,4 @@ test.serial('delete: after a lost connection, the group can be deleted again', a
   t.like((await database.knex('groups').where({ id }))[0], { id })
   t.is(await remove(id), 'removed')
   t.is(await countMembers(id), 0)
-  await interrupted.close()
-  through.proxy.close()
 })

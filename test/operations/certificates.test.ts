@@ -189,7 +189,7 @@ test.serial(
   },
 )
 
-test.serial('changed files that cannot be used: logged once for each change, the old pair stays', async t => {
+test.serial('changed files that cannot be used: each fault is logged once, the old pair stays', async t => {
   const ticketKeyFile = join(folder(t), 'tickets')
   const changeTicketKey = () => replace(ticketKeyFile, randomBytes(48).toString('hex'))
   changeTicketKey()

@@ -44,7 +44,7 @@ test.serial('cpu-profile: the worker goes on serving, and a second file is refus
   const [pid = 0] = await service.workers()
   const load = await startLoad({ url: service.url, clients: 2, pauseMs: 10 })
   const profile = operator.run('cpu-profile', `${pid}:2`)
-  await load.requests(50)
+  await load.requests(10)
   const { error } = await operator.run('heap-snapshot', `${pid}`)
   t.is(error, 'another snapshot or profile is being written; wait for its end')
   const file = fileOf(await profile)

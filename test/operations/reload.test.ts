@@ -43,7 +43,7 @@ for (const [name, options] of loads)
     const { service, operator } = await start(t, {
       // Frequent heartbeats: some arrive in every phase of a worker's exit. On a loaded machine, a client can pause for longer
       // than the 300 ms of the other tests.
-      config: { drain: { idleMs: 3000 }, fleet: { beatMs: 5 } },
+      config: { drain: { idleMs: 3000 }, fleet: { beatMs: 1 } },
     })
     const before = await service.workers()
     // With a short pause, so that the clients leave the booting workers a part of the CPU.

@@ -34,7 +34,7 @@ export const originOf = (ctx: Context): Origin => ({
   requestId: ctx.response.get('Request-Id'),
 })
 
-/** Returns the error of a record that a write has refused. @param id the id in the request; none for a new record, which `exists` */
+/** Returns the error of a record that a write has refused. @param id the id in the request; none for a new record, whose only refusal is `exists` */
 export function refused(resource: Resource, refusal: Refusal, id = 0): ApiError {
   if (refusal === 'not_found') return notFound(resource, id)
   if (refusal === 'precondition_failed') return versionMismatch(resource, id)

@@ -49,10 +49,12 @@ export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: Locked
 
   /**
    * Lets one entry wait for the lock of its row in the queue of the database. Sessions that lock a row in turn, each before the
-   * one before it has ended, leave no moment in which a try finds the row free. An entry that needs a name is only tried alone.
+   * one before it has ended, leave no moment in which a try finds the row free. An entry that needs a name is only tried alone. One with a
+   * transaction of its own does not claim.
    */
   async function claimOne(): Promise<void> {
-    const entry = locked.find(one => !claimed.has(one)) ?? locked[0]
+    const shared = locked.filter(({ alone }) => alone === undefined)
+    const entry = shared.find(one => !claimed.has(one)) ?? shared[0]
     if (entry === undefined) return
     claimed.add(entry)
     locked = locked.filter(one => one !== entry)
