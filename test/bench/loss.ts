@@ -1,7 +1,7 @@
 // npx tsx test/bench/loss.ts [requests] [replacements] [rounds]: counts the requests that clients lose while
 // workers are replaced or killed, and during deploys behind HAProxy. Clients do not retry: every response other than 200
 // counts.
-import { setTimeout as delay } from 'node:timers/promises'
+import type { Status } from '../../src/supervisor/control/status.ts'
 import { type LoadOptions, startLoad, type Tally } from '../support/load.ts'
 import { createOperator, type Operator } from '../support/operator.ts'
 import { startPair } from '../support/pair.ts'
@@ -41,20 +41,23 @@ async function reload(options: LoadOptions, operator: Operator): Promise<{ repla
   return { replaced, tally: await load.stop() }
 }
 
-/** Kills a ready worker every second, 60 times. The in-flight requests of a killed worker are lost. */
+/**
+ * Kills a worker 60 times, each time when the one before has been replaced and 1,000 requests are answered. Another worker is
+ * ready then; otherwise connections would be refused. The requests in flight of a killed worker are lost.
+ */
 async function kill(options: LoadOptions, operator: Operator): Promise<{ replaced: number; tally: Tally }> {
   const load = await startLoad({ ...options, clients, pauseMs })
-  let replaced = 0
-  while (replaced < 60) {
-    await delay(1000)
-    const ready = (await operator.status()).workers.filter(({ state }) => state === 'ready')
-    // Kills a worker only if another one is ready; otherwise connections would be refused.
-    const [victim] = ready.length > 1 ? ready : []
-    if (victim?.pid === undefined) continue
-    process.kill(victim.pid, 'SIGKILL')
-    replaced++
+  const killed = new Set<number>()
+  while (killed.size < 60) {
+    await load.requests(1000)
+    const isReady = ({ pid = 0, state }: Status['workers'][number]) => state === 'ready' && !killed.has(pid)
+    const status = await operator.until(status => status.workers.filter(isReady).length === workers)
+    const victim = status.workers.find(isReady)?.pid
+    if (victim === undefined) throw new Error('there is no worker')
+    process.kill(victim, 'SIGKILL')
+    killed.add(victim)
   }
-  return { replaced, tally: await load.stop() }
+  return { replaced: killed.size, tally: await load.stop() }
 }
 
 /**
@@ -91,7 +94,7 @@ await withStores(users, async ({ createPopulated, redisUrl }) => {
       ({ url }, operator) => reload({ url, connection: 'one a request' }, operator),
     ],
     ['reload, keep-alive over TLS', ({ httpsUrl }, operator) => reload({ url: httpsUrl }, operator)],
-    [`kill -9 every second, ${clients} keep-alive clients`, ({ url }, operator) => kill({ url }, operator)],
+    [`kill -9, ${clients} keep-alive clients`, ({ url }, operator) => kill({ url }, operator)],
   ]
   for (const [name, run] of runs) {
     const { replaced, tally } = await withService(database, redisUrl, run)
