@@ -50,10 +50,11 @@ export const bodyTooLarge = (maxBytes: number) =>
   new ApiError('content_too_large', `the body exceeds the limit of ${maxBytes} bytes`)
 
 /** @param type the value of Content-Type */
-export const unsupportedType = (type: string) =>
+/** @param allowed the media types that the method takes */
+export const unsupportedType = (type: string, allowed: readonly string[]) =>
   new ApiError(
     'unsupported_media_type',
-    `the content type ${quoted(type)} is not supported; allowed: application/json in UTF-8`,
+    `the content type ${quoted(type)} is not supported; allowed: ${allowed.join(' and ')} in UTF-8`,
   )
 
 export const malformedPath = () => new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')

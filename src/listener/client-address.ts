@@ -39,7 +39,8 @@ function addressIn(node: string): string | undefined {
 }
 
 /**
- * Yields the elements of a header that is a comma-separated list, the last one first. An untrusted client can have
+ * Yields the elements of a header that is a comma-separated list, the last one first. Empty elements are ignored
+ * (RFC 9110, 5.6.1.2). An untrusted client can have
  * written the beginning of the list, for example a quote that is never closed. It must not change how the elements
  * after it are read: an element begins at the last comma that makes it valid.
  */
@@ -49,7 +50,7 @@ function* lastFirst(header: string, isElement: (text: string) => boolean): Gener
     comma = comma === 0 ? -1 : header.lastIndexOf(',', comma - 1)
     const element = header.slice(comma + 1, end).trim()
     if (!isElement(element)) continue
-    yield element
+    if (element !== '') yield element
     end = comma
   }
 }
@@ -60,13 +61,9 @@ const pair = /([\w!#$%&'*+.^`|~-]+)=([\w!#$%&'*+.^`|~-]+|"(?:[^"\\]|\\.)*")/
 const elementPattern = new RegExp(`^(?:${pair.source})?(?:[ \\t]*;(?:[ \\t]*${pair.source})?)*$`)
 const pairs = new RegExp(pair.source, 'g')
 
-/**
- * Yields the node identifiers of `for`, the last one first; an empty one for an element without `for`. Empty elements of the
- * list are ignored (RFC 9110, 5.6.1.2).
- */
+/** Yields the node identifiers of `for`, the last one first; an empty one for an element without `for`. */
 function* forwardedNodes(header: string): Generator<string, void> {
   for (const element of lastFirst(header, text => elementPattern.test(text))) {
-    if (element === '') continue
     const [, , value = ''] =
       [...element.matchAll(pairs)].find(([, name]) => name?.toLowerCase() === 'for') ?? []
     yield value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value

@@ -281,9 +281,16 @@ test.serial('stream: readers of all workers get the same events, and come back w
   await resumed.until(() => resumed.events().length >= 10)
   t.deepEqual(resumed.events(), all?.events().slice(10))
   resumed.close()
-  const head = await api.send('HEAD', '/v1/changes', { accept: 'text/event-stream' })
-  t.is(head.status, 200)
-  t.is(head.headers['content-type'], 'text/event-stream; charset=utf-8')
+  for (const [accept, type] of [
+    ['text/event-stream', 'text/event-stream'],
+    ['text/event-stream;charset=utf-8', 'text/event-stream'],
+    ['application/json;charset=UTF-8, text/event-stream;q=0.5', 'application/json'],
+    ['*/*', 'application/json'],
+  ] as const) {
+    const head = await api.send('HEAD', '/v1/changes', { accept })
+    t.is(head.status, 200, accept)
+    t.is(head.headers['content-type'], `${type}; charset=utf-8`, accept)
+  }
   expectError(t, await api.get('/v1/changes', { 'last-event-id': '999999999' }), 410, 'changes_expired')
 })
 

@@ -83,9 +83,20 @@ test.serial('errors: media types other than JSON are 415', async t => {
         'unsupported_media_type',
       )
     }
+    const headers = { 'content-type': 'application/merge-patch+json', 'content-length': body.length }
+    for (const [method, path] of [
+      ['POST', '/v1/users'],
+      ['PUT', `/v1/users/${user}`],
+    ] as const) {
+      const patch = await api.send(method, path, headers, body)
+      expectError(t, patch, 415, 'unsupported_media_type')
+      t.regex(patch.body.meta.message ?? '', /allowed: application\/json in UTF-8/)
+    }
     const untyped = await api.send('POST', '/v1/users', { 'content-length': body.length }, body)
     expectError(t, untyped, untyped.status === 400 ? 400 : 415, 'unsupported_media_type', 'malformed_request')
   })
+  const patch = { 'content-type': 'application/merge-patch+json;charset=utf-8', 'content-length': 2 }
+  expectOk(t, await api.send('PATCH', `/v1/users/${user}`, patch, '{}'))
   for (const type of [
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',

@@ -7,7 +7,7 @@ import type { Feed } from '../../database/feed/feed.ts'
 import { collectionText } from '../../model/representation.ts'
 import { MAX_ID, type Resource } from '../../model/resource.ts'
 import { textEtag } from '../resources/etags.ts'
-import { assertAcceptsJson, respondRead } from '../respond.ts'
+import { assertAcceptsJson, inUtf8, respondRead } from '../respond.ts'
 import type { Handler, Policy, Route } from '../router.ts'
 import { describeChanges } from './changes-operation.ts'
 import { createEventStream, EVENT_STREAM } from './event-stream.ts'
@@ -85,7 +85,8 @@ export function createChangesRoute(
   const handler: Handler = async ctx => {
     const query = parseChangesQuery(resources, ctx.querystring, limits)
     const resumed = lastEventId(ctx)
-    if (resumed !== undefined || ctx.accepts('application/json', EVENT_STREAM) === EVENT_STREAM) {
+    const streamType = inUtf8(EVENT_STREAM)
+    if (resumed !== undefined || ctx.accepts(inUtf8('application/json'), streamType) === streamType) {
       const after = resumed ?? query.after
       return stream(ctx, query, after === 'latest' ? await feed.latest() : after)
     }

@@ -132,7 +132,7 @@ function bodyFailures(
     notJson('it is empty'),
     notAnObject('the body'),
     bodyTooLarge(bodyBytes),
-    unsupportedType('text/plain'),
+    unsupportedType('text/plain', ['application/json']),
     ...distinct(errors),
   ]
 }

@@ -6,7 +6,9 @@ import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import { bodyTooLarge, notJson, unsupportedType } from '../errors.ts'
 
-const mediaTypes = ['application/json', 'application/merge-patch+json']
+const JSON_TYPE = 'application/json'
+/** JSON Merge Patch (RFC 7396). */
+const PATCH_TYPE = 'application/merge-patch+json'
 
 /** Returns the JSON value of the body. @throws ApiError */
 export type ReadBody = (ctx: Context) => Promise<unknown>
@@ -22,13 +24,11 @@ function assertMediaType(ctx: Context): void {
     )
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
   if (headers['content-type'] === undefined && !hasBody) return
-  if (headers['content-type'] === 'application/json') return
+  if (headers['content-type'] === JSON_TYPE) return
   const { type, charset } = ctx.request
-  if (
-    !mediaTypes.includes(type.trim().toLowerCase()) ||
-    !['', 'utf-8', 'utf8'].includes(charset.toLowerCase())
-  )
-    throw unsupportedType(headers['content-type'] ?? '')
+  const allowed = ctx.method === 'PATCH' ? [JSON_TYPE, PATCH_TYPE] : [JSON_TYPE]
+  if (!allowed.includes(type.trim().toLowerCase()) || !['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
+    throw unsupportedType(headers['content-type'] ?? '', allowed)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -94,7 +94,7 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
   const withinBudget = createBodyBudget(limits.receivingBytes)
   const options = {
     enableTypes: ['text'],
-    extendTypes: { text: mediaTypes },
+    extendTypes: { text: [JSON_TYPE, PATCH_TYPE] },
     textLimit: `${limitBytes}b`,
     // The body is not decoded: koa-bodyparser would silently replace invalid bytes with U+FFFD.
     encoding: '',

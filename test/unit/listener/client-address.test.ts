@@ -69,7 +69,7 @@ function nodeOf({ address, hidden, port, uppercase, mapped }: Hop): string {
   return port === '' ? cased : `[${cased}]${port}`
 }
 
-const forwardedFor = (hops: readonly Hop[]) => hops.map(nodeOf).join(', ')
+const forwardedFor = (hops: readonly Hop[]) => hops.map(one => nodeOf(one) + one.separator).join('')
 const forwarded = (hops: readonly Hop[]) =>
   hops
     .map(one => {
@@ -160,8 +160,9 @@ test('client address: examples of both headers', t => {
   t.is(of({ 'x-forwarded-for': '1.2.3.4:80, 10.0.0.2:1234' }), '1.2.3.4')
   t.is(of({ 'x-forwarded-for': '[2001:DB8::1]:443' }, 'fd00::2'), '2001:db8::1')
   t.is(of({ 'x-forwarded-for': '2001:db8::1' }), '2001:db8::1')
-  for (const end of ['unknown', '_a', '', 'a.test', '1.2.3', '[1.2.3.4', '1.2.3.4]', '"1.2.3.4"'])
+  for (const end of ['unknown', '_a', 'a.test', '1.2.3', '[1.2.3.4', '1.2.3.4]', '"1.2.3.4"'])
     t.is(of({ 'x-forwarded-for': `1.1.1.1, ${end}, 10.0.0.2` }), '10.0.0.2', end)
+  t.is(of({ 'x-forwarded-for': ', ,1.2.3.4,, 10.0.0.2 ,' }), '1.2.3.4')
   t.is(of({ forwarded: 'for=192.0.2.60;proto=http;by=203.0.113.43' }), '192.0.2.60')
   t.is(of({ forwarded: 'For="[2001:db8:cafe::17]:4711"' }), '2001:db8:cafe::17')
   t.is(of({ forwarded: 'for=192.0.2.43, for="[2001:db8:cafe::17]", for=unknown, for=10.1.1.1' }), '10.1.1.1')
