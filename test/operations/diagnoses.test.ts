@@ -8,10 +8,21 @@ import { createOperator, type Reply } from '../support/operator.ts'
 import { startService } from '../support/service.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'users-api-diagnoses-'))
+const silentMs = 3000
+/** In each process, a snapshot takes longer than a worker may be silent. */
+const slowSnapshots = `
+  import { syncBuiltinESMExports } from 'node:module'
+  import v8 from 'node:v8'
+  const { writeHeapSnapshot } = v8
+  v8.writeHeapSnapshot = file => {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${silentMs + 1000})
+    return writeHeapSnapshot(file)
+  }
+  syncBuiltinESMExports()`
 const service = await startService({
   workers: 2,
-  // A snapshot takes longer than a worker may be silent.
-  config: { stateFile: join(folder, 'state.json'), fleet: { beatMs: 100, silentMs: 500 } },
+  env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(slowSnapshots)}` },
+  config: { stateFile: join(folder, 'state.json'), fleet: { beatMs: 100, silentMs } },
 })
 const operator = createOperator(service)
 test.after.always(async () => {
@@ -44,9 +55,9 @@ test.serial('cpu-profile: the worker goes on serving, and a second file is refus
   const [pid = 0] = await service.workers()
   const load = await startLoad({ url: service.url, clients: 2, pauseMs: 10 })
   const profile = operator.run('cpu-profile', `${pid}:2`)
-  await load.requests(10)
   const { error } = await operator.run('heap-snapshot', `${pid}`)
   t.is(error, 'another snapshot or profile is being written; wait for its end')
+  await load.requests(10)
   const file = fileOf(await profile)
   t.deepEqual((await load.stop()).failures, {})
   t.is(modeOf(file), '600')
@@ -57,12 +68,12 @@ test.serial('cpu-profile: the worker goes on serving, and a second file is refus
 })
 
 test.serial('cpu-profile: a worker that exits is reported, and the next file can be written', async t => {
-  const [pid = 0] = await service.workers()
+  const [pid = 0, next = 0] = await service.workers()
   const profile = operator.run('cpu-profile', `${pid}:300`)
-  await operator.status()
+  // The supervisor reads this command after the other one, and replies when the worker has replied to it.
+  await operator.run('status')
   process.kill(pid, 'SIGKILL')
   t.is((await profile).error, 'the worker has exited')
-  const next = (await service.workers()).find(one => one !== pid) ?? 0
   t.is(modeOf(fileOf(await operator.run('cpu-profile', `${next}:1`))), '600')
 })
 
