@@ -596,7 +596,7 @@ test.serial(
     const { operator } = await start(t, {
       database: url,
       workers: 2,
-      config: { fleet: { beatMs: 50 }, health: { databaseGraceMs: 2000 } },
+      config: { health: { databaseGraceMs: 2000 } },
     })
     const code = async () => {
       const answer = await check(operator.controlPort('http'), '/healthcheck/https')
