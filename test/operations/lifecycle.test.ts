@@ -539,12 +539,15 @@ test.serial(
 )
 
 test.serial('pm2 disconnected: the service stops gracefully', async t => {
-  const { service, operator, open } = await start(t, { config: { drain: { delayMs: 2000 } } })
+  // Longer than the timeout of a test: only a stop that has begun already ends soon after a signal.
+  const delayMs = 600_000
+  const { service, operator, open } = await start(t, { config: { drain: { delayMs, idleMs: 60_000 } } })
   service.supervisor.disconnect()
   await operator.until(({ ports }) => ports.http?.by === 'pm2 disconnected')
   const client = await open()
   client.write(get)
   t.regex(await client.answer(), /200 OK/)
+  service.supervisor.kill('SIGTERM')
   t.is(await service.exited, 0)
 })
 
