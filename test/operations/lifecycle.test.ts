@@ -437,13 +437,13 @@ test.serial('signals: SIGUSR2 does not end a start, and SIGHUP stops in good ord
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   t.teardown(() => supervisor.kill('SIGKILL'))
+  const ready = once(supervisor, 'message', { signal: AbortSignal.timeout(60_000) })
   // The start waits for the text of the certificate.
   const pipe = await open(certificate, 'w')
   supervisor.kill('SIGUSR2')
   await pipe.writeFile(cert)
   await pipe.close()
-  const [message] = await once(supervisor, 'message', { signal: AbortSignal.timeout(60_000) })
-  t.truthy(message)
+  t.truthy((await ready)[0])
   const operator = createOperator({ supervisor, port: () => first })
   await operator.untilHealth('http', 200)
   const exited = once(supervisor, 'exit')
