@@ -1,7 +1,7 @@
 // The life cycle of a real service: health checks, failing workers, stops, and a killed supervisor.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { open, writeFile } from 'node:fs/promises'
+import { open, rm, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -315,16 +315,26 @@ test.serial('workers: SIGINT, SIGTERM and SIGHUP are ignored', async t => {
 })
 
 test.serial('health checks: no_worker while no worker is running', async t => {
-  const { service, operator } = await start(t)
+  const hold = join(folder(t), 'hold')
+  const bootWithoutFile = runInWorkers(`
+    const { existsSync } = process.getBuiltinModule('node:fs')
+    while (existsSync(${JSON.stringify(hold)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)`)
+  const { service, operator } = await start(t, { env: bootWithoutFile })
   const [worker = 0] = await service.workers()
+  await writeFile(hold, '')
   process.kill(worker, 'SIGKILL')
   const codes = new Set<string | undefined>()
-  for (;;) {
-    const answer = await check(operator.controlPort('http'), '/healthcheck/http')
-    if (answer === 'refused') throw new Error('refused')
-    codes.add(answer.code)
-    if (answer.status === 200 && codes.has('no_worker')) break
+  const untilCode = async (wanted: string) => {
+    while (!codes.has(wanted)) {
+      const answer = await check(operator.controlPort('http'), '/healthcheck/http')
+      if (answer === 'refused') throw new Error('refused')
+      codes.add(answer.code)
+    }
   }
+  await untilCode('no_worker')
+  await rm(hold)
+  codes.delete('serving')
+  await untilCode('serving')
   t.deepEqual(
     [...codes].filter(code => code !== 'serving'),
     ['no_worker'],
