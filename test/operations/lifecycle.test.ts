@@ -345,7 +345,11 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
   test.serial(
     `${signal}: drains first, then refuses connections, finishes in-flight requests and exits with 0`,
     async t => {
-      const { service, operator, open } = await start(t, { workers: 2, config: { drain: { delayMs: 3000 } } })
+      const delayMs = 8000
+      const { service, operator, open } = await start(t, {
+        workers: 2,
+        config: { drain: { delayMs, idleMs: 60_000 } },
+      })
       const slow = await open()
       slow.write(post)
       await operator.until(({ ports }) => ports.http?.in_flight === 1)
@@ -361,7 +365,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
       t.regex(await late.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
 
       await operator.until(({ workers }) => workers.every(({ state }) => state === 'retiring'))
-      t.true(performance.now() - startMs >= 3000, 'the drain delay')
+      t.true(performance.now() - startMs >= delayMs, 'the drain delay')
       // The workers receive the message a moment after the status changes.
       const openUntilRefused = async () => {
         for (;;) (await open()).socket.destroy()
@@ -395,7 +399,8 @@ test.serial('stop: a second signal skips the drain delay, a third one the in-fli
 test.serial(
   'stop: each connection is served or refused, also while clients open one after the other',
   async t => {
-    const { service, open } = await start(t, { workers: 2 })
+    // A connection whose request has not been read yet is idle.
+    const { service, open } = await start(t, { workers: 2, config: { drain: { idleMs: 60_000 } } })
     let served = 0
     const request = async () => {
       const client = await open()
