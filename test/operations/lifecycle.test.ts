@@ -131,7 +131,9 @@ test.serial('control ports: checks are answered beside 1,100 silent connections'
 test.serial(
   'probes: /livez is 200 in every state of the ports, /readyz while all of them are serving',
   async t => {
-    const { service, operator } = await start(t, { config: { drain: { delayMs: 2000 } } })
+    const { service, operator } = await start(t, {
+      config: { drain: { delayMs: 60_000 }, fleet: { silentMs: 60_000 } },
+    })
     const answers = async (path: string) => {
       const seen = await Promise.all(
         ['http', 'https'].flatMap(at =>
