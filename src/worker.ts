@@ -31,7 +31,9 @@ const supervisor = openSupervisorChannel()
 /** Serves until every data port is closed and its last connection has ended. */
 async function serve(): Promise<void> {
   const config = await loadServingConfig()
-  const { log, buffered } = createLogAndOutput(config.log.level, 'worker', config.node)
+  const desired = await supervisor.hello()
+  // Not the level in the settings: the command log-level may have set another one.
+  const { log, buffered } = createLogAndOutput(desired.logLevel, 'worker', config.node)
   const callers = await createCallers(
     config.auth,
     log,
@@ -54,7 +56,7 @@ async function serve(): Promise<void> {
   const requestLog = config.log.requests ? createRequestLog(log, buffered, config.log.client) : undefined
   const ports = createDataPorts({
     config,
-    desired: await supervisor.hello(),
+    desired,
     requestSocket: supervisor.requestSocket,
     listener: app,
     requestLog,

@@ -4,12 +4,18 @@ import test from 'ava'
 import { createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
 import { connect as connectRaw } from '../support/raw.ts'
-import { startService } from '../support/service.ts'
+import { runInWorkers, startService } from '../support/service.ts'
 
 const service = await startService({
   workers: 2,
   config: { log: { level: 'info' } },
-  env: { NODE_NAME: 'node "1"' },
+  env: {
+    NODE_NAME: 'node "1"',
+    // The supervisor is slow to tell a new worker the log level: by then, the worker has logged what does not wait for it.
+    ...runInWorkers(`const { send } = process
+      process.send = (...args) =>
+        args[0].type === 'hello' ? setTimeout(() => send.apply(process, args), 1000) : send.apply(process, args)`),
+  },
 })
 const operator = createOperator(service)
 const api = createClient(service.url)
