@@ -1,5 +1,6 @@
 // Deleting a group with many members: in portions, and each state between two portions is consistent.
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
+import mysql from 'mysql2/promise'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
@@ -18,7 +19,8 @@ const PORTION_ROWS = 2000
 const config = await loadConfig()
 const url = await createTestDatabase()
 const log = createLog('silent', 'test')
-const database = createDatabase({ ...config.database, url }, log)
+// A portion that waits for a lock has more time than a slow machine needs.
+const database = createDatabase({ ...config.database, url, queryTimeoutMs: 60_000 }, log)
 const records = createRecords(database, users)
 const groupWriters = createWriters(database, groups, PORTION_ROWS)
 const { remove } = groupWriters
@@ -76,6 +78,24 @@ const countMembers = (id: number): Promise<number> =>
 
 const generation = async () => (await database.knex('group_generation').first('token')).token
 
+/**
+ * Locks the row of one member in a session of its own. A deletion stops before the portion with this row.
+ * @param index the place of the member in the order of the ids
+ * @returns a function that releases the lock
+ */
+async function holdMember(t: ExecutionContext, group: number, index: number): Promise<() => Promise<void>> {
+  const session = await mysql.createConnection(url)
+  t.teardown(() => session.destroy())
+  const membersOf = database.knex('memberships').where({ group_id: group })
+  const { user_id } = await membersOf.orderBy('user_id').offset(index).first('user_id')
+  await session.beginTransaction()
+  await session.query('SELECT * FROM memberships WHERE user_id = ? AND group_id = ? FOR UPDATE', [
+    user_id,
+    group,
+  ])
+  return () => session.end()
+}
+
 test.serial(
   'delete: members of a large group go in portions, with exact totals and new generations',
   async t => {
@@ -83,24 +103,31 @@ test.serial(
     const [joiner] = await records.read([1])
     if (joiner === undefined) throw new Error('no user')
     await memberships.remove(joiner.id, id)
+    // The deletion stops after the first portion, and then after every second one.
+    const releases = []
+    for (let portion = 1; portion < 12; portion += 2)
+      releases.push(await holdMember(t, id, (portion + 0.5) * PORTION_ROWS))
+    const generations = new Set([await generation()])
     let removed = false
     const removal = remove(id).finally(() => {
       removed = true
     })
-    const totals = new Set<number>()
-    const generations = new Map<unknown, Set<number>>()
-    while (!removed) {
-      // The generation is read first: with a generation, no more members are seen than when it was set.
+    let left = MEMBERS - 1 - PORTION_ROWS
+    for (const [stop, release] of releases.entries()) {
+      await until(async () => (await countMembers(id)) === left)
       const token = await generation()
-      const total = await countMembers(id)
-      totals.add(total)
-      generations.set(token, (generations.get(token) ?? new Set()).add(total))
+      t.false(generations.has(token))
+      generations.add(token)
       // Members that are added meanwhile are removed, too.
-      if (totals.size === 3) await memberships.add(joiner.id, [id])
+      if (stop === 2) {
+        t.like(await memberships.add(joiner.id, [id]), [{ changed: true }])
+        t.is(await countMembers(id), ++left)
+      }
+      await release()
+      left -= 2 * PORTION_ROWS
     }
+    while (!removed) await countMembers(id)
     t.is(await removal, 'removed')
-    t.true(totals.size > 5, `${totals.size} states were seen`)
-    t.true(generations.size > 5, `${generations.size} generations were seen`)
     t.is(await countMembers(id), 0)
     t.deepEqual(await database.knex('groups').where({ id }), [])
     await database.compact()
@@ -109,23 +136,18 @@ test.serial(
   },
 )
 
-/** Starts the deletion of a large group and resolves once at least one portion is removed. */
-async function startRemoval(start: (id: number) => Promise<unknown>) {
-  const id = await createLargeGroup()
-  const outcome = start(id).catch((error: unknown) => error)
-  await until(async () => (await countMembers(id)) < MEMBERS, { everyMs: 1 })
-  return { id, outcome }
-}
-
 test.serial('delete: a group that is renamed meanwhile keeps the members that are left', async t => {
-  const { id, outcome } = await startRemoval(async id => {
-    const { version } = await database.knex('groups').where({ id }).first('version')
-    return remove(id, current => current === version)
-  })
-  t.like(await groupWriters.update(id, { name: 'renamed' }), { name: 'renamed' })
-  t.is(await outcome, 'precondition_failed')
-  const left = await countMembers(id)
-  t.true(left < MEMBERS, `${left} members`)
+  const id = await createLargeGroup()
+  const release = await holdMember(t, id, 1.5 * PORTION_ROWS)
+  const { version } = await database.knex('groups').where({ id }).first('version')
+  const removal = remove(id, current => current === version)
+  await until(async () => (await countMembers(id)) === MEMBERS - PORTION_ROWS)
+  // Its turn is after the portion that waits.
+  const renaming = groupWriters.update(id, { name: 'renamed' })
+  await release()
+  t.like(await renaming, { name: 'renamed' })
+  t.is(await removal, 'precondition_failed')
+  t.is(await countMembers(id), MEMBERS - 2 * PORTION_ROWS)
   t.is(await remove(id), 'removed')
 })
 
