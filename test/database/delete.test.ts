@@ -63,7 +63,11 @@ async function recursionLimit(): Promise<string> {
   return String(names[0]?.Variable_name)
 }
 
-/** Returns the total of members, after a check that it equals their number in the same snapshot. */
+/**
+ * Returns the total of members, after a check that it equals their number in the same snapshot. A scan of MySQL can skip a
+ * row while the purge of deleted rows merges pages of the index (https://bugs.mysql.com/bug.php?id=114248 is such a case),
+ * so a number that differs is counted again.
+ */
 const countMembers = (id: number): Promise<number> =>
   database.snapshot(async trx => {
     const filter = { relation, column: 'id', comparison: { operator: 'equals' as const, value: id } }
@@ -71,8 +75,13 @@ const countMembers = (id: number): Promise<number> =>
       { filters: [filter], sort: [], startIndex: 0, recordsPerPage: 1 },
       trx,
     )
-    const [stored] = await trx.query('SELECT COUNT(*) AS members FROM memberships WHERE group_id = ?', [id])
-    if (total !== Number(stored?.members)) throw new Error(`total ${total}, but ${stored?.members} members`)
+    const count = async () => {
+      const rows = await trx.query('SELECT COUNT(*) AS members FROM memberships WHERE group_id = ?', [id])
+      return Number(rows[0]?.members)
+    }
+    const counts = [await count()]
+    if (counts[0] !== total) counts.push(await count())
+    if (counts.at(-1) !== total) throw new Error(`total ${total}, but ${counts.join(', then ')} members`)
     return total
   })
 
