@@ -18,9 +18,10 @@ test.serial(
     await operator.until(({ ports }) => ports.http?.checkers.length === 1)
     await operator.run('drain', 'http')
     t.like(await operator.run('wait', 'http'), { ended: 'drained' })
-    const [haproxy, ...others] = (await operator.status()).ports.http?.checkers ?? []
+    // On a busy machine, a check can be so late that HAProxy is not listed for a moment.
+    const { ports } = await operator.until(({ ports }) => ports.http?.checkers.length === 1)
+    const haproxy = ports.http?.checkers[0]
     t.like(haproxy, { address: '127.0.0.1', status: 404 })
-    t.deepEqual(others, [])
     const seen = await pair.haproxy.until('http', 'A', 'NOLB')
     t.deepEqual(
       [...seen].filter(state => state !== 'UP'),
@@ -115,7 +116,9 @@ test.serial('rate limit of config/README.md: an address and a token have 100 req
     })
     t.teardown(() => pair.stop())
     const ask = (n: number) => fetch(`${pair.haproxy.url}/v1/users`, { headers: { authorization: token(n) } })
-    for (let n = 0; n < 100; n++) t.is((await ask(n)).status, 200)
+    // All at once: HAProxy counts the requests of 10 s.
+    const responses = await Promise.all(Array.from({ length: 100 }, (_, n) => ask(n)))
+    for (const { status } of responses) t.is(status, 200)
     const response = await ask(100)
     t.is(response.status, 429)
     t.is(response.headers.get('retry-after'), '10')
