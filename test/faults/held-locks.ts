@@ -9,9 +9,11 @@ import { withService } from './with-service.ts'
 
 const CLIENTS = 24
 const MIN_RATE = 0.7
+/** A write may take this long, or three times as long as the slowest one without the locks. */
 const MAX_MS = 1000
+const MAX_RATIO = 3
 /** Rates of a few seconds differ on a loaded machine. What locks hold up, they hold up each time. */
-const ATTEMPTS = 3
+const ATTEMPTS = 5
 const DEADLINE_MS = 10_000
 
 type Write = (api: Client) => Promise<Answer>
@@ -163,7 +165,8 @@ export const heldLocksOn = (database?: string): Scenario<{ readonly short: boole
           `slowest ${Math.round(before.slowestMs)} → ${Math.round(during.slowestMs)} ms, ` +
           `answered ${Math.round(answeredMs)} ms after the end of the locks, ${late} × 503 at the deadline`
         console.log(line)
-        return { line, isGood: ratio >= MIN_RATE && during.slowestMs < MAX_MS }
+        const maxMs = Math.max(MAX_MS, MAX_RATIO * before.slowestMs)
+        return { line, isGood: ratio >= MIN_RATE && during.slowestMs < maxMs }
       }
       const lines: string[] = []
       const cases: [count: number, vanishes?: boolean][] = [[1], [40], [400]]
