@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 
-const database = { poolMax: 4, acquireTimeoutMs: 1000, queryTimeoutMs: 30_000 }
+const database = { poolMax: 4, acquireTimeoutMs: 1000, queryTimeoutMs: 120_000 }
 
 /** Far from the query timeout: no response waits for the blocked queries. 1000 responses at once take their own time. */
 const maxResponseMs = database.queryTimeoutMs / 2
