@@ -44,7 +44,10 @@ function askWorker(worker: Worker, diagnosis: Diagnosis, excuse: (id: number) =>
     }
     const onExit = () => end(new Error('the worker has exited'))
     worker.on('message', onMessage).on('exit', onExit)
-    worker.send({ type: 'diagnose', ...diagnosis }, () => {})
+    // A worker that has exited before emits no event any more.
+    worker.send({ type: 'diagnose', ...diagnosis }, error => {
+      if (error !== null) onExit()
+    })
   })
 }
 
