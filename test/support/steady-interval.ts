@@ -1,7 +1,11 @@
 // The pace of a client that asks at a steady interval, as a proxy does for its health checks.
 import { setInterval } from 'node:timers/promises'
 
-/** Calls `act` at a steady interval. The service sees the interval; nothing is waited for. @param times at least 2 */
+/**
+ * Calls `act` at a steady interval. The service sees the interval; nothing is waited for.
+ * @param times at least 2
+ * @param act can return true to end the calls
+ */
 export async function atSteadyInterval(
   everyMs: number,
   times: number,
@@ -10,7 +14,7 @@ export async function atSteadyInterval(
   let index = 0
   await act(index)
   for await (const _ of setInterval(everyMs)) {
-    await act(++index)
-    if (index === times - 1) return
+    const isOver = await act(++index)
+    if (isOver === true || index === times - 1) return
   }
 }
