@@ -11,7 +11,7 @@ import { runNode } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 import { runInTerminal } from '../support/terminal.ts'
 
-const service = await startService({ workers: 2, config: { drain: { deadlineMs: 12_000 } } })
+const service = await startService({ workers: 2, config: { drain: { deadlineMs: 15_000 } } })
 const operator = createOperator(service)
 test.after.always(() => service.stop())
 
@@ -50,7 +50,7 @@ test.serial('terminal: tables of ports, checkers and workers that fit the width'
   const headers = { 'X-Haproxy-Server-State': state }
   const checker = setInterval(
     () => check(operator.controlPort('http'), '/healthcheck/http', { headers }),
-    200,
+    1000,
   )
   t.teardown(() => clearInterval(checker))
   await operator.until(({ ports }) => ports.http?.checkers[0]?.server_state === state)
@@ -66,7 +66,7 @@ test.serial('terminal: tables of ports, checkers and workers that fit the width'
     const { port } = service
     t.regex(text, new RegExp(`^http +${port('http')} .*serving .* start +\\d+ +\\d+ +1$`, 'm'))
     t.regex(text, new RegExp(`^https +${port('https')} .*serving `, 'm'))
-    t.is(text.match(/^ *\d+ +ready +\d+ s .* MiB +\d+ +\d+ ms$/gm)?.length, 2)
+    t.is(text.match(/^ *\d+ +ready +\d+ (?:min|s) .* MiB +\d+ +\d+ ms$/gm)?.length, 2)
     t.regex(text, /^127\.0\.0\.1 +http +\d+ s ago +200 +UP; name=http\/A/m)
     t.notRegex(text, /\u009b/)
     t.is(/^PORT .*CONTROL .*SINCE/m.test(text), columns === 140)
