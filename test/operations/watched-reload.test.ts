@@ -35,7 +35,8 @@ async function start(t: ExecutionContext, watchMs: number, config: ServiceOption
     database,
     workers: 2,
     env: { NODE_OPTIONS: `--import=${code}` },
-    config: { reload: { watchMs }, fleet: { beatMs: 100 }, ...config },
+    // On a loaded machine, a client can pause for longer than a second between two requests on its connection.
+    config: { reload: { watchMs }, fleet: { beatMs: 100 }, drain: { idleMs: 3000 }, ...config },
   })
   t.teardown(() => service.stop())
   return { service, operator: createOperator(service), install }
@@ -70,7 +71,7 @@ for (const [share, everyNth] of [
   )
 
 test.serial('watch: a version that leaves some requests without a response is rejected', async t => {
-  const { service, operator, install } = await start(t, FOREVER_MS, { drain: { deadlineMs: 500 } })
+  const { service, operator, install } = await start(t, FOREVER_MS, { drain: { deadlineMs: 3000 } })
   const before = await service.workers()
   const load = await startLoad({ url: service.url, clients: 32, connection: 'one a request', pauseMs: 10 })
   install(atEachPatch('if (count % 20 === 0) return this'))
@@ -91,11 +92,11 @@ test.serial('watch: a version that leaves some requests without a response is re
 
 for (const [name, code, reason] of [
   ['exits', 'process.exit(1)', /worker exited with code 1/],
-  ['hangs', 'for (;;);', /worker sent no message for 3000 ms/],
+  ['hangs', 'for (;;);', /worker sent no message for 10000 ms/],
 ] as const)
   test.serial(`watch: a version that ${name} after some requests is rejected`, async t => {
     const { service, operator, install } = await start(t, FOREVER_MS, {
-      fleet: { beatMs: 100, silentMs: 3000 },
+      fleet: { beatMs: 100, silentMs: 10_000 },
     })
     const before = await service.workers()
     const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 10 })
@@ -114,7 +115,7 @@ for (const [name, code] of [
   ['uses more memory', 'globalThis.kept = Buffer.alloc(100 * 2 ** 20, 1)'],
 ] as const)
   test.serial(`watch: a version that ${name} is no reason to give up`, async t => {
-    const { service, operator, install } = await start(t, 1000)
+    const { service, operator, install } = await start(t, 5000)
     const before = await service.workers()
     const load = await startLoad({ url: service.url, clients: 8, pauseMs: 10 })
     install(code)
