@@ -50,7 +50,7 @@ for (const option of ['send-proxy', 'send-proxy-v2'])
   })
 
 test.serial('send-proxy-v2: no request is lost in a rolling restart', async t => {
-  const pair = await startPair({ checkEvery: '200ms', delayMs: 2000, proxyProtocol: true })
+  const pair = await startPair({ checkEvery: '200ms', delayMs: 5000, proxyProtocol: true })
   t.teardown(() => pair.stop())
   const loads = await Promise.all([
     startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 10 }),
