@@ -19,9 +19,11 @@ import { createMemberWriters, createWriters } from '../support/writers.ts'
 const config = await loadConfig()
 const url = await createTestDatabase()
 const log = createLog('warn', 'test')
-const database = createDatabase({ ...config.database, url, queryTimeoutMs: 30_000 }, log)
+// The time limits are longer than a slow machine needs. The server lets a transaction be idle for two of them.
+const settings = { ...config.database, url, acquireTimeoutMs: 60_000, queryTimeoutMs: 60_000 }
+const database = createDatabase(settings, log)
 /** Another program on the same database. */
-const foreign = createDatabase({ ...config.database, url }, log)
+const foreign = createDatabase(settings, log)
 const writers = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
 const memberships = createMemberWriters(database, users, relation, 1000)
@@ -44,34 +46,30 @@ async function createGroup(): Promise<number> {
   return row.id
 }
 
-/** Upper bound for a request that does not need the lock: one lock wait, and a turn in the queue. */
-const MAX_MS = 4000
-
-/** Asserts that reads and writes of other records, and `observe`, finish soon, for two seconds in which the lock is held. */
+/**
+ * Asserts that reads and writes of other records, and `observe`, finish, for at least two seconds in which the lock is held.
+ * It is held until they have: one that needs the lock fails after the time limit.
+ */
 async function assertOthersGoOn(
   t: ExecutionContext,
   group: number,
   observe: () => Promise<void>,
 ): Promise<void> {
   const endMs = performance.now() + 2000
-  const timed = async (kind: string, act: () => Promise<unknown>) => {
-    do {
-      const beganMs = performance.now()
-      await act()
-      const tookMs = performance.now() - beganMs
-      t.true(tookMs < MAX_MS, `${kind}: ${Math.round(tookMs)} ms`)
-    } while (performance.now() < endMs)
+  const repeat = async (kind: string, act: () => Promise<unknown>) => {
+    do await t.notThrowsAsync(act(), kind)
+    while (performance.now() < endMs)
   }
   const user = await createUser()
   await Promise.all([
-    timed('observe', observe),
-    timed('read', () => records.read([user])),
-    timed('page', () => records.page({ filters: [], sort: [], startIndex: 0, recordsPerPage: 10 })),
-    timed('insert', createUser),
-    timed('insert many', () => writers.insertMany([person(), person()])),
-    timed('update', async () => t.like(await writers.update(user, person()), { id: user })),
-    timed('delete', async () => t.is(await writers.remove(await createUser()), 'removed')),
-    timed('membership', async () => {
+    repeat('observe', observe),
+    repeat('read', () => records.read([user])),
+    repeat('page', () => records.page({ filters: [], sort: [], startIndex: 0, recordsPerPage: 10 })),
+    repeat('insert', createUser),
+    repeat('insert many', () => writers.insertMany([person(), person()])),
+    repeat('update', async () => t.like(await writers.update(user, person()), { id: user })),
+    repeat('delete', async () => t.is(await writers.remove(await createUser()), 'removed')),
+    repeat('membership', async () => {
       const member = await createUser()
       t.like(await memberships.add(member, [group]), [{ changed: true }])
       t.is(await memberships.remove(member, group), 'removed')
@@ -149,8 +147,7 @@ test.serial(
         await trx.rollback()
         return isShared
       }
-      // In less time than the server lets the first transaction be idle.
-      await until(async () => !(await isPassed()), { withinMs: 5000 })
+      await until(async () => !(await isPassed()))
       await first.trx.rollback()
       await answer
     }
@@ -203,8 +200,11 @@ test.serial('locks: of the writes that need locked rows, one at a time waits in 
       groupWriters.remove(removedGroup),
     ],
     async () => {
-      const waits = await lockWaits()
-      mostWaits = Math.max(mostWaits, waits)
+      // A write waits only for a second, and then the next one does.
+      await until(async () => {
+        mostWaits = Math.max(mostWaits, await lockWaits())
+        return mostWaits > 0
+      })
     },
   )
   t.is(mostWaits, 1)
