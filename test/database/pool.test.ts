@@ -162,6 +162,8 @@ test.serial('hosts: all connections leave a server that accepts no writes any mo
   const { first, both, current, close } = await openTwoHosts()
   const three = Array.from({ length: 3 }, () => both.query('SELECT SLEEP(0.2)', []))
   await Promise.all(three)
+  // A query can have used the connection of another one while its own was still being opened.
+  await until(() => both.pool().free === 3)
   await both.probe()
   first.arm(beginsToWrite, readOnly, Number.POSITIVE_INFINITY)
   await both.probe()
