@@ -8,7 +8,9 @@ import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
 
 const database = await createDatabase()
-const { service, api, close } = await openApi({ database, config: { database: { poolMax: 10 } } })
+// The pages wait for their turn until the test has seen that they do, which takes a heartbeat or more.
+const limits = { poolMax: 10, acquireTimeoutMs: 60_000, queryTimeoutMs: 60_000 }
+const { service, api, close } = await openApi({ database, config: { database: limits } })
 const other = await mysql.createConnection(database)
 test.after.always(async t => {
   other.destroy()
