@@ -16,7 +16,7 @@ behindProxy.searchParams.delete('socketPath')
 behindProxy.host = `127.0.0.1:${proxy.port}`
 const { service, api, close } = await openApi({
   database: behindProxy.href,
-  config: { database: { acquireTimeoutMs: 1000 }, log: { level: 'info', requests: false } },
+  config: { log: { level: 'info', requests: false } },
 })
 const direct = await mysql.createConnection(database)
 test.after.always(async t => {
