@@ -35,7 +35,7 @@ const defaults: Settings = {
     waitingBytes: 10_000_000,
   },
   timeouts: { headersMs: 15_000, requestMs: 60_000, keepAliveMs: 75_000 },
-  drain: { mode: '404', delayMs: 0, idleMs: 300, quietMs: 0, deadlineMs: 1500 },
+  drain: { mode: '404', delayMs: 0, idleMs: 1000, quietMs: 0, deadlineMs: 1500 },
   proxies: { trusted: [] },
 }
 
