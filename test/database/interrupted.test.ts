@@ -15,7 +15,9 @@ import { origin } from '../support/writers.ts'
 
 const url = await createTestDatabase()
 const mysqlProxy = await openMysqlProxy(url)
-const { api, close } = await openApi({ database: mysqlProxy.url })
+// The service removes old keys every minute, in a transaction that the fault could strike.
+const config = { idempotency: { removeEveryMs: 3_600_000 } }
+const { api, close } = await openApi({ database: mysqlProxy.url, config })
 const database = createDatabase(
   { ...(await loadConfig()).database, url: mysqlProxy.url },
   createLog('silent', 'test'),
