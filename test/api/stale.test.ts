@@ -42,6 +42,8 @@ const withoutMeta = (groups: Body[] = []) => groups.map(({ id, name }) => ({ id,
 
 /** Sends one request at a time; every read must show all writes before it. */
 async function writeAndRead(t: ExecutionContext, { openClient }: ApiSuite): Promise<void> {
+  // AVA sees no progress during these thousands of requests.
+  t.timeout(300_000)
   const seed = Date.now() % 2 ** 31
   t.log(`seed ${seed}`)
   // Several connections, so that with two workers both receive requests.
