@@ -160,7 +160,7 @@ test.serial('security: logs, errors and status responses contain no secrets', as
   const texts = [failing.text, service.log()]
   for (const path of ['/', '/status', '/history', '/metrics'])
     texts.push((await ask(service.controlUrl + path))?.text ?? '')
-  t.regex(service.log(), /database unreachable/)
+  await service.logLine(/database unreachable/)
   for (const text of texts) {
     t.false(text.includes(secret))
     t.false(text.includes(redisSecret))
