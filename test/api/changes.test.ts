@@ -404,6 +404,9 @@ test.serial(
     })
     await client.delete(`/v1/users/${user}`)
     await back.until(() => back.events().length === 1)
+    drained.supervisor.kill('SIGTERM')
+    await operator.until(({ ports }) => ports.http?.state !== 'serving')
+    // A second signal skips the drain delay.
     await drained.stop()
     t.true(back.hasEnded())
     t.is(back.rest(), '')
