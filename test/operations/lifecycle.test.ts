@@ -261,12 +261,11 @@ for (const [title, withWorkers] of [
     })
     const workers = await service.workers()
     const suspended = withWorkers ? workers : []
-    const checker = await connect(operator.controlPort('http'))
-    const request = 'GET /healthcheck/http HTTP/1.1\r\n\r\n'
-    checker.write(request)
-    await checker.answer()
     service.supervisor.kill('SIGSTOP')
     for (const pid of suspended) process.kill(pid, 'SIGSTOP')
+    // A new connection: one that is idle would be closed if the suspension is longer than the keep-alive timeout.
+    const checker = await connect(operator.controlPort('http'))
+    const request = 'GET /healthcheck/http HTTP/1.1\r\n\r\n'
     checker.write(request)
     // Longer than a worker may be silent.
     await delay(2 * silentMs)
