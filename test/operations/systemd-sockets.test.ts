@@ -36,6 +36,8 @@ async function prepare(t: ExecutionContext) {
     ports: [{ label: 'http', port, protocol: 'http' }],
     stateFile: join(folder, 'state.json'),
     workers: 2,
+    // On a loaded machine, a client can pause for longer than a second between two requests on its connection.
+    drain: { idleMs: 3000 },
     control: { socket },
   }
   return { port, config, socket, url: `http://${HOST}:${port}`, controlUrl: `http://${HOST}:${port + 1}` }
