@@ -11,7 +11,7 @@ export interface Outcome {
 }
 
 /** Shorter than AVA's timeout of a test: `pm2 trigger` waits forever if it misses the exit of the app. */
-const MAX_MS = 60_000
+const MAX_MS = 100_000
 
 /** @param cwd the working directory; by default the project's folder */
 export function runToEnd(
