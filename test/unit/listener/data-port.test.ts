@@ -209,45 +209,6 @@ for (const protocol of ['http', 'https'] as const) {
       t.like(JSON.parse(body), { meta: { status, code } })
     }
   })
-
-  // The tests of time-outs run alone: the others would keep the event loop from reading in time.
-  test.serial(`${protocol}: timeout: a request that takes longer to serve is answered`, async t => {
-    // The socket has been inactive for the timeout of the server, which is longer than requestMs.
-    const listener: RequestListener = (request, response) =>
-      request.socket.once('timeout', () => setImmediate(answer, response))
-    const { open } = await start(t, { protocol, listener, timeouts: { headersMs: 2000, requestMs: 2000 } })
-    const client = await open()
-    client.write(get)
-    t.regex(await client.answer(), /^HTTP\/1.1 200 /)
-    client.write(get)
-    t.regex(await client.answer(), /^HTTP\/1.1 200 /)
-  })
-
-  test.serial(`${protocol}: timeout: a client that does not read its response is inactive`, async t => {
-    const listener: RequestListener = (_request, response) => response.end(Buffer.alloc(50_000_000))
-    const { port, open } = await start(t, {
-      protocol,
-      listener,
-      limits: { unreadBytes: 100_000_000 },
-      timeouts: { headersMs: 2000, requestMs: 2000 },
-    })
-    const client = await open()
-    client.socket.pause()
-    client.write(get)
-    await until(() => port.report().inFlight === 1)
-    await until(() => port.report().connections === 0)
-    t.pass()
-  })
-
-  test.serial(`${protocol}: timeout: an incomplete request gets 408`, async t => {
-    const { open } = await start(t, { protocol, timeouts: { headersMs: 2000, requestMs: 3000 } })
-    for (const part of ['GET / HTTP/1.1\r\nHost', `${post}bo`]) {
-      const client = await open()
-      client.write(part)
-      await client.closed
-      t.regex(client.text(), /^HTTP\/1.1 408 (.|\r\n)*"code":"request_timeout"/)
-    }
-  })
 }
 
 test('https: drain: a TCP connection without a TLS handshake is counted and closes after idleMs', async t => {

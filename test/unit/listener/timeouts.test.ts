@@ -1,0 +1,45 @@
+// The time-outs of a data port. They have a process of their own: other tests would keep its event loop from reading in time.
+import type { RequestListener } from 'node:http'
+import test from 'ava'
+import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
+import { until } from '../../support/until.ts'
+
+for (const protocol of ['http', 'https'] as const) {
+  test(`${protocol}: timeout: a request that takes longer to serve is answered`, async t => {
+    // The socket has been inactive for the timeout of the server, which is longer than requestMs.
+    const listener: RequestListener = (request, response) =>
+      request.socket.once('timeout', () => setImmediate(answer, response))
+    const { open } = await start(t, { protocol, listener, timeouts: { headersMs: 2000, requestMs: 2000 } })
+    const client = await open()
+    client.write(get)
+    t.regex(await client.answer(), /^HTTP\/1.1 200 /)
+    client.write(get)
+    t.regex(await client.answer(), /^HTTP\/1.1 200 /)
+  })
+
+  test(`${protocol}: timeout: a client that does not read its response is inactive`, async t => {
+    const listener: RequestListener = (_request, response) => response.end(Buffer.alloc(50_000_000))
+    const { port, open } = await start(t, {
+      protocol,
+      listener,
+      limits: { unreadBytes: 100_000_000 },
+      timeouts: { headersMs: 2000, requestMs: 2000 },
+    })
+    const client = await open()
+    client.socket.pause()
+    client.write(get)
+    await until(() => port.report().inFlight === 1)
+    await until(() => port.report().connections === 0)
+    t.pass()
+  })
+
+  test(`${protocol}: timeout: an incomplete request gets 408`, async t => {
+    const { open } = await start(t, { protocol, timeouts: { headersMs: 2000, requestMs: 3000 } })
+    for (const part of ['GET / HTTP/1.1\r\nHost', `${post}bo`]) {
+      const client = await open()
+      client.write(part)
+      await client.closed
+      t.regex(client.text(), /^HTTP\/1.1 408 (.|\r\n)*"code":"request_timeout"/)
+    }
+  })
+}
