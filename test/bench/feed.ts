@@ -81,8 +81,9 @@ async function measureEventLatency(
     const probing: Promise<void>[] = []
     await Promise.all([
       measureLatency({ ...load, perSecond, seconds: length }, signal),
-      atSteadyInterval(PROBE_EVERY_MS, (length * 1000) / PROBE_EVERY_MS, async () => {
+      atSteadyInterval(PROBE_EVERY_MS, async () => {
         probing.push(probe(probes++))
+        return probes >= (length * 1000) / PROBE_EVERY_MS
       }),
     ])
     await Promise.all(probing)

@@ -372,9 +372,10 @@ test.serial(
     slow.write(post)
     await operator.until(({ ports }) => ports.http?.in_flight === 1)
     // Probes of the service itself, at a steady interval.
-    await atSteadyInterval(500, 6, probe =>
-      check(operator.controlPort('http'), probe % 2 === 0 ? '/livez' : '/readyz'),
-    )
+    await atSteadyInterval(500, async probe => {
+      await check(operator.controlPort('http'), probe % 2 === 0 ? '/livez' : '/readyz')
+      return probe === 5
+    })
     await operator.run('drain', 'http')
     t.deepEqual((await operator.status()).ports.http?.checkers, [])
     const wait = operator.run('wait', 'http')

@@ -89,7 +89,7 @@ test.serial(
     const { version } = await operator.status()
     await page.getByText(new RegExp(`^node-1 · users-api ${version.replaceAll('.', '\\.')} · \\d`)).waitFor()
     // A proxy is forgotten after three intervals, which are longer than this test.
-    await atSteadyInterval(4000, Infinity, async () => {
+    await atSteadyInterval(4000, async () => {
       for (const node of ['lb1', 'lb2']) {
         const headers = { 'X-Haproxy-Server-State': `UP; name=a/b; node=${node}` }
         await check(operator.controlPort('http'), '/healthcheck/http', { headers })

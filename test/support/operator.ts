@@ -85,7 +85,7 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
      * three checks can be too uneven. It stays one for three intervals.
      */
     async becomeChecker(label: string, at = label, everyMs = 2000): Promise<void> {
-      await atSteadyInterval(everyMs, Infinity, async () => {
+      await atSteadyInterval(everyMs, async () => {
         await this.health(label, at)
         const { ports } = await this.status(at)
         return ports[label]?.checkers[0] !== undefined
