@@ -39,10 +39,9 @@ function addressIn(node: string): string | undefined {
 }
 
 /**
- * Yields the elements of a header that is a comma-separated list, the last one first. Empty elements are ignored
- * (RFC 9110, 5.6.1.2). An untrusted client can have
- * written the beginning of the list, for example a quote that is never closed. It must not change how the elements
- * after it are read: an element begins at the last comma that makes it valid.
+ * Yields the elements of a header that is a comma-separated list, the last one first. Empty elements are ignored (RFC 9110,
+ * 5.6.1.2). An untrusted client can have written the beginning of the list, for example a quote that is never closed. It
+ * must not change how the elements after it are read: an element begins at the last comma that makes it valid.
  */
 function* lastFirst(header: string, isElement: (text: string) => boolean): Generator<string, void> {
   let end = header.length

@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import test from 'ava'
 import { createInstallation } from '../support/installation.ts'
+import { runFirst } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 /** The code that runs first in each Node process. It appends a line to `file` for each contact. */
@@ -44,8 +45,7 @@ test('contacts: a first start, pm2, the commands and a stop contact no foreign m
   const here = await createInstallation()
   t.teardown(here.remove)
   const file = join(here.folder, 'contacts.txt')
-  const script = encodeURIComponent(recordContacts(file))
-  here.env.NODE_OPTIONS = `--import=data:text/javascript,${script}`
+  Object.assign(here.env, runFirst(recordContacts(file)))
   const contacts = () => readFile(file, 'utf8')
   // As a user types it: without variables that keep pm2 quiet.
   const pm2 = (args: readonly string[], more?: NodeJS.ProcessEnv) =>

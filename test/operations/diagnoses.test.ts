@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import test from 'ava'
 import { startLoad } from '../support/load.ts'
 import { createOperator, type Reply } from '../support/operator.ts'
-import { startService } from '../support/service.ts'
+import { runFirst, startService } from '../support/service.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'users-api-diagnoses-'))
 const silentMs = 3000
@@ -21,7 +21,7 @@ const slowSnapshots = `
   syncBuiltinESMExports()`
 const service = await startService({
   workers: 2,
-  env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(slowSnapshots)}` },
+  env: runFirst(slowSnapshots),
   config: { stateFile: join(folder, 'state.json'), fleet: { beatMs: 100, silentMs } },
 })
 const operator = createOperator(service)

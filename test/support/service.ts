@@ -59,11 +59,14 @@ export function supervisorEnv(
   return environment(database, { NODE_CONFIG: JSON.stringify(config), ...env })
 }
 
+/** Returns an environment in which every Node.js process runs this module first. */
+export const runFirst = (module: string): NodeJS.ProcessEnv => ({
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}`,
+})
+
 /** Returns an environment that runs `code` at the start of every worker. The code may use `net`. */
-export function runInWorkers(code: string): NodeJS.ProcessEnv {
-  const script = `import net from 'node:net'; if (process.argv[1].endsWith('worker.js')) { ${code} }`
-  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` }
-}
+export const runInWorkers = (code: string): NodeJS.ProcessEnv =>
+  runFirst(`import net from 'node:net'; if (process.argv[1].endsWith('worker.js')) { ${code} }`)
 
 /** Creates a database on the test server, with the schema of dist/migrate.js. @returns its URL */
 export async function createDatabase(): Promise<string> {
