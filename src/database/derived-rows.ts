@@ -46,9 +46,9 @@ function eventOf(change: Change): NewEvent {
  * ends memberships of a record that it leaves for a later one to delete, they have events: the record may stay.
  */
 function eventsOf(changes: readonly Change[]): NewEvent[] {
-  const deleted = new Set(
-    changes.flatMap(({ type, resource, id }) => (type === 'deleted' ? [`${resource.plural} ${id}`] : [])),
-  )
+  const deleted = new Set<string>()
+  for (const { type, resource, id } of changes)
+    if (type === 'deleted') deleted.add(`${resource.plural} ${id}`)
   const endsWithRecord = (change: Change) =>
     change.type === 'ended' &&
     deleted.has(`${change.ending.plural} ${change.ending === change.resource ? change.id : change.otherId}`)

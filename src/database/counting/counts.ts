@@ -57,11 +57,16 @@ export const memberChange = (
 /** Returns one change per slot and block, in a fixed order so that concurrent transactions do not deadlock. */
 export function merge(changes: readonly CountChange[]): CountChange[] {
   const merged = new Map<string, CountChange & { amount: number }>()
+  let last: (CountChange & { amount: number }) | undefined
   for (const change of changes) {
-    const key = `${change.kind} ${change.slot} ${change.block}`
-    const same = merged.get(key)
-    if (same === undefined) merged.set(key, { ...change })
-    else same.amount += change.amount
+    const { kind, slot, block, amount } = change
+    // The records of a batch are in one slot or two.
+    if (last?.kind !== kind || last.slot !== slot || last.block !== block) {
+      const key = `${kind} ${slot} ${block}`
+      last = merged.get(key) ?? { kind, slot, block, amount: 0 }
+      merged.set(key, last)
+    }
+    last.amount += amount
   }
   return [...merged.entries()]
     .sort(([one], [other]) => (one < other ? -1 : 1))

@@ -30,25 +30,26 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
   const readBackSql = `SELECT id, version FROM \`${table}\` WHERE (${unique.join(', ')}) IN (?)`
 
   /**
-   * Inserts rows and returns the ids of the inserted ones by version. Versions are random, so a row with one
-   * of these versions was inserted by this statement.
+   * Inserts rows and returns the ids of stored rows by version. Versions are random, so a row with one of these versions was
+   * inserted by this statement.
    */
   async function insert(trx: Transaction, rows: readonly NewRow[]): Promise<ReadonlyMap<number, number>> {
     if (rows.length === 0) return new Map()
     const values = rows.map(row => [...fields.map(field => row.values[field] ?? null), row.version])
     const { insertId, returned } = await trx.execute(insertSql, [values])
-    const missing = new Map(rows.map(row => [row.version, row]))
     const ids = new Map<number, number>()
     const collectIds = (stored: readonly Record<string, unknown>[]) => {
-      for (const { id, version } of stored.map(readRow)) if (missing.delete(version)) ids.set(version, id)
-      // Only after an id was set by SQL. As a JSON number it would be another id.
-      if ([...ids.values()].some(id => id > MAX_ID))
-        throw new Error(`the next id of ${table} is above ${MAX_ID}: delete the row with the highest id`)
+      for (const { id, version } of stored.map(readRow)) ids.set(version, id)
+    }
+    if (returned !== undefined) {
+      collectIds(returned)
+      return ids
     }
     // The ids of one INSERT are nearly always consecutive, but this is not guaranteed.
-    collectIds(returned ?? (await trx.query(readFromSql, [insertId, rows.length])))
-    if (returned === undefined && missing.size > 0) {
-      const names = [...missing.values()].map(({ values }) => unique.map(field => values[field] ?? null))
+    collectIds(await trx.query(readFromSql, [insertId, rows.length]))
+    const missing = rows.filter(({ version }) => !ids.has(version))
+    if (missing.length > 0) {
+      const names = missing.map(({ values }) => unique.map(field => values[field] ?? null))
       collectIds(await trx.query(readBackSql, [names]))
     }
     return ids
@@ -70,6 +71,9 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
         (rows[index] ?? []).map(({ values, version }): Outcome => {
           const id = ids.get(version)
           if (id === undefined) return 'exists'
+          // Only after an id was set by SQL. As a JSON number it would be another id.
+          if (id > MAX_ID)
+            throw new Error(`the next id of ${table} is above ${MAX_ID}: delete the row with the highest id`)
           trx.record({ type: 'created', resource, id, before: undefined, after: version, origin })
           // V8 adds members to a copied object far more slowly than it copies members into a new one.
           return { row: { id, version, ...values }, changed: true }
