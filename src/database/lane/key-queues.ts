@@ -3,7 +3,8 @@
 // circle, and none is passed over.
 
 export interface Keyed {
-  readonly keys: ReadonlySet<string>
+  /** A key can be repeated. */
+  readonly keys: readonly string[]
 }
 
 export function createKeyQueues<E extends Keyed>() {

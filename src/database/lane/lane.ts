@@ -71,16 +71,14 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       let keys = 0
       // The set grows meanwhile: writes with the same keys share a transaction, in their order.
       for (const entry of candidates) {
-        if (!queues.isNext(entry, group)) {
-          candidates.delete(entry)
-          continue
-        }
-        keys += entry.keys.size
-        if (!fits(entries, keys, entry)) break
+        if (!fits(entries, keys + entry.keys.length, entry)) break
         candidates.delete(entry)
+        if (!queues.isNext(entry, group)) continue
+        keys += entry.keys.length
         pending.delete(entry)
         group.add(entry)
         entries.push(entry)
+        if (isSingle(entry)) break
         for (const follower of queues.followers(entry, group)) {
           const own = pending.get(follower)
           if (own !== undefined) candidates.add(own)
@@ -167,7 +165,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     function add(item: I, { alone, settle, reject }: Pick<Entry<I>, 'alone' | 'settle' | 'reject'>): void {
       const entry: Entry<I> = {
         item,
-        keys: new Set(writer.keysOf(item)),
+        keys: [...writer.keysOf(item)],
         deadlineMs: performance.now() + timeoutMs,
         alone,
         settle,

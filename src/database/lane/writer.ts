@@ -61,7 +61,7 @@ export interface Entry<I> extends Ticket {
 type Sharing = Pick<Entry<unknown>, 'keys' | 'alone'>
 
 /** Whether an entry has a transaction of its own. */
-export const isSingle = ({ keys, alone }: Sharing): boolean => alone !== undefined || keys.size > MAX_KEYS
+export const isSingle = ({ keys, alone }: Sharing): boolean => alone !== undefined || keys.length > MAX_KEYS
 
 /** Whether an entry can share the transaction of a group. @param keys the number of keys of all of them */
 export const fits = (group: readonly Sharing[], keys: number, { alone }: Sharing): boolean =>
@@ -73,11 +73,11 @@ export function groupsOf<E extends Sharing>(entries: readonly E[]): E[][] {
   let keys = 0
   for (const entry of entries) {
     const group = groups.at(-1)
-    keys += entry.keys.size
+    keys += entry.keys.length
     if (group !== undefined && fits(group, keys, entry)) group.push(entry)
     else {
       groups.push([entry])
-      keys = entry.keys.size
+      keys = entry.keys.length
     }
   }
   return groups
