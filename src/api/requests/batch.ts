@@ -51,34 +51,44 @@ interface CheckedEntries<Fields> {
   readonly valid: readonly Fields[]
   /**
    * Returns the outcomes of all entries, in order.
-   * @param outcomeOf returns the outcome of a valid entry; it is called for each of them, in order
-   * @param repeated returns what the outcome of a failed entry repeats of its fields
+   * @param outcomeOf returns the outcome of a valid entry; `index` is its place in `valid`
    */
-  outcomes(
-    outcomeOf: (fields: Fields) => ApiError | Outcome,
-    repeated: (fields: Fields) => JsonObject,
-  ): Outcome[]
+  outcomes(outcomeOf: (fields: Fields, index: number) => ApiError | Outcome): Outcome[]
 }
 
-/** @param check returns the valid fields of an entry, and adds its faults */
+/**
+ * @param check returns the valid fields of an entry, and adds its faults
+ * @param repeated returns what the outcome of a failed entry repeats of its fields
+ */
 export function checkEntries<Fields>(
   entries: readonly unknown[],
   check: (entry: JsonObject, faults: Faults) => Fields,
+  repeated: (fields: Fields) => JsonObject,
 ): CheckedEntries<Fields> {
-  const checked = entries.map(entry => {
-    if (!isObject(entry)) return undefined
+  const valid: Fields[] = []
+  const invalid: { readonly index: number; readonly outcome: Outcome }[] = []
+  for (const [index, entry] of entries.entries()) {
+    if (!isObject(entry)) {
+      invalid.push({ index, outcome: failed(notAnObject('an entry')) })
+      continue
+    }
     const faults = new Faults(MAX_FAULTS_OF_ENTRY)
     const fields = check(entry, faults)
-    return { fields, error: faults.error() }
-  })
+    const error = faults.error()
+    if (error === undefined) valid.push(fields)
+    else invalid.push({ index, outcome: failed(error, repeated(fields)) })
+  }
   return {
-    valid: checked.flatMap(entry => (entry !== undefined && entry.error === undefined ? [entry.fields] : [])),
-    outcomes: (outcomeOf, repeated) =>
-      checked.map(entry => {
-        if (entry === undefined) return failed(notAnObject('an entry'))
-        const outcome = entry.error ?? outcomeOf(entry.fields)
-        return outcome instanceof ApiError ? failed(outcome, repeated(entry.fields)) : outcome
-      }),
+    valid,
+    outcomes(outcomeOf) {
+      const outcomes = valid.map((fields, index) => {
+        const outcome = outcomeOf(fields, index)
+        return outcome instanceof ApiError ? failed(outcome, repeated(fields)) : outcome
+      })
+      // With those before it in place, each one gets the index of its entry.
+      for (const { index, outcome } of invalid) outcomes.splice(index, 0, outcome)
+      return outcomes
+    },
   }
 }
 

@@ -28,14 +28,17 @@ function isLongerThan(text: string, codePoints: number): boolean {
   return text.length > codePoints && (text.length > 2 * codePoints || [...text].length > codePoints)
 }
 
+const control = /\p{Cc}/u
+const onlyWhiteSpace = /^\p{White_Space}+$/u
+
 /** Returns what is wrong with `value`, or undefined if it is valid. */
 function textFault(value: unknown, { maxCodePoints }: TextField): string | undefined {
   if (typeof value !== 'string') return 'must be a string'
   if (value === '' || isLongerThan(value, maxCodePoints))
     return `must be 1 to ${maxCodePoints} characters long`
   if (!value.isWellFormed()) return 'must not contain a lone surrogate'
-  if (/\p{Cc}/u.test(value)) return 'must not contain control characters'
-  if (/^\p{White_Space}+$/u.test(value)) return 'must not consist only of white space'
+  if (control.test(value)) return 'must not contain control characters'
+  if (onlyWhiteSpace.test(value)) return 'must not consist only of white space'
   return undefined
 }
 
@@ -62,7 +65,7 @@ function addUnknownFields(
   { fields }: Resource,
   faultOfField: (shortName: string) => Fault,
 ): void {
-  for (const name of Object.keys(body))
+  for (const name in body)
     if (name !== 'id' && name !== 'meta' && !Object.hasOwn(fields, name))
       faults.add(() => faultOfField(shortened(name)))
 }

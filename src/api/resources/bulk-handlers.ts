@@ -26,20 +26,20 @@ export function createBulkHandlers(
     const body = await objectBody(ctx, readBody)
     const list = entriesOf(body, plural, limits.batchEntries)
     if (list === undefined) throw invalidBatch(plural)
-    const entries = checkEntries(list, (entry, faults) => checkChange(resource, entry, faults))
+    const entries = checkEntries(
+      list,
+      (entry, faults) => checkChange(resource, entry, faults),
+      ({ id }) => (id === undefined ? {} : { id }),
+    )
     assertCondition()
     const patches = entries.valid.flatMap(({ id, values }) => (id === undefined ? [] : [{ id, values }]))
     const result = await update.write({ origin: originOf(ctx), patches })
     if (typeof result === 'string') throw refused(resource, result)
-    const written = result.values()
-    const outcomes = entries.outcomes(
-      ({ id }) => {
-        const { value = 'not_found' } = written.next()
-        if (typeof value === 'string') return refused(resource, value, id)
-        return { text: recordText(resource, value.row), result: 'updated' }
-      },
-      ({ id }) => (id === undefined ? {} : { id }),
-    )
+    const outcomes = entries.outcomes(({ id }, index) => {
+      const written = result[index] ?? 'not_found'
+      if (typeof written === 'string') return refused(resource, written, id)
+      return { text: recordText(resource, written.row), result: 'updated' }
+    })
     respond(ctx, batchText(plural, outcomes, 'updated'))
   }
 

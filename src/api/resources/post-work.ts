@@ -40,16 +40,18 @@ export function postWork<Fields extends JsonObject, Item>(
   maxEntries: number,
   { check, writer, itemOf, outcomeOf, refused, headersOf }: Writing<Fields, Item>,
 ): PostWork {
-  /** @param answerOf returns the response; each call of its parameter returns the outcome of the next record */
-  function work(records: readonly Fields[], answerOf: (next: () => Written) => KeptAnswer): PostWork {
+  /** @param answerOf returns the response; its parameter returns the outcome of the record with this index */
+  function work(
+    records: readonly Fields[],
+    answerOf: (outcomeAt: (index: number) => Written) => KeptAnswer,
+  ): PostWork {
     const item = itemOf(records)
     const answer = (result: Result): KeptAnswer => {
       if (typeof result === 'string') throw refused(result)
-      const outcomes = result.values()
-      return answerOf(() => {
-        const { value, done } = outcomes.next()
-        if (done === true) throw new Error('a record of the body has no outcome')
-        return value
+      return answerOf(index => {
+        const outcome = result[index]
+        if (outcome === undefined) throw new Error('a record of the body has no outcome')
+        return outcome
       })
     }
     return {
@@ -64,8 +66,8 @@ export function postWork<Fields extends JsonObject, Item>(
     const faults = new Faults()
     const values = check(body, faults)
     faults.throw()
-    return work([values], next => {
-      const written = next()
+    return work([values], outcomeAt => {
+      const written = outcomeAt(0)
       const outcome = outcomeOf(written, values)
       if (outcome instanceof ApiError) throw outcome
       const headers = typeof written === 'object' ? headersOf?.(written) : undefined
@@ -73,12 +75,9 @@ export function postWork<Fields extends JsonObject, Item>(
     })
   }
 
-  const { valid, outcomes } = checkEntries(entries, check)
-  return work(valid, next => {
-    const shown = outcomes(
-      values => outcomeOf(next(), values),
-      values => values,
-    )
+  const { valid, outcomes } = checkEntries(entries, check, values => values)
+  return work(valid, outcomeAt => {
+    const shown = outcomes((values, index) => outcomeOf(outcomeAt(index), values))
     return { status: 200, location: null, etag: null, body: batchText(name, shown) }
   })
 }
