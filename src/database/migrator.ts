@@ -1,4 +1,5 @@
 // Applies the pending migrations to a database.
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
@@ -12,6 +13,7 @@ import { rawRows } from './results.ts'
 /** A server notices a moment later that a process has ended. */
 const SESSION_END_TIMEOUT_MS = 2000
 const SESSION_END_PAUSE_MS = 100
+const OWN_SESSION_PAUSE_MS = 10
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
 /** The code cannot serve with the schema of the database. */
@@ -81,6 +83,8 @@ async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migra
   const isCurrent = (db: unknown) => String(db).toLowerCase() === String(current?.name).toLowerCase()
   // On MySQL, `information_schema.processlist` fails while a statement contains a character above U+FFFF.
   const sessions = await rawRows(knex, 'SHOW PROCESSLIST')
+  // A session that this process is opening is not in `own` before it is ready.
+  while (clientOf(knex).pool.numPendingCreates() > 0) await delay(OWN_SESSION_PAUSE_MS)
   const hosts = sessions
     // The threads that apply the writes of other servers are of the `system user`.
     .filter(({ Id, User, db }) => isCurrent(db) && User !== 'system user' && !own.has(Number(Id)))

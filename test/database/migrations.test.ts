@@ -13,6 +13,7 @@ import { createClient } from '../support/http.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase, startService } from '../support/service.ts'
+import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
 
 const log = createLog('warn', 'test')
@@ -78,6 +79,12 @@ test('migration 002: is repeated after a deadlock, which ends its transaction an
 
 test('migration 002: is refused while another session uses the database', async t => {
   const url = await createDatabase()
+  const server = new URL(url)
+  server.pathname = '/'
+  const elsewhere = await mysql.createConnection(server.href)
+  t.teardown(() => elsewhere.destroy())
+  // The session that has created the database ends a moment later.
+  await until(async () => (await sessionsOf(url, elsewhere)).length === 0)
   const other = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
   t.teardown(() => other.destroy())
   await other('users').insert({ first_name: 'Ada', version: 1 })
@@ -97,10 +104,6 @@ test('migration 002: is refused while another session uses the database', async 
   await other('knex_migrations').where({ name: '002-counts' }).delete()
   await other.destroy()
   // MySQL cannot list the sessions in every way while a statement of one of them has such a character.
-  const server = new URL(url)
-  server.pathname = '/'
-  const elsewhere = await mysql.createConnection(server.href)
-  t.teardown(() => elsewhere.destroy())
   elsewhere.query("SELECT SLEEP(60), '😀'").catch(() => {})
   t.deepEqual(await migrate(url, log), ['002-counts'])
 })
