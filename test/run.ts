@@ -32,8 +32,8 @@ const tools: Program[] = [
 ]
 const ava = fileURLToPath(new URL('../node_modules/ava/entrypoints/cli.mjs', import.meta.url))
 
-/** Number of test files at once. A file often waits for processes: two cores run four of them, and four run six. */
-const concurrency = Math.max(4, Math.ceil(1.5 * availableParallelism()))
+/** Number of test files at once. A file often waits for processes: up to four cores run six of them. */
+const concurrency = Math.max(6, Math.ceil(1.5 * availableParallelism()))
 
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupted.abort())
