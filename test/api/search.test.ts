@@ -209,6 +209,10 @@ test.serial(
     await api.put(`/v1/users/${id}`, { first_name: 'Öther' })
     t.deepEqual((await search('/v1/users', 'quondam')).ids, [])
     t.deepEqual((await search('/v1/users', 'OTHER')).ids, [id])
+    await api.put(`/v1/users/${id}`, { last_name: 'Mononym' })
+    const alone = await search('/v1/users', 'mono')
+    t.deepEqual(alone.ids, [id])
+    t.is(alone.meta.total_records, 1)
   },
 )
 

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex'
 import type { Relation, Resource } from '../../model/resource.ts'
 import type { Comparison, Filter, Selection, SortKey } from './page-query.ts'
-import { foundIds } from './search.ts'
+import { searchQueries } from './search.ts'
 
 /**
  * Returns the least string that is greater than every string with this prefix, in code point order; undefined
@@ -127,7 +127,10 @@ export function matching(
   const { filters, search = [] } = selection
   const ownId = idOfMatching(resource, selection)
   const members = membersFilter(filters)
-  const found = search.length > 0 ? foundIds(on, resource, search).as(FOUND) : undefined
+  const found =
+    search.length > 0
+      ? on.unionAll(searchQueries(on, resource, search).map(query => query.select('id'))).as(FOUND)
+      : undefined
   const builder = on(members === undefined ? (found ?? plural) : { [MEMBERS]: members.relation.table })
   if (members !== undefined) {
     builder.where(`${MEMBERS}.${members.relation.otherKey}`, memberOfSql(on, members))

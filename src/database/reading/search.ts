@@ -36,17 +36,29 @@ const beginsWithRuns =
     }
   }
 
+/** Selects the records whose column does not begin with `run`, or has no text. */
+const beginsOtherwise =
+  (column: string, run: string): Knex.QueryCallback =>
+  text =>
+    text
+      .whereNull(column)
+      .orWhereRaw(`?? < ${weightsSql('?')}`, [column, run])
+      .orWhereRaw(`?? >= CONCAT(${weightsSql('?')}, X'FFFF')`, [column, run])
+
 /**
- * Returns a query for the ids of the records that match the words of a search. Every first run begins with the first word, so
- * that each of the combined queries reads a range of one index, which has all columns of the search.
+ * Returns queries that together find the records that match the words of a search, each record once. Every first run begins with
+ * the first word, so that each of them reads a range of one index, which has all columns of the search.
  */
-export function foundIds(on: Knex, resource: Resource, words: readonly string[]): Knex.QueryBuilder {
-  const columns = Object.keys(resource.fields).map(searchColumn)
-  const queries = columns.map(column => {
-    const found = on(resource.plural)
-      .select('id')
-      .where(begins(column, words[0] ?? ''))
+export function searchQueries(
+  on: Knex,
+  { plural, fields }: Resource,
+  words: readonly string[],
+): Knex.QueryBuilder[] {
+  const [first = ''] = words
+  const columns = Object.keys(fields).map(searchColumn)
+  return columns.map((column, at) => {
+    const found = on(plural).where(begins(column, first))
+    for (const earlier of columns.slice(0, at)) found.where(beginsOtherwise(earlier, first))
     return words.length === 1 ? found : found.where(beginsWithRuns(columns, words))
   })
-  return on.union(queries)
 }

@@ -4,6 +4,7 @@ import type { Resource } from '../../model/resource.ts'
 import { countBeyondSql, countSql, membersKind } from '../counting/counts.ts'
 import type { Filter, Selection } from './page-query.ts'
 import { complementOf, matching, relatedIdSql } from './predicates.ts'
+import { searchQueries } from './search.ts'
 
 /**
  * Returns the total of complements, of id ranges and of the members of one related record; undefined for
@@ -27,13 +28,20 @@ function totalFromCounts(on: Knex, resource: Resource, filter: Filter): Knex.Raw
   return undefined
 }
 
+/** Returns an SQL expression for the number of records that match the words of a search. */
+function foundSql(on: Knex, resource: Resource, words: readonly string[]): Knex.Raw {
+  const counts = searchQueries(on, resource, words).map(query => query.count('*'))
+  return on.raw(counts.map(() => '?').join(' + '), counts)
+}
+
 /** Returns an SQL expression for the number of records of `resource` that `selection` selects. */
 export function totalSql(on: Knex, resource: Resource, selection: Selection): Knex.Raw {
   const { search = [] } = selection
   const [filter, ...others] = selection.filters
-  if (search.length === 0) {
-    if (filter === undefined) return countSql(on, resource.plural)
-    const total = others.length === 0 ? totalFromCounts(on, resource, filter) : undefined
+  if (filter === undefined)
+    return search.length === 0 ? countSql(on, resource.plural) : foundSql(on, resource, search)
+  if (search.length === 0 && others.length === 0) {
+    const total = totalFromCounts(on, resource, filter)
     if (total !== undefined) return total
   }
   return on.raw('?', [matching(on, resource, selection).count('*')])
