@@ -18,7 +18,7 @@ export interface PageSeek {
   /** The OFFSET of the narrowed query, if it differs from the page's start index. */
   readonly skip?: number
   /** The total of the collection, if it is known. */
-  readonly total?: number
+  readonly total?: number | undefined
 }
 
 /** Numbers of ranges of ids among which a page is searched, one after the other. Without large gaps in the ids, the first is enough. */

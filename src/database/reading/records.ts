@@ -10,6 +10,7 @@ import { generationColumns } from '../version.ts'
 import type { PageQuery } from './page-query.ts'
 import { type PageSeek, seekFor } from './page-seek.ts'
 import { applySort, idOfMatching, matching } from './predicates.ts'
+import { canBeRemembered, createRememberedTotals, positionSql } from './remembered-totals.ts'
 import { totalSql } from './totals.ts'
 
 export interface Page {
@@ -20,7 +21,8 @@ export interface Page {
 
 export type Records = ReturnType<typeof createRecords>
 
-export function createRecords(database: Database, resource: Resource) {
+/** @param rememberMs see `createRememberedTotals` */
+export function createRecords(database: Database, resource: Resource, rememberMs?: number) {
   const { plural: table } = resource
   const { knex } = database
   const fields = Object.keys(resource.fields)
@@ -32,8 +34,9 @@ export function createRecords(database: Database, resource: Resource) {
   ]
 
   const selectByIds = knex(table).select(columns).whereIn('id', [0]).toSQL().sql
+  const withTotal = createRememberedTotals(rememberMs)
 
-  function pageStatement(query: PageQuery, { narrow, skip, total }: PageSeek = {}): Knex.QueryBuilder {
+  function pageStatement(query: PageQuery, { narrow, skip, total }: PageSeek): Knex.QueryBuilder {
     const id = idOfMatching(resource, query)
     const shown = matching(knex, resource, query, query.sort)
       .select({ id })
@@ -48,13 +51,17 @@ export function createRecords(database: Database, resource: Resource) {
       .from(knex.select(knex.raw('? AS total', [total ?? totalSql(knex, resource, query)])).as('counted'))
       .leftJoin(shown.as('shown'), knex.raw('TRUE'))
       .leftJoin(table, `${table}.id`, 'shown.id')
+    if (canBeRemembered(query)) page.select({ position: knex.raw(positionSql) })
     applySort(page, table, query.sort)
     return page
   }
 
   async function find(query: PageQuery, on: Statements | undefined): Promise<Columns[]> {
     const prepare = seekFor(resource, query)
-    if (prepare === undefined) return rowsOf(await (on ?? database).run(() => pageStatement(query)))
+    if (prepare === undefined)
+      return withTotal(query, async total =>
+        rowsOf(await (on ?? database).run(() => pageStatement(query, { total }))),
+      )
     const read = async (within: Statements) => {
       const seek = await prepare(within)
       return rowsOf(await within.run(() => pageStatement(query, seek)))
