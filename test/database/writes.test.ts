@@ -5,12 +5,13 @@ import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
+import { createUpdate } from '../../src/database/writing/update.ts'
 import { groups } from '../../src/model/groups.ts'
 import { MAX_ID } from '../../src/model/resource.ts'
 import type { Row } from '../../src/model/row.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
-import { createWriters } from '../support/writers.ts'
+import { createWriters, origin } from '../support/writers.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
@@ -131,6 +132,29 @@ async function lockThird() {
   await locker('users').where({ id: third }).forUpdate()
   return { locker, third, others: ids.filter(id => id !== third) }
 }
+
+test.serial(
+  'update: patches of one write are stored before those of a later one in the same transaction',
+  async t => {
+    const { write } = createUpdate(database, users)
+    const create = async (last_name: string) =>
+      (await writers.insertOne({ first_name: 'Swap', last_name }))?.id ?? 0
+    const [a, b, c] = [await create('A'), await create('B'), await create('C')]
+    const patch = (id: number, last_name: string) => ({ id, values: { last_name } })
+    const [swap, single] = await Promise.all([
+      write({ origin, patches: [patch(a, 'T'), patch(b, 'A'), patch(a, 'B')] }),
+      write({ origin, patches: [patch(c, 'B')] }),
+    ])
+    t.like(swap, [{ changed: true }, { changed: true }, { changed: true }])
+    t.deepEqual(single, ['exists'])
+    const [through, later] = await Promise.all([
+      write({ origin, patches: [patch(a, 'T'), patch(a, 'Z')] }),
+      write({ origin, patches: [patch(c, 'T')] }),
+    ])
+    t.like(through, [{ changed: true }, { changed: true }])
+    t.like(later, [{ changed: true }])
+  },
+)
 
 test.serial('update: a locked row delays only updates of this row', async t => {
   const { locker, third, others } = await lockThird()

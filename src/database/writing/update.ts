@@ -43,8 +43,9 @@ interface Replacement extends Step {
 function roundsOf(items: readonly Update[]): Step[][] {
   const rounds: Step[][] = []
   const next = new Map<number, number>()
+  // No patch of an item precedes one of an earlier item: they would be in different orders otherwise.
+  let round = 0
   for (const item of items) {
-    let round = 0
     for (const patch of item.patches) {
       round = Math.max(round, next.get(patch.id) ?? 0)
       next.set(patch.id, round + 1)
