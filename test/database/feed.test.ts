@@ -8,9 +8,15 @@ import { appendEvents } from '../../src/database/feed/append-events.ts'
 import { createFeed } from '../../src/database/feed/feed.ts'
 import { readHead, readPortion } from '../../src/database/feed/portion.ts'
 import { closeGap, expirePositions, noteGap, removeExpired } from '../../src/database/feed/retention.ts'
+import { createDelete } from '../../src/database/writing/delete.ts'
+import { groups } from '../../src/model/groups.ts'
+import { resources } from '../../src/model/index.ts'
+import { users } from '../../src/model/users.ts'
 import { executeOn } from '../support/execute.ts'
+import { relation } from '../support/relation.ts'
 import { countsOf, countUp, createSequencesSql, insertSequences, readAll } from '../support/sequences.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { createMemberWriters, createWriters } from '../support/writers.ts'
 
 const config = await loadConfig()
 
@@ -236,5 +242,29 @@ test.serial(
     controller.abort()
     await ended
     t.is(feed.readers(), 0)
+  },
+)
+
+test.serial(
+  'events: groups that are deleted together take their members along, also from a second portion',
+  async t => {
+    const recording = createDatabase({ ...config.database, url }, createLog('warn', 'test'), true)
+    t.teardown(() => recording.close())
+    const userWriters = createWriters(recording, users)
+    const groupWriters = createWriters(recording, groups)
+    const memberships = createMemberWriters(recording, users, relation, 1000)
+    const people = await userWriters.insertMany(['a', 'b', 'c'].map(first_name => ({ first_name })))
+    const created = await groupWriters.insertMany(['one', 'two'].map(name => ({ name })))
+    const ids = created.map(row => row?.id ?? 0)
+    for (const person of people) await memberships.add(person?.id ?? 0, ids)
+    await recording.numbering.number()
+    const { head } = await readHead(recording)
+    await createDelete(recording, groups, resources, 4)({ origin, ids })
+    await recording.numbering.number()
+    const { events } = await readPortion(recording, head, 100)
+    t.deepEqual(
+      events.map(({ type, ids }) => [type, ids]),
+      ids.map(group_id => ['group.deleted', { group_id }]),
+    )
   },
 )

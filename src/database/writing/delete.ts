@@ -24,7 +24,7 @@ interface Deletion extends Item {
  * the group with the last one. Meanwhile, a reader sees the group with fewer and fewer members. Each of these
  * states is consistent: totals, filters and includes agree. After a failure, or if the version changes
  * meanwhile, the group remains with the members that are left, and can be deleted again. Members that are added
- * meanwhile are removed, too. Several records share a transaction as far as their memberships are one portion.
+ * meanwhile are removed, too. Several records share a transaction if their memberships fit into one portion.
  */
 export type Delete = (deletion: Deletion) => Promise<readonly Outcome[]>
 
@@ -103,8 +103,27 @@ export function createDelete(
     return others.length
   }
 
+  /** Whether a record has at least `count` members. */
+  async function hasMembers(trx: Transaction, id: number, count: number): Promise<boolean> {
+    for (const { ownKey, otherKey, relation } of memberSides) {
+      const last = await trx.run(knex =>
+        knex(relation.table)
+          .where(ownKey, id)
+          .orderBy(otherKey)
+          .offset(count - 1)
+          .limit(1)
+          .pluck(otherKey),
+      )
+      if (idsOf(last).length > 0) return true
+    }
+    return false
+  }
+
   /** Removes members of a record. @returns whether all of them are removed */
   async function deleteMembers(trx: Transaction, id: number, origin: Origin, portion: Portion) {
+    // Members that are removed before their record have events of their own. So the rest of a portion is left unused if the record
+    // could be removed with all of them in the next one.
+    if (portion.left < portionRows && (await hasMembers(trx, id, portion.left))) return false
     for (const side of memberSides) {
       const limit = portion.left
       const removed = await deletePairs(trx, side, id, origin, limit)
