@@ -5,7 +5,7 @@ import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
 import { retry } from '../core/retry.ts'
 import { type Change, type Proof, proofOf } from './changes.ts'
-import { contentionError, isContention, isLocked, isUnreachable } from './driver-errors.ts'
+import { isContention, isUnreachable } from './driver-errors.ts'
 import { type PoolConnection, send, withConnection } from './pool.ts'
 import { type Columns, firstOf, type Modified, modifiedOf, rowsOf } from './results.ts'
 
@@ -28,11 +28,6 @@ export interface Transaction extends Statements {
   record(...changes: readonly Change[]): void
   /** The changes so far, in their order. */
   readonly changes: readonly Change[]
-  /**
-   * Runs a part of the transaction. If it throws, the rows and the changes are as before it, and the transaction can go on.
-   * @throws the error of `act`; instead of one that `isLocked`, contention if the server has rolled back the whole transaction
-   */
-  part<T>(act: () => Promise<T>): Promise<T>
 }
 
 /** Runs a transaction, and repeats it on contention. */
@@ -95,20 +90,6 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
       for (const change of recorded) changes.push(change)
     },
     changes,
-    async part(act) {
-      const { length } = changes
-      await sendOpen('SAVEPOINT part', [])
-      try {
-        return await act()
-      } catch (error) {
-        await sendOpen('ROLLBACK TO SAVEPOINT part', []).catch(() => {
-          // A deadlock, and a lock wait timeout with innodb_rollback_on_timeout, end the whole transaction.
-          throw isLocked(error) ? contentionError('the server has rolled back the transaction') : error
-        })
-        changes.length = length
-        throw error
-      }
-    },
   }
   async function end(sql: 'COMMIT' | 'ROLLBACK'): Promise<void> {
     hasEnded = true

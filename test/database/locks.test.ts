@@ -6,7 +6,9 @@ import { ApiError } from '../../src/core/api-error.ts'
 import { reasonOf } from '../../src/core/error-reason.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
+import type { Result } from '../../src/database/lane/outcome.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
+import { createInsert } from '../../src/database/writing/insert.ts'
 import { skipLocked } from '../../src/database/writing/row-locks.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
@@ -14,7 +16,7 @@ import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
-import { createMemberWriters, createWriters } from '../support/writers.ts'
+import { createMemberWriters, createWriters, origin } from '../support/writers.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
@@ -246,6 +248,26 @@ test.serial('locks: an uncommitted name delays only requests for this name', asy
     outcomes.filter(outcome => typeof outcome !== 'object').map(outcome => outcome ?? 'exists'),
     Array.from({ length: 11 }, () => 'exists'),
   )
+})
+
+test.serial('locks: a write with a transaction of its own holds no lock while it waits for one', async t => {
+  const name = person()
+  const before = await writers.insertOne(name)
+  if (before === undefined) throw new Error('the user exists already')
+  const { writeIn } = createInsert(database, users)
+  let tries = 0
+  let written: Promise<Result> | undefined
+  await foreign.transaction(async trx => {
+    await trx.query('SELECT id FROM users WHERE id = ? FOR UPDATE', [before.id])
+    written = writeIn({ origin, entries: [name] }, (_, write) => {
+      tries++
+      return write()
+    })
+    // It waits in the transaction after that of its first try.
+    await until(() => tries > 1)
+    await trx.execute('DELETE FROM users WHERE id = ?', [before.id])
+  })
+  t.like(await written, [{ changed: true, row: name }])
 })
 
 test.serial('locks: a lock that is held for too long is unavailable', async t => {

@@ -2,7 +2,6 @@
 // keeps an open transaction or an old snapshot.
 import test, { type ExecutionContext } from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2/promise'
-import { isLocked, lockedError } from '../../src/database/driver-errors.ts'
 import { interrupted, openMysqlProxy } from '../support/mysql-proxy.ts'
 import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
@@ -63,32 +62,6 @@ test.serial('transaction: if COMMIT is refused, nothing is stored', async t => {
   await t.throwsAsync(insert(name), { any: true, code: 'unavailable' })
   await expectSound(t, name)
 })
-
-test.serial(
-  'transaction: if the server rolls it back during a part, it is repeated as a whole, whatever the part caught',
-  async t => {
-    for (const error of [lockedError(), Object.assign(new Error('deadlock'), { code: 'ER_LOCK_DEADLOCK' })]) {
-      const name = newName()
-      let tries = 0
-      await database.transaction(async trx => {
-        tries++
-        await trx.execute(insertSql, [['x', name, 1]])
-        const part = trx.part(async () => {
-          if (tries > 1) return
-          // As after a deadlock.
-          await trx.execute('ROLLBACK', [])
-          throw error
-        })
-        await part.catch(error => {
-          if (!isLocked(error)) throw error
-        })
-        await trx.execute(insertSql, [['y', name, 1]])
-      })
-      t.is(tries, 2)
-      t.is(await count(name), 2)
-    }
-  },
-)
 
 test.serial('transaction: a statement after the end of its transaction is not executed', async t => {
   const name = newName()

@@ -103,7 +103,14 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     /** Writes one entry in a transaction of its own. Resolves when it has its result, or waits for a lock. */
     function writeAlone(entry: Entry<I>, alone: NonNullable<Entry<I>['alone']>): Promise<void> {
       return new Promise(resolve => {
-        attempt(trx => alone(trx, () => writePatiently(writer, trx, entry, waiting, resolve)), 1)
+        writePatiently({
+          writer,
+          entry,
+          alone,
+          attempt: act => attempt(act, 1),
+          places: waiting,
+          onWait: resolve,
+        })
           .then(
             deliver => {
               deliver()

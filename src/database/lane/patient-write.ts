@@ -1,9 +1,9 @@
-// A write that waits for a lock of another session in its transaction, which stays open. The transaction can hold an
-// Idempotency-Key, which no other request should get meanwhile.
+// A write in a transaction of its own, which can hold an Idempotency-Key. While the write waits for a lock of another session, its
+// transaction is open, so that no other request gets the key, but it holds no locks of records: the other session could need one
+// of them.
 import { setTimeout as delay } from 'node:timers/promises'
 import { isLocked, lockedError } from '../driver-errors.ts'
 import type { Transaction } from '../transaction.ts'
-import type { Result } from './outcome.ts'
 import { applyRecorded, type Entry, type WriterOptions } from './writer.ts'
 
 const PAUSE_MS = 20
@@ -13,39 +13,56 @@ export interface WaitingPlaces {
   free: number
 }
 
+interface PatientWriteOptions<I> {
+  readonly writer: WriterOptions<I>
+  readonly entry: Pick<Entry<I>, 'item' | 'deadlineMs'>
+  readonly alone: NonNullable<Entry<I>['alone']>
+  /** Runs a transaction. */
+  attempt<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
+  readonly places: WaitingPlaces
+  /** Called when the write begins to wait. */
+  onWait(): void
+}
+
 /**
- * Writes an item of `writeIn`.
- * @param onWait called when it begins to wait
+ * Writes an item of `writeIn`. A try that meets a lock is rolled back as a whole, with the locks that it has got.
+ * @returns a function that delivers the result
  * @throws an error that `isLocked`, if it cannot wait or has waited for too long
  */
-export async function writePatiently<I>(
-  writer: WriterOptions<I>,
-  trx: Transaction,
-  { item, deadlineMs }: Pick<Entry<I>, 'item' | 'deadlineMs'>,
-  places: WaitingPlaces,
-  onWait: () => void,
-): Promise<Result> {
-  const write = async () => (await applyRecorded(writer, trx, [item]))[0] ?? 'locked'
-  const tryToWrite = () =>
-    trx.part(write).catch((error: unknown) => {
-      if (isLocked(error)) return 'locked' as const
-      throw error
-    })
+export async function writePatiently<I>(options: PatientWriteOptions<I>): Promise<() => void> {
+  const { writer, entry, alone, attempt, places, onWait } = options
+  const { item, deadlineMs } = entry
+  let waits = false
 
-  const first = await tryToWrite()
-  if (first !== 'locked') return first
-  if (places.free === 0) throw lockedError()
-  places.free--
-  onWait()
+  /** Waits before the write has any locks. The pauses differ, so that two writes do not always meet again. */
+  async function untilFree(): Promise<void> {
+    do await delay(PAUSE_MS * (0.5 + Math.random()))
+    while (performance.now() < deadlineMs && (await writer.held?.([item]))?.has(item))
+  }
+
+  const tryToWrite = () =>
+    attempt(trx =>
+      alone(trx, async () => {
+        if (waits) await untilFree()
+        const [result = 'locked'] = await applyRecorded(writer, trx, [item])
+        if (result === 'locked') throw lockedError()
+        return result
+      }),
+    )
+
   try {
-    while (performance.now() < deadlineMs) {
-      await delay(PAUSE_MS)
-      if ((await writer.held?.([item]))?.has(item)) continue
-      const result = await tryToWrite()
-      if (result !== 'locked') return result
+    for (;;) {
+      try {
+        return await tryToWrite()
+      } catch (error) {
+        if (!isLocked(error) || performance.now() >= deadlineMs || (!waits && places.free === 0)) throw error
+        if (waits) continue
+        waits = true
+        places.free--
+        onWait()
+      }
     }
-    throw lockedError()
   } finally {
-    places.free++
+    if (waits) places.free++
   }
 }

@@ -30,7 +30,6 @@ function transaction(): Transaction {
     execute: none,
     record: (...recorded) => void changes.push(...recorded),
     changes,
-    part: act => act(),
   }
 }
 
