@@ -8,6 +8,16 @@ function partsOf(url: string): { start: string; hosts: string; path: string; opt
   return { start, hosts, path, options }
 }
 
+/** Whether each % of a part of a URL begins an escape. */
+export function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Returns one URL for each host, in order. */
 export function hostUrls(url: string): string[] {
   const { start, hosts, path, options } = partsOf(url)

@@ -1,6 +1,6 @@
 // The setting for Redis: the URL of one server, of the nodes of a Redis Cluster, or of the Sentinels of a master.
 import * as z from 'zod'
-import { hostUrls } from './host-urls.ts'
+import { hostUrls, isDecodable } from './host-urls.ts'
 
 const schemes = ['redis', 'rediss', 'redis+sentinel', 'rediss+sentinel', 'redis+unix']
 const invalidUrl = `must be a URL that starts with ${schemes.map(scheme => `${scheme}://`).join(' or ')}; several hosts are separated by commas: redis://user:password@host:port,host:port`
@@ -8,15 +8,6 @@ const sentinelParameters = ['sentinel_username', 'sentinel_password']
 
 /** Splits a URL at its hosts. Each host can also have a scheme of its own: redis://a:1,redis://b:2 */
 const splitHosts = (value: string): string[] => value.split(/,(?=[a-z][a-z+]*:\/\/)/i).flatMap(hostUrls)
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
 
 const isServerPath = ({ pathname }: URL) => /^\/?\d*$/.test(pathname)
 const isNodePath = ({ pathname }: URL) => /^\/?0?$/.test(pathname)

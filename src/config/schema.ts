@@ -4,15 +4,18 @@ import { resolve } from 'node:path'
 import * as z from 'zod'
 import { hostName, network } from './addresses.ts'
 import { authSchema } from './auth.ts'
-import { hostOf, hostUrls } from './host-urls.ts'
+import { hostOf, hostUrls, isDecodable } from './host-urls.ts'
 import { limitsSchema } from './limits.ts'
 import { redisUrl } from './redis-url.ts'
 import { root } from './root.ts'
 
+/** The maximum of a timer of Node.js. */
 const milliseconds = z
   .int()
   .min(0)
   .max(2 ** 31 - 1)
+/** Timers can add some seconds to it. */
+const upToADay = z.int().min(0).max(86_400_000)
 const atLeastOne = z.int().min(1)
 const portNumber = z.int().min(1).max(65535)
 const path = z
@@ -31,10 +34,17 @@ const label = z
     /^[A-Za-z0-9][A-Za-z0-9_.-]*$/,
     'must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',
   )
+  .refine(name => !(name in Object.prototype), 'must not be the name of a property that every object has')
 
 /** A host of a list must not be empty. A URL with a Unix socket has no host. */
 const isHostUrl = (value: string, _: number, all: readonly string[]) =>
   URL.canParse(value) && (all.length === 1 || hostOf(value) !== '')
+
+const isDecodableUrl = (value: string) =>
+  hostUrls(value).every(one => {
+    const { username, password, pathname } = new URL(one)
+    return [username, password, pathname].every(isDecodable)
+  })
 
 const databaseUrl = z
   .string()
@@ -43,8 +53,9 @@ const databaseUrl = z
       'must be a URL that starts with mysql://; several hosts are separated by commas: mysql://user:password@host:port,host:port/database',
     abort: true,
   })
+  .refine(isDecodableUrl, 'must have a percent-encoded user, password and database name; write a % as %25')
   .refine(
-    value => hostUrls(value).every(one => new URL(one).pathname.length > 1),
+    value => hostUrls(value).every(one => /^\/[^/]+$/.test(new URL(one).pathname)),
     'must include the database name: mysql://user:password@host:port/database',
   )
 
@@ -98,13 +109,13 @@ export const schema = z.strictObject({
     url: databaseUrl.nullable(),
     poolMax: atLeastOne,
     acquireTimeoutMs: milliseconds,
-    queryTimeoutMs: atLeastOne,
+    queryTimeoutMs: milliseconds.min(1),
   }),
   cache: z.strictObject({
     /** One URL for each host. */
     url: redisUrl.nullable(),
     ttlSeconds: atLeastOne,
-    timeoutMs: atLeastOne,
+    timeoutMs: milliseconds.min(1),
   }),
   idempotency: z.strictObject({ keepSeconds: atLeastOne, removeEveryMs: milliseconds.min(1) }),
   /** How long the change feed keeps events; 0 turns it off. */
@@ -131,16 +142,16 @@ export const schema = z.strictObject({
     }),
   drain: z.strictObject({
     mode: z.enum(drainModes),
-    delayMs: milliseconds,
+    delayMs: upToADay,
     idleMs: milliseconds,
     quietMs: milliseconds,
-    deadlineMs: milliseconds,
+    deadlineMs: upToADay,
   }),
   fleet: z
     .strictObject({
-      bootMs: atLeastOne,
-      beatMs: atLeastOne,
-      silentMs: atLeastOne,
+      bootMs: upToADay.min(1),
+      beatMs: upToADay.min(1),
+      silentMs: upToADay.min(1),
       bootFailures: atLeastOne,
       memoryBytes: atLeastOne,
     })

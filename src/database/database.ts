@@ -175,6 +175,12 @@ export function createDatabase(
         isTransient: isNotUpYet,
         beforePause: error => log.info({ reason: reasonOf(error) }, 'waiting for the database'),
       }).catch((error: unknown) => {
+        // The driver rejects a parameter of the URL.
+        if (error instanceof TypeError)
+          throw new FatalError(
+            exitCodes.configuration,
+            `the database cannot be used (${error.message}): correct DATABASE_URL`,
+          )
         if (!hasCode(error)) throw error
         throw new FatalError(
           exitCodes.noWorkers,

@@ -673,6 +673,13 @@ test.serial('start failures: one line on stderr with the reason, and the documen
   const unmigrated = await run(free, empty.href)
   t.is(unmigrated.code, 78)
   t.regex(unmigrated.stderr, /npm run migrate/)
+  const profile = new URL(service.database)
+  profile.searchParams.set('ssl', 'unknown')
+  t.like(await run(free, profile.href), {
+    code: 78,
+    stderr:
+      "users-api: no worker could start: the database cannot be used (Unknown SSL profile 'unknown'): correct DATABASE_URL\n",
+  })
   const stranger = new URL(service.database)
   stranger.username = 'unknown_user'
   const refused = await run(free, stranger.href)

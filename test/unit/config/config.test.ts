@@ -140,6 +140,20 @@ test('configuration: all errors are reported together', async t => {
       faultsOf({ database: { ...raw.database, url: `mysql://${hosts}/users` } }).join(),
       /^database\.url \(DATABASE_URL\): must be a URL that starts with mysql:\/\/; several hosts/,
     )
+  for (const [rest, fault] of [
+    ['u:100%@a/users', /: must have a percent-encoded user, password and database name; write a % as %25$/],
+    ['a,b/us%ers', /: must have a percent-encoded user, password and database name; /],
+    ['a/users/', /: must include the database name: /],
+    ['a//users', /: must include the database name: /],
+  ] as const)
+    t.regex(faultsOf({ database: { ...raw.database, url: `mysql://${rest}` } }).join(), fault)
+  t.deepEqual(faultsOf({ ports: [{ label: 'toString', port: 8000, protocol: 'http' }] }), [
+    'ports.0.label: must not be the name of a property that every object has',
+  ])
+  // The time of a stop is longer, and must not exceed that of a timer.
+  t.deepEqual(faultsOf({ drain: { ...raw.drain, deadlineMs: 2 ** 31 - 1 } }), [
+    'drain.deadlineMs: must be at most 86400000',
+  ])
   const { production: _, ...settings } = raw
   for (const rest of [
     'a:3306,b:3307/users',
