@@ -91,8 +91,9 @@ export function createCommands(options: CommandOptions) {
   /** Returns the checkers that have not seen the maintenance yet. */
   function pendingCheckers(label: string, { mode, checkers }: PortStatus): string[] {
     // Checks that only open a TCP connection are not recorded. They have the drain delay to see that the port is closed.
-    if (mode === 'refuse') return maintenance.remainingDelayMs(label) > 0 ? ['TCP checks'] : []
-    return checkers.filter(checker => !hasSeen(checker)).map(({ address }) => address)
+    const tcpChecks = mode === 'refuse' && maintenance.remainingDelayMs(label) > 0 ? ['TCP checks'] : []
+    // With `refuse`, those of this control port are forgotten soon, and those of another one see the maintenance there.
+    return [...tcpChecks, ...checkers.filter(checker => !hasSeen(checker)).map(({ address }) => address)]
   }
 
   async function wait(label: string): Promise<object> {

@@ -51,7 +51,7 @@ export const resume = (before: PortMaintenance, by: string, now: Moment): PortMa
 
 /**
  * Returns the state of a port. It is drained when every worker has applied the maintenance and has had no connection for
- * `quietMs`: a proxy that has not noticed can be between two connections.
+ * `quietMs`: a proxy that has not noticed can be between two connections. Without a worker, clients wait for the next one.
  * @param reports one of each worker that has the port
  */
 export function stateOf(
@@ -60,12 +60,10 @@ export function stateOf(
   quietMs: number,
 ): PortState {
   if (mode === null) return 'serving'
-  const isDrained = reports.every(
+  const isQuiet = (report: PortReport) =>
     // Workers of an earlier version do not report for how long they have been quiet.
-    report =>
-      report.state !== 'serving' && report.connections === 0 && (report.quietMs ?? quietMs) >= quietMs,
-  )
-  return isDrained ? 'drained' : 'draining'
+    report.state !== 'serving' && report.connections === 0 && (report.quietMs ?? quietMs) >= quietMs
+  return reports.length > 0 && reports.every(isQuiet) ? 'drained' : 'draining'
 }
 
 /** Returns the requests that still arrive a second at a port, and the addresses that send most of them. */

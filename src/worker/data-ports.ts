@@ -1,5 +1,6 @@
 // The data ports of a worker: one for each port in the settings, in the states that the supervisor wants.
-import { type Config, ConfigError } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
+import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { SocketHandle } from '../core/listen.ts'
 import type { DesiredState } from '../core/messages.ts'
 import { createDataPort, type DataPort, type DataPortOptions } from '../listener/data-port.ts'
@@ -20,12 +21,15 @@ function tlsOf({ keyPairs, ticketKeys }: DesiredState, label: string): TlsSettin
 
 /**
  * Creates the data ports, which do not listen yet.
- * @throws ConfigError if the ports in the settings differ from those of the supervisor
+ * @throws FatalError if the ports in the settings differ from those of the supervisor, which a restart of the service mends
  */
 export function createDataPorts({ config, desired, requestSocket, ...options }: DataPortsOptions) {
   const samePorts = config.ports.every(({ label, port }) => desired.ports[label]?.port === port)
   if (!samePorts || config.ports.length !== Object.keys(desired.ports).length)
-    throw new ConfigError(['ports: changed ports require a restart; a reload cannot apply them'])
+    throw new FatalError(
+      exitCodes.noWorkers,
+      'ports: changed ports require a restart; a reload cannot apply them',
+    )
   const ports = config.ports.map(port =>
     createDataPort({
       ...options,

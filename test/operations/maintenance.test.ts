@@ -20,6 +20,7 @@ import {
   supervisorEnv,
 } from '../support/service.ts'
 import { atSteadyInterval } from '../support/steady-interval.ts'
+import { until } from '../support/until.ts'
 
 const database = await createDatabase()
 /** For services with fixed ports. */
@@ -320,6 +321,25 @@ test.serial(
   },
 )
 
+test.serial(
+  'wait: in the mode refuse, checkers of another control port must see the maintenance, too',
+  async t => {
+    const { operator } = await start(t)
+    await operator.becomeChecker('http', 'https')
+    await operator.run('drain', 'http:refuse')
+    let ended = false
+    const wait = operator.run('wait', 'http').finally(() => {
+      ended = true
+    })
+    await until(async () => (await operator.status('https')).ports.http?.state === 'drained')
+    t.false(ended, 'the checker has not seen the maintenance yet')
+    for (let checks = 0; checks < 2; checks++) t.is(await operator.health('http', 'https'), 404)
+    const { ended: reason, checkers } = await wait
+    t.is(reason, 'drained')
+    t.is(checkers?.[0]?.noticed, 2)
+  },
+)
+
 test.serial('wait: lasts while clients come back, and tells at the deadline what still arrives', async t => {
   const { operator, open } = await start(t, {
     workers: 2,
@@ -479,7 +499,8 @@ for (const mode of ['404', 'refuse'] as const)
         while (!isOver) answers.add(await first.operator.health('other'))
       })()
       const second = await start(t, { config })
-      t.like((await second.operator.status()).ports.other, { mode, by: 'pm2', state: 'drained' })
+      const { ports } = await second.operator.until(status => status.ports.other?.state === 'drained')
+      t.like(ports.other, { mode, by: 'pm2' })
       t.is(await second.service.stop(), 0)
       const third = await start(t, { config })
       t.like((await third.operator.status()).ports, { http: { state: 'serving' }, other: { mode } })

@@ -35,8 +35,7 @@ export function describePending(port: PortStatus): string {
   const reasons: string[] = []
   if (connections > 0)
     reasons.push(`${plural(connections, 'connection')} (${plural(in_flight, 'request')} in flight)`)
-  if (mode !== 'refuse' && pending.length > 0)
-    reasons.push(`checkers that have not noticed: ${pending.join(', ')}`)
+  if (pending.length > 0) reasons.push(`checkers that have not noticed: ${pending.join(', ')}`)
   if (reasons.length > 0) return reasons.join('; ')
   if (state === 'draining') return 'drain.quietMs to pass without a connection'
   return mode === 'refuse' && state === 'drained'

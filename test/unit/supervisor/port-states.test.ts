@@ -67,6 +67,7 @@ test('state: a port is drained when every worker has applied the maintenance and
     'draining',
   )
   t.is(stateOf(inMaintenance, [report('draining', 0, 2000), report('draining', 0, 5000)], quietMs), 'drained')
+  t.is(stateOf(inMaintenance, [], quietMs), 'draining', 'a worker that starts serves those that wait')
 })
 
 test('drain: a repeated drain changes only the mode and keeps the start time', t => {
