@@ -1,5 +1,6 @@
 // Entry point of `npm run expire-changes`: makes every position of the change feed expire that was given out until now, after
 // a backup was restored or an earlier version of the service has written. Readers then copy the collections again.
+import { parseArgs } from 'node:util'
 import { print, runCommand } from './cli/command-line.ts'
 import { unreachable } from './cli/preflight.ts'
 import { base, privateDatabase } from './cli/private-servers/missing-servers.ts'
@@ -12,6 +13,7 @@ import { expirePositions } from './database/feed/retention.ts'
 import { assertMigrated } from './database/migrator.ts'
 
 async function main(): Promise<number> {
+  parseArgs({ options: {} })
   const config = await loadDatabaseConfig()
   const url = config.database.url ?? (await privateMysqlUrl(privateDatabase, base))
   const database = createDatabase({ ...config.database, url }, createLog('silent', 'expire-changes'))
@@ -27,4 +29,4 @@ async function main(): Promise<number> {
   }
 }
 
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, 'usage: npm run expire-changes'))

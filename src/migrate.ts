@@ -1,10 +1,12 @@
 // Entry point of `npm run migrate`: brings the database of DATABASE_URL to the schema of this code.
+import { parseArgs } from 'node:util'
 import { print, runCommand } from './cli/command-line.ts'
 import { migrateWhenUp } from './cli/preflight.ts'
 import { ConfigError, loadDatabaseConfig } from './config/config.ts'
 import { demandsOf } from './database/migrator.ts'
 
 async function main(): Promise<number> {
+  parseArgs({ options: {} })
   const config = await loadDatabaseConfig()
   if (config.database.url === null)
     throw new ConfigError([
@@ -16,4 +18,4 @@ async function main(): Promise<number> {
   return 0
 }
 
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, 'usage: npm run migrate'))

@@ -2,6 +2,7 @@
 // If the start fails or is interrupted, everything that it has started is stopped.
 import { once } from 'node:events'
 import { dirname } from 'node:path'
+import { parseArgs } from 'node:util'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { readStatus } from './cli/operator/client.ts'
 import { assertUp, findApp, withPm2 } from './cli/pm2/process-manager.ts'
@@ -116,8 +117,9 @@ async function start(config: Config): Promise<number> {
 }
 
 async function main(): Promise<number> {
+  parseArgs({ options: {} })
   const config = await loadConfig()
   return withPm2(() => start(config))
 }
 
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, 'usage: npm start'))

@@ -1,4 +1,5 @@
 // Entry point of `npm stop`: stops the service gracefully, then its private servers. Their data remain.
+import { parseArgs } from 'node:util'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { findApp, withPm2 } from './cli/pm2/process-manager.ts'
 import { stopEverything } from './cli/pm2/service.ts'
@@ -13,4 +14,9 @@ async function stop(): Promise<number> {
   return 0
 }
 
-process.exit(await runCommand(() => withPm2(stop)))
+async function main(): Promise<number> {
+  parseArgs({ options: {} })
+  return withPm2(stop)
+}
+
+process.exit(await runCommand(main, 'usage: npm stop'))

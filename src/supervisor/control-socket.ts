@@ -2,6 +2,7 @@
 // (SO_PEERCRED), so the mode of the socket is the authentication, and an operator's name is what the request says.
 import http, { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import * as z from 'zod'
+import { keepHalfOpen } from '../listener/server.ts'
 import { commandNames, isCommandName } from './command-names.ts'
 import type { Commands } from './commands.ts'
 import { listenOnSocketFile } from './socket-file.ts'
@@ -92,6 +93,7 @@ export function createControlSocket(path: string, commands: Commands) {
       response.destroy()
     }
   })
+  keepHalfOpen(server)
   server.on('clientError', (_error, socket) => {
     if (!socket.writable) return
     const body = JSON.stringify({ error: 'this is not an HTTP request' })

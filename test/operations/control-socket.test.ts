@@ -101,6 +101,13 @@ test.serial('commands: reply with JSON, and are logged with the name of the oper
   )
 })
 
+test.serial('commands: a client that ends its side after the request gets the reply', async t => {
+  const { socket } = await start(t)
+  const client = open(socket)
+  client.end('POST /commands/status HTTP/1.1\r\nContent-Length: 0\r\n\r\n')
+  t.regex(await text(client), /^HTTP\/1\.1 200 OK(.|\r\n)*"command":"status"/)
+})
+
 test.serial('commands: a change that cannot be stored is a failure of the service', async t => {
   const stateFile = join(folder(t), 'state.json')
   const { socket } = await start(t, { config: { stateFile } })
