@@ -79,7 +79,7 @@ export const contentionPauseMs = (tries: number): number =>
   Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** tries)
 
 /** Creates an error for contention that the database did not report itself. The transaction is retried. */
-export const contentionError = (message: string): CodedError =>
+const contentionError = (message: string): CodedError =>
   Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
 
 /** Creates the error of a lock that another session holds. The message is logged, so it contains no names. */
