@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import * as z from 'zod'
 import { hostName, network } from './addresses.ts'
 import { authSchema } from './auth.ts'
-import { hostOf, hostUrls, isDecodable } from './host-urls.ts'
+import { databaseUrl } from './database-url.ts'
 import { limitsSchema } from './limits.ts'
 import { redisUrl } from './redis-url.ts'
 import { root } from './root.ts'
@@ -35,29 +35,6 @@ const label = z
     'must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',
   )
   .refine(name => !(name in Object.prototype), 'must not be the name of a property that every object has')
-
-/** A host of a list must not be empty. A URL with a Unix socket has no host. */
-const isHostUrl = (value: string, _: number, all: readonly string[]) =>
-  URL.canParse(value) && (all.length === 1 || hostOf(value) !== '')
-
-const isDecodableUrl = (value: string) =>
-  hostUrls(value).every(one => {
-    const { username, password, pathname } = new URL(one)
-    return [username, password, pathname].every(isDecodable)
-  })
-
-const databaseUrl = z
-  .string()
-  .refine(value => /^mysql:/i.test(value) && hostUrls(value).every(isHostUrl), {
-    error:
-      'must be a URL that starts with mysql://; several hosts are separated by commas: mysql://user:password@host:port,host:port/database',
-    abort: true,
-  })
-  .refine(isDecodableUrl, 'must have a percent-encoded user, password and database name; write a % as %25')
-  .refine(
-    value => hostUrls(value).every(one => /^\/[^/]+$/.test(new URL(one).pathname)),
-    'must include the database name: mysql://user:password@host:port/database',
-  )
 
 const invalidWorkers = 'must be "auto" or a positive integer'
 

@@ -1,0 +1,27 @@
+// The setting for the database: a URL with one host, or with several of which one accepts writes.
+import * as z from 'zod'
+import { hostOf, hostUrls, isDecodable } from './host-urls.ts'
+
+/** A host of a list must not be empty. A URL with a Unix socket has no host. */
+const isHostUrl = (value: string, _: number, all: readonly string[]) =>
+  URL.canParse(value) && (all.length === 1 || hostOf(value) !== '')
+
+const isDecodableUrl = (value: string) =>
+  hostUrls(value).every(one => {
+    const { username, password, pathname } = new URL(one)
+    return [username, password, pathname].every(isDecodable)
+  })
+
+/** A URL of MySQL or MariaDB, with one host or several. */
+export const databaseUrl = z
+  .string()
+  .refine(value => /^mysql:/i.test(value) && hostUrls(value).every(isHostUrl), {
+    error:
+      'must be a URL that starts with mysql://; several hosts are separated by commas: mysql://user:password@host:port,host:port/database',
+    abort: true,
+  })
+  .refine(isDecodableUrl, 'must have a percent-encoded user, password and database name; write a % as %25')
+  .refine(
+    value => hostUrls(value).every(one => /^\/[^/]+$/.test(new URL(one).pathname)),
+    'must include the database name: mysql://user:password@host:port/database',
+  )
