@@ -46,6 +46,8 @@ export interface Database extends Statements {
   snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   /** Runs reads that return what other transactions have not committed yet. */
   uncommitted<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
+  /** Whether writes append events to the change feed. */
+  readonly recordsEvents: boolean
   /** Numbers the events of the change feed. */
   readonly numbering: Numbering
   /** Moves the recorded changes of counts into `counts`. */
@@ -163,6 +165,7 @@ export function createDatabase(
     inPageSlot,
     snapshot: act => serve(() => transact(knex, act, { isolation: 'REPEATABLE READ' })),
     uncommitted: act => serve(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
+    recordsEvents,
     numbering,
     compact: compaction.compact,
     downSinceMs: () => waitsSinceMs ?? outage.sinceMs(),

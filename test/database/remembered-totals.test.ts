@@ -76,6 +76,18 @@ test.serial('total: those of searches are remembered, those of memberships are n
   t.is((await one.page({ filters: [inGroup], search: ['cle'] })).total, 0)
 })
 
+test.serial('total: a process without the change feed remembers none', async t => {
+  const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+  t.teardown(() => database.close())
+  const records = createRecords(database, users, 0)
+  const count = async () =>
+    (await records.page({ sort: [], startIndex: 0, recordsPerPage: 1000, ...named('Enid') })).total
+  await one.number()
+  t.is(await count(), 0)
+  await createWriters(database, users).insertOne({ first_name: 'Enid', last_name: 'a' })
+  t.is(await count(), 1)
+})
+
 test.serial('total: it is counted each time while a process runs without the change feed', async t => {
   await one.writers.insertOne({ first_name: 'Dora', last_name: 'a' })
   await one.number()

@@ -34,7 +34,7 @@ export function createRecords(database: Database, resource: Resource, rememberMs
   ]
 
   const selectByIds = knex(table).select(columns).whereIn('id', [0]).toSQL().sql
-  const withTotal = createRememberedTotals(rememberMs)
+  const withTotal = createRememberedTotals(database.recordsEvents, rememberMs)
 
   function pageStatement(query: PageQuery, { narrow, skip, total }: PageSeek): Knex.QueryBuilder {
     const id = idOfMatching(resource, query)

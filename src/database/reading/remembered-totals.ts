@@ -22,8 +22,11 @@ export const positionSql = `(SELECT IF(is_complete AND NOT EXISTS (SELECT 1 FROM
 export const canBeRemembered = ({ filters, search = [] }: Selection): boolean =>
   filters.length + search.length > 0 && filters.every(({ relation }) => relation === undefined)
 
-/** @param minMs totals whose page takes this time are remembered */
-export function createRememberedTotals(minMs = MIN_MS) {
+/**
+ * @param recordsEvents whether this process appends events to the change feed; without them, no total is remembered
+ * @param minMs totals whose page takes this time are remembered
+ */
+export function createRememberedTotals(recordsEvents: boolean, minMs = MIN_MS) {
   const totals = new Map<string, { total: number; position: unknown; endMs: number }>()
 
   function remember(key: string, { total, position }: Columns): void {
@@ -38,7 +41,7 @@ export function createRememberedTotals(minMs = MIN_MS) {
    * @param read returns the rows of the page with their `total` and `position`; it counts the total if it gets none
    */
   return async (selection: Selection, read: (total?: number) => Promise<Columns[]>): Promise<Columns[]> => {
-    if (!canBeRemembered(selection)) return read()
+    if (!recordsEvents || !canBeRemembered(selection)) return read()
     const key = JSON.stringify([selection.filters, selection.search])
     const known = totals.get(key)
     if (known !== undefined && performance.now() < known.endMs) {
