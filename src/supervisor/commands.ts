@@ -114,9 +114,16 @@ export function createCommands(options: CommandOptions) {
 
   async function reload(): Promise<object> {
     if (fleet.isReloading()) throw new CommandError('a reload is already running; wait until it has ended')
+    const old = fleet.workers().map(({ pid }) => pid)
     const outcome = await fleet.reload(config.reload.watchMs)
-    if (outcome.state === 'failed')
-      throw new CommandError(`the reload failed, the old workers stay: ${outcome.reason}`)
+    if (outcome.state === 'failed') {
+      const left = fleet.workers().filter(({ pid }) => old.includes(pid)).length
+      if (left === old.length)
+        throw new CommandError(`the reload failed, the old workers stay: ${outcome.reason}`)
+      throw new Error(
+        `the reload failed when ${left} of ${old.length} old workers were left: ${outcome.reason}`,
+      )
+    }
     return { workers: options.status.current().workers }
   }
 

@@ -229,3 +229,17 @@ test.serial('reload: code that does not boot is rejected without loss; the next 
   t.is((await operator.run('reload')).error, undefined)
   t.deepEqual((await load.stop()).failures, {})
 })
+
+test.serial('reload: an error names the old workers that are left, if some were replaced', async t => {
+  const code = join(folder(t), 'code.mjs')
+  writeFileSync(code, '')
+  const { service, operator } = await start(t, { env: { NODE_OPTIONS: `--import=${code}` } })
+  const workers = await service.workers()
+  // The first process that loads it creates the folder.
+  const bad = `import { mkdirSync } from 'node:fs'
+try { mkdirSync(${JSON.stringify(`${code}.first`)}) } catch { process.exit(1) }`
+  writeFileSync(code, bad)
+  const { error } = await operator.run('reload')
+  t.is(error, 'the reload failed when 1 of 2 old workers were left: worker exited with code 1')
+  t.is((await service.workers()).filter(pid => workers.includes(pid)).length, 1)
+})
