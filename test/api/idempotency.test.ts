@@ -4,7 +4,7 @@ import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
-import { type Answer, createClient } from '../support/http.ts'
+import { type Answer, type Client, createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -279,18 +279,28 @@ async function untilLocked(key: string): Promise<void> {
   if (unlocked !== undefined) await untilLocked(key)
 }
 
-test.serial('idempotency: a repeat of a request in progress is 409 immediately', async t => {
-  const pair = person()
-  const key = newKey()
-  await reserve(pair)
-  const first = api.post('/v1/users', pair, withKey(key))
-  await untilLocked(key)
-  for (const client of clients)
-    expectError(t, await client.post('/v1/users', pair, withKey(key)), 409, 'request_in_progress')
-  await database.rollback()
-  expectOk(t, await first)
-  t.is(await count(pair), 1)
-})
+test.serial(
+  'idempotency: of a request and its repeats, one is in progress, and the others are 409 meanwhile',
+  async t => {
+    const pair = person()
+    const key = newKey()
+    await reserve(pair)
+    const answers: Answer[] = []
+    const send = async (client: Client) =>
+      void answers.push(await client.post('/v1/users', pair, withKey(key)))
+    const requests = [send(api)]
+    await untilLocked(key)
+    // One that arrives between two tries of the first request takes its place.
+    requests.push(...clients.map(send))
+    await until(() => answers.length === clients.length)
+    for (const answer of answers) expectError(t, answer, 409, 'request_in_progress')
+    await database.rollback()
+    await Promise.all(requests)
+    t.is(answers.length, clients.length + 1)
+    for (const answer of answers.slice(clients.length)) expectOk(t, answer)
+    t.is(await count(pair), 1)
+  },
+)
 
 test.serial('idempotency: replays do not wait for a lock on the key', async t => {
   const pair = person()
