@@ -47,4 +47,4 @@ async function main(): Promise<number> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, 'usage: npm run dev'))

@@ -1,7 +1,7 @@
 // Entry point of `npm run key`: makes an API key. It prints the token, which is stored nowhere, and the entry for the
 // configuration, which has only the hash.
 import { createToken, hashOf } from './api/callers/api-keys.ts'
-import { runCommand, serviceName } from './cli/command-line.ts'
+import { runCommand, UsageError } from './cli/command-line.ts'
 import { apiKeyFault } from './config/auth.ts'
 
 const usage = `usage: npm run key -- NAME read|write
@@ -12,14 +12,10 @@ const usage = `usage: npm run key -- NAME read|write
 
 async function main(): Promise<number> {
   const [name, scope, ...more] = process.argv.slice(2)
-  const fault =
-    name === undefined || scope === undefined || more.length > 0
-      ? 'a name and a scope are required'
-      : apiKeyFault(name, scope)
-  if (fault !== undefined) {
-    console.error(`${serviceName}: ${fault}\n\n${usage}`)
-    return 2
-  }
+  if (name === undefined || scope === undefined || more.length > 0)
+    throw new UsageError('a name and a scope are required, and nothing else')
+  const fault = apiKeyFault(name, scope)
+  if (fault !== undefined) throw new UsageError(fault)
   const token = createToken()
   console.log(`The token of ${name}. It is not stored anywhere, so save it now:
 
@@ -32,4 +28,4 @@ Add this entry to auth.keys, for example in config/local.json, then apply it wit
   return 0
 }
 
-process.exit(await runCommand(main))
+process.exit(await runCommand(main, usage))

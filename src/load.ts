@@ -25,7 +25,16 @@ const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience
 environment: USERS_API_TOKEN is the API key or the JWT, if the service requires one; it needs the scope write
 
 exit codes: 0 everything is loaded, 1 some entries failed, 2 usage error, 65 invalid file, 69 service unavailable,
-            77 the service does not accept the token, 130 interrupted`
+            77 the service does not accept the token, 78 invalid settings, 130 interrupted`
+
+/** @throws UsageError that does not repeat a password */
+function assertServiceUrl(text: string): void {
+  if (!(URL.canParse(text) && /^https?:\/\//.test(text)))
+    throw new UsageError('--url must be a URL such as http://localhost:8000')
+  const { username, password } = new URL(text)
+  if (username !== '' || password !== '')
+    throw new UsageError('--url must not contain a user or a password: USERS_API_TOKEN has the token')
+}
 
 function readCommandLine() {
   const { values, positionals } = parseArgs({
@@ -34,8 +43,10 @@ function readCommandLine() {
   })
   const [file, ...more] = positionals
   const { url, patience } = values
-  if (file === undefined || more.length > 0 || !/^[0-9]{1,6}$/.test(patience)) throw new UsageError()
-  if (url !== undefined && !(URL.canParse(url) && /^https?:\/\//.test(url))) throw new UsageError()
+  if (file === undefined) throw new UsageError()
+  if (more.length > 0) throw new UsageError('only one file can be loaded at a time')
+  if (!/^[0-9]{1,6}$/.test(patience)) throw new UsageError('--patience must be a whole number of seconds')
+  if (url !== undefined) assertServiceUrl(url)
   return { file, url, timeoutMs: Number(patience) * 1000 }
 }
 
@@ -43,7 +54,7 @@ async function defaultUrl(): Promise<string> {
   const config = await loadConfig()
   const port = directPort(config)
   if (port === undefined)
-    throw new Error('every port expects the PROXY protocol: set --url to the URL of a proxy')
+    throw new UsageError('every port expects the PROXY protocol: set --url to the URL of a proxy')
   return dataUrl(config, port)
 }
 

@@ -7,6 +7,7 @@ import { runCommand, serviceName, UsageError } from './cli/command-line.ts'
 import { type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
 import { describePending, describeReply, describeWatch } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
+import { quoted } from './core/quoted.ts'
 import { type CommandName, isCommandName } from './supervisor/command-names.ts'
 import type { Status } from './supervisor/control/status.ts'
 
@@ -28,7 +29,8 @@ const usage = `usage: npm run ops -- <command> [argument] [--json]
 
   --json                        print the reply as JSON; this is the default if the output is not a terminal
 
-exit codes: 0 done, 1 refused, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time`
+exit codes: 0 done, 1 refused or done in part, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time,
+            78 invalid settings`
 
 const DEFAULT_COLUMNS = 80
 const TIMEOUT_MS = 10_000
@@ -53,14 +55,12 @@ interface CommandLine {
 function readCommandLine(): CommandLine {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h' } },
+    options: { json: { type: 'boolean', default: false } },
   })
-  const [command = '', argument, ...rest] = positionals
-  if (values.help) {
-    console.log(usage)
-    process.exit(0)
-  }
-  if (!isCommandName(command) || rest.length > 0) throw new UsageError()
+  const [command, argument, ...rest] = positionals
+  if (command === undefined) throw new UsageError()
+  if (!isCommandName(command)) throw new UsageError(`unknown command ${quoted(command)}`)
+  if (rest.length > 0) throw new UsageError(`${command} has more than one argument`)
   return { command, argument, json: values.json }
 }
 

@@ -20,7 +20,7 @@ const TIMEOUT_MS = 3_600_000
 async function main(): Promise<number> {
   const flag = { type: 'boolean', default: false } as const
   const { values: options } = parseArgs({ options: { check: flag, upgraded: flag } })
-  if (options.check && options.upgraded) throw new UsageError()
+  if (options.check && options.upgraded) throw new UsageError('--check and --upgraded exclude each other')
   const config = await loadDatabaseConfig()
   const url = config.database.url ?? (await privateMysqlUrl(privateDatabase, base))
   const log = createLog('silent', 'recount')

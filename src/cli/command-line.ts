@@ -9,7 +9,7 @@ export function print(line: string): void {
   console.log(`${serviceName}: ${line}`)
 }
 
-/** The command line is not one that the usage describes. */
+/** The command line is not one that the usage describes. The message, if there is one, says what is wrong. */
 export class UsageError extends Error {}
 
 const isUsageError = (error: unknown): boolean =>
@@ -22,16 +22,24 @@ function exitCodeFor(error: unknown): number {
 }
 
 /**
- * Runs a command. If the command throws, its error message is printed.
- * @param usage printed instead if `command` throws a UsageError, or `parseArgs` throws
+ * Runs a command. If the command throws, its error message is printed. With `--help`, the usage is printed instead.
+ * @param usage printed as well if `command` throws a UsageError, or `parseArgs` throws
  * @returns the exit code: the one that the command returns, or the one for the error that it throws
  */
 export async function runCommand(command: () => Promise<number>, usage = ''): Promise<number> {
+  if (process.argv.slice(2).some(argument => argument === '--help' || argument === '-h')) {
+    console.log(usage)
+    return 0
+  }
   try {
     return await command()
   } catch (error) {
-    const message = `${serviceName}: ${error instanceof Error ? error.message : error}`
-    console.error(isUsageError(error) ? usage : message)
+    const message = error instanceof Error ? error.message : String(error)
+    const lines = [
+      ...(message === '' ? [] : [`${serviceName}: ${message}`]),
+      ...(isUsageError(error) ? [usage] : []),
+    ]
+    console.error(lines.join('\n\n'))
     return exitCodeFor(error)
   }
 }

@@ -194,7 +194,7 @@ test.serial('invalid file: rejected with the line of the fault, nothing is loade
     [
       'csv',
       `first_name,last_name\nLate,size\na,"${'x\n'.repeat(2 ** 20)}"\n`,
-      /line 3: a quote .* is never closed$/m,
+      /line 3: a quote .* is never closed, or the row is longer than 1 MiB$/m,
     ],
     [
       'csv',
@@ -282,14 +282,24 @@ test.serial(
 )
 
 test.serial('command line: usage, the default URL, and a URL without this service', async t => {
-  for (const args of [
-    [],
-    ['a.csv', 'b.csv'],
-    ['a.csv', '--url', 'x'],
-    ['a.csv', '--colour'],
-    ['a', '--patience', 'x'],
-  ])
-    t.like(await runNode('dist/load.js', args), { code: 2, stdout: '' }, args.join())
+  const faults: [string[], RegExp][] = [
+    [[], /^usage: /],
+    [['a.csv', 'b.csv'], /^users-api: only one file/],
+    [['a.csv', '--url', 'localhost:8000'], /^users-api: --url must be a URL such as http:/],
+    [
+      ['a.csv', '--url', 'http://ada:secret@localhost:8000'],
+      /^users-api: --url must not contain .* password/,
+    ],
+    [['a.csv', '--colour'], /^users-api: Unknown option '--colour'/],
+    [['a', '--patience', '1.5'], /^users-api: --patience must be a whole number of seconds\n\nusage: /],
+  ]
+  for (const [args, expected] of faults) {
+    const { code, stdout, stderr } = await runNode('dist/load.js', args)
+    t.deepEqual([code, stdout], [2, ''], args.join())
+    t.regex(stderr, expected)
+    t.notRegex(stderr, /secret/)
+  }
+  t.like(await runNode('dist/load.js', ['--help']), { code: 0, stderr: '' })
   const { file } = await load('json', '{"users": []}')
   const NODE_CONFIG = JSON.stringify({
     ports: [{ label: 'a', port: service.port('http'), protocol: 'http' }],
@@ -307,7 +317,7 @@ test.serial('command line: usage, the default URL, and a URL without this servic
     ],
     [
       service.url.replace('http:', 'https:'),
-      /the port serves http, not https: start it .* or set --url to another service, then load again\n$/,
+      /the port serves http, not https: set --url to its http:\/\/ address\n$/,
     ],
     ['http://127.0.0.1:9', /: start it .* or set --url to another service, then load again\n$/],
   ]
@@ -368,14 +378,94 @@ test.serial('retries: an unavailable service is waited for, up to --patience', a
   const closed = once(child, 'close')
   await once(child.stderr, 'data')
   // A proxy answers before the service is available.
-  let requests = 0
-  const proxy = http.createServer(({ url }, response) => {
-    if (++requests === 1) response.writeHead(502).end('<html>')
-    else response.writeHead(307, { Location: `${service.url}${url}` }).end()
+  const refusals = [
+    '<html>',
+    '{"meta": {"status": 502, "code": "unavailable", "message": "no node is available"}}',
+  ]
+  const proxy = http.createServer((_, response) => {
+    const refusal = refusals.shift()
+    if (refusal === undefined) response.end('{"meta": {"status": 200}}')
+    else response.writeHead(502).end(refusal)
   })
   t.teardown(() => proxy.close())
   proxy.listen(ports.first, '127.0.0.1')
   t.deepEqual(await closed, [0, null])
+})
+
+test.serial('retries: a service that does not answer is given up after --patience', async t => {
+  const silent = http.createServer()
+  silent.listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  t.teardown(() => silent.close())
+  const { port } = silent.address() as AddressInfo
+  const { code, stderr } = await load(
+    'json',
+    '{"users": []}',
+    '--url',
+    `http://127.0.0.1:${port}`,
+    '--patience',
+    '0',
+  )
+  t.is(code, 69)
+  t.regex(stderr, /timeout: start it/)
+})
+
+/** Starts a proxy in front of the service. @param answerFor returns the status, headers and text of its own answer */
+async function startProxy(
+  t: ExecutionContext,
+  answerFor: (request: http.IncomingMessage) => [number, http.OutgoingHttpHeaders, string] | undefined,
+): Promise<string> {
+  const proxy = http.createServer((request, response) => {
+    const answer = answerFor(request)
+    if (answer !== undefined) {
+      const [status, headers, text] = answer
+      return void request.resume().on('end', () => response.writeHead(status, headers).end(text))
+    }
+    const { method, url, headers } = request
+    const outgoing = http.request(`${service.url}${url}`, { method, headers, agent: false }, answer => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.pipe(response)
+    })
+    request.pipe(outgoing)
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.teardown(() => proxy.close())
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+}
+
+test.serial('redirect: a POST is not sent again as a GET, and the new address is named', async t => {
+  const url = await startProxy(t, ({ url }) => [301, { Location: `${service.url}${url}` }, ''])
+  const { code, stderr } = await load('csv', 'first_name,last_name\nRe,Direct\n', '--url', url)
+  t.is(code, 69)
+  t.regex(
+    stderr,
+    new RegExp(`redirects to ${service.url}/v1/groups\\?.*: set --url to the address of the service`),
+  )
+  t.is(await api.count('/v1/users?last_name=Direct'), 0)
+})
+
+test.serial('retries: after 429, and a look-up that fails is reported with its own reason', async t => {
+  const text = 'first_name,last_name\nRate,Limit\n'
+  t.is((await load('csv', text)).code, 0)
+  const seen = new Set<string>()
+  const limited = await startProxy(t, ({ method, url = '' }) => {
+    const request = `${method} ${url}`
+    if (seen.has(request)) return undefined
+    seen.add(request)
+    return [429, {}, '{"meta": {"status": 429, "code": "limited", "message": "too many requests"}}']
+  })
+  const late = await load('csv', text, '--url', limited)
+  t.deepEqual([late.code, late.counts.people], [0, [0, 1, 0]], late.stderr)
+
+  const refusing = await startProxy(t, ({ method, url = '' }) =>
+    method === 'GET' && url.startsWith('/v1/users')
+      ? [400, {}, '{"meta": {"status": 400, "code": "refused", "message": "not this one"}}']
+      : undefined,
+  )
+  const refused = await load('csv', text, '--url', refusing)
+  t.deepEqual([refused.code, refused.counts.people], [1, [0, 0, 1]])
+  t.regex(refused.stderr, /^line 2: "Rate" "Limit": not this one$/m)
 })
 
 test.serial('interruption: ^C prints that the command can be repeated to continue', async t => {

@@ -137,8 +137,17 @@ test.serial('usage: --help explains on standard output; a mistake explains on st
     'cpu-profile',
   ])
     t.true(help.includes(`\n  ${command} `))
-  for (const args of [[], ['halt'], ['drain', 'http', 'https'], ['status', '--colour']])
-    t.like(await ops(...args), { code: 2, stdout: '', stderr: help })
+  for (const [args, fault] of [
+    [[], /^/],
+    [['halt'], /^users-api: unknown command "halt"\n\n/],
+    [['drain', 'http', 'https'], /^users-api: drain has more than one argument\n\n/],
+    [['status', '--colour'], /^users-api: Unknown option '--colour'/],
+  ] as const) {
+    const { code, stdout, stderr } = await ops(...args)
+    t.deepEqual([code, stdout], [2, ''])
+    t.regex(stderr, fault)
+    t.true(stderr.endsWith(help))
+  }
 })
 
 test.serial(

@@ -8,6 +8,8 @@ import { retry } from '../../core/retry.ts'
 const FIRST_PAUSE_MS = 100
 const MAX_PAUSE_MS = 10_000
 const REQUEST_TIMEOUT_MS = 90_000
+/** A service that does not answer the first request gets this time also if the user has no patience. */
+const MIN_TIMEOUT_MS = 1000
 
 const meta = z.object({
   status: z.number(),
@@ -29,16 +31,24 @@ interface BatchResult {
 type ResponseBody = z.output<typeof body>
 type Kind = 'users' | 'groups'
 
+/** Answers of an unavailable service, of a proxy in front of it, and of a limit of requests. */
+const transientStatuses: readonly number[] = [429, 502, 503, 504]
+
 /** A failure of a request that a retry can remove. */
 class TransientError extends Error {}
 
+/** What to do about a reason that matches the pattern. */
+const advices: readonly (readonly [RegExp, string])[] = [
+  [/certificate/, 'trust its certificate with NODE_EXTRA_CA_CERTS, or set --url to its http port'],
+  [/redirects to/, 'set --url to the address of the service itself, without a path'],
+  [/serves http, not https/, 'set --url to its http:// address'],
+  [/responds with/, 'set --url to a data port without a path, such as http://localhost:8000'],
+]
+const otherAdvice = 'start it (npm start) or set --url to another service, then load again'
+
 /** The service does not respond, or the response is not from this service. */
 function unavailable(reason: string): FatalError {
-  const advice = /certificate/.test(reason)
-    ? 'trust its certificate with NODE_EXTRA_CA_CERTS, or set --url to its http port'
-    : /responds with/.test(reason)
-      ? 'set --url to a data port without a path, such as http://localhost:8000'
-      : 'start it (npm start) or set --url to another service, then load again'
+  const advice = advices.find(([pattern]) => pattern.test(reason))?.[1] ?? otherAdvice
   return new FatalError(exitCodes.unavailable, `${reason}: ${advice}`)
 }
 
@@ -66,6 +76,7 @@ function literal(value: string): string {
  */
 export function createApi(url: string, timeoutMs: number, onWait: (line: string) => void, token?: string) {
   const base = url.replace(/\/+$/, '')
+  const readTimeoutMs = Math.min(REQUEST_TIMEOUT_MS, Math.max(MIN_TIMEOUT_MS, timeoutMs))
   const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` }
 
   const failure = (reason: string, isTransient: boolean): Error =>
@@ -83,7 +94,9 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
   /** Sends a request once. @throws TransientError if a retry can succeed, else FatalError */
   async function attempt(path: string, sent?: object): Promise<ResponseBody> {
     const response = await fetch(base + path, {
-      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      signal: AbortSignal.timeout(sent === undefined ? readTimeoutMs : REQUEST_TIMEOUT_MS),
+      // A redirected POST can become a GET, and another origin does not get the token.
+      redirect: 'manual',
       headers: authorization,
       ...(sent !== undefined && {
         method: 'POST',
@@ -93,6 +106,9 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
     }).catch((error: unknown) => {
       throw sendFailure(error)
     })
+    const target = response.headers.get('location')
+    if (response.status >= 300 && response.status < 400 && target !== null)
+      throw failure(`redirects to ${target}`, false)
     const json: unknown = await response.json().catch((error: unknown) => {
       if (!(error instanceof SyntaxError)) throw failure('the response was cut off', true)
     })
@@ -102,7 +118,7 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
       throw failure(`responds with ${response.status}, but not as users-api does`, response.status >= 500)
     const { status, message } = answer.meta
     if (status === 401 || status === 403) throw notAllowed(`${base}: ${message}`)
-    if (status === 503) throw failure(message, true)
+    if (transientStatuses.includes(status)) throw failure(message, true)
     return answer
   }
 
@@ -139,12 +155,13 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
   return {
     create,
 
-    /** Finds the record with these fields. @returns its id */
-    async find(kind: Kind, fields: Readonly<Record<string, string>>): Promise<number | undefined> {
+    /** Finds the record with these fields. @returns its id, or the reason why it was not found */
+    async find(kind: Kind, fields: Readonly<Record<string, string>>): Promise<number | string> {
       const filters = new URLSearchParams()
       for (const [name, value] of Object.entries(fields)) filters.set(name, literal(value))
       const response = await request(`/v1/${kind}?${filters}`)
-      return response[kind]?.[0]?.id
+      if (response.meta.status !== 200) return response.meta.message
+      return response[kind]?.[0]?.id ?? 'it was deleted during the import'
     },
 
     /**

@@ -50,8 +50,10 @@ export async function detectFormat(file: string): Promise<CsvFormat> {
 function describe(error: unknown, firstLine: number): string {
   if (!(error instanceof Error)) return String(error)
   if (!(error instanceof CsvError)) return error.message
-  if (error.code === 'CSV_QUOTE_NOT_CLOSED' || error.code === 'CSV_MAX_RECORD_SIZE')
-    return `line ${firstLine}: a quote that is opened here or later is never closed`
+  const openQuote = `line ${firstLine}: a quote that is opened here or later is never closed`
+  if (error.code === 'CSV_QUOTE_NOT_CLOSED') return openQuote
+  if (error.code === 'CSV_MAX_RECORD_SIZE')
+    return `${openQuote}, or the row is longer than ${MAX_RECORD_BYTES / 2 ** 20} MiB`
   const begin = error.lines === firstLine ? '' : ` (the row begins on line ${firstLine})`
   return `line ${error.lines}${begin}: a quote inside a value must be doubled, and the value must be in quotes: "Mary ""May"" Smith"`
 }

@@ -86,11 +86,12 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
   ): Promise<number | string> {
     const { people, groups } = tallies
     const counts = kind === 'users' ? people : groups
-    const id = alreadyExists(entry) ? await api.find(kind, fields) : entry?.id
-    if (id === undefined) counts.failed++
-    else if (alreadyExists(entry)) counts.unchanged++
+    const exists = alreadyExists(entry)
+    const id = exists ? await api.find(kind, fields) : (entry?.id ?? entry?.meta.message)
+    if (typeof id !== 'number') counts.failed++
+    else if (exists) counts.unchanged++
     else counts.created++
-    return id ?? entry?.meta.message ?? 'it was deleted during the import'
+    return id ?? 'the service gave no reason'
   }
 
   async function importGroups(names: readonly string[]): Promise<void> {
