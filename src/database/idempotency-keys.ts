@@ -6,7 +6,7 @@ import * as z from 'zod'
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
 import { assertRowCount, isDuplicate, isLocked } from './driver-errors.ts'
-import type { Transaction } from './transaction.ts'
+import type { Statements, Transaction } from './transaction.ts'
 
 const keptAnswer = z.object({
   status: z.number(),
@@ -97,8 +97,8 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   const inProgress = new Set<string>()
 
   /** Reads the row of a key. Without a lock, only committed rows are visible, which always have a response. */
-  async function find(trx: Transaction, key: string, locked: boolean): Promise<SavedKey | undefined> {
-    const row = await trx.run(knex => {
+  async function find(on: Statements, key: string, locked: boolean): Promise<SavedKey | undefined> {
+    const row = await on.run(knex => {
       const found = knex(table)
         .where({ idempotency_key: key })
         .first(
@@ -113,6 +113,19 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
       return locked ? found.forUpdate().noWait() : found
     })
     return savedKey.optional().parse(row)
+  }
+
+  /** Returns the saved row of a key that another request uses. @throws ApiError `request_in_progress` if there is none */
+  async function findSaved(on: Statements, key: string, cause?: unknown): Promise<SavedKey> {
+    const kept = await find(on, key, false)
+    if (kept?.expired === 0) return kept
+    throw requestInProgress(cause)
+  }
+
+  /** @throws ApiError `idempotency_key_reused` */
+  async function replay(kept: SavedKey, fingerprint: string): Promise<ReplayableAnswer> {
+    if (kept.fingerprint !== fingerprint) throw keyReused()
+    return { ...(await unpack(kept)), replayed: true }
   }
 
   /**
@@ -131,9 +144,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
     } catch (error) {
       if (!isLocked(error) && !isDuplicate(error)) throw error
       // Another transaction has locked the row, possibly only to read it, or has inserted it first.
-      const kept = await find(trx, key, false)
-      if (kept?.expired === 0) return kept
-      throw requestInProgress(error)
+      return findSaved(trx, key, error)
     }
   }
 
@@ -144,8 +155,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
     write: () => Promise<KeptAnswer>,
   ): Promise<ReplayableAnswer> {
     const kept = await findOrClaim(trx, key, fingerprint)
-    if (kept !== undefined && kept.fingerprint !== fingerprint) throw keyReused()
-    if (kept !== undefined) return { ...(await unpack(kept)), replayed: true }
+    if (kept !== undefined) return replay(kept, fingerprint)
     const response = await write()
     if (response.body.length > MAX_BODY_LENGTH)
       throw new ApiError(
@@ -173,7 +183,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   return {
     async once(key, fingerprint, writeIn) {
       // A write that needs a lock of another session claims its key only from time to time.
-      if (inProgress.has(key)) throw requestInProgress()
+      if (inProgress.has(key)) return replay(await findSaved(database, key), fingerprint)
       inProgress.add(key)
       try {
         return await writeIn((trx, write) => writeOrReplay(trx, key, fingerprint, write))

@@ -302,6 +302,19 @@ test.serial(
   },
 )
 
+test.serial(
+  'idempotency: concurrent repeats of a saved request are replays, also through one worker',
+  async t => {
+    const pair = person()
+    const key = newKey()
+    const first = await api.post('/v1/users', pair, withKey(key))
+    const repeats = [...clients, ...clients].map(client => client.post('/v1/users', pair, withKey(key)))
+    for (const answer of await Promise.all(repeats)) expectReplay(t, answer, first)
+    const others = clients.map(client => client.post('/v1/users', person(), withKey(key)))
+    for (const answer of await Promise.all(others)) expectError(t, answer, 422, 'idempotency_key_reused')
+  },
+)
+
 test.serial('idempotency: replays do not wait for a lock on the key', async t => {
   const pair = person()
   const key = newKey()
