@@ -8,8 +8,8 @@ import { retry } from '../../core/retry.ts'
 const FIRST_PAUSE_MS = 100
 const MAX_PAUSE_MS = 10_000
 const REQUEST_TIMEOUT_MS = 90_000
-/** A service that does not answer the first request gets this time also if the user has no patience. */
-const MIN_TIMEOUT_MS = 1000
+/** Without patience, the response to a read still gets this time. */
+const MIN_READ_TIMEOUT_MS = 1000
 
 const meta = z.object({
   status: z.number(),
@@ -76,7 +76,7 @@ function literal(value: string): string {
  */
 export function createApi(url: string, timeoutMs: number, onWait: (line: string) => void, token?: string) {
   const base = url.replace(/\/+$/, '')
-  const readTimeoutMs = Math.min(REQUEST_TIMEOUT_MS, Math.max(MIN_TIMEOUT_MS, timeoutMs))
+  const readTimeoutMs = Math.min(REQUEST_TIMEOUT_MS, Math.max(MIN_READ_TIMEOUT_MS, timeoutMs))
   const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` }
 
   const failure = (reason: string, isTransient: boolean): Error =>
