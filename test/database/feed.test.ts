@@ -192,13 +192,34 @@ test.serial('retention: positions from before a time without the feed are invali
   await database.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
   await number()
   const feed = createFeed(database)
-  await closeGap(database)
+  t.is(await closeGap(database, undefined), undefined)
   t.is((await feed.read(2, 1))?.head, 2)
   await noteGap(database)
-  await closeGap(database)
+  t.is(await closeGap(database, undefined), 3)
   t.is(await feed.read(2, 1), undefined)
   t.deepEqual(await feed.read(undefined, 1), { floor: 3, head: 3, events: [] })
 })
+
+test.serial(
+  'retention: positions from after a gap are valid for good when no process notes it any more',
+  async t => {
+    const feed = createFeed(database)
+    await noteGap(database)
+    const closing = await closeGap(database, undefined)
+    // Another worker has not seen how long the gap has been closing.
+    t.is(await closeGap(database, undefined), closing)
+    t.truthy(await feed.read(closing ?? 0, 1))
+    await noteGap(database)
+    const again = await closeGap(database, closing)
+    t.is(await feed.read(closing ?? 0, 1), undefined)
+    t.is(await closeGap(database, closing), again)
+    t.is(await closeGap(database, again), undefined)
+    t.is(await feed.read(again ?? 0, 1), undefined)
+    const { last_id } = (await database.knex('change_head').first()) ?? {}
+    t.is(await closeGap(database, again), undefined)
+    t.truthy(await feed.read(Number(last_id), 1))
+  },
+)
 
 test.serial(
   'feed: readers that wait get each event once, also those that come later and those that are behind',

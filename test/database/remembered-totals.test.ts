@@ -100,6 +100,18 @@ test.serial('total: it is counted each time while a process runs without the cha
   await executeOn(url, 'UPDATE change_head SET is_complete = TRUE')
 })
 
+test.serial('total: it is counted each time while an earlier version can write', async t => {
+  await one.writers.insertOne({ first_name: 'Fay', last_name: 'a' })
+  await one.number()
+  t.is((await one.page(named('Fay'))).total, 1)
+  await executeOn(url, 'UPDATE schema_info SET min_code_version = 7')
+  await insertSecretly('Fay')
+  t.is((await one.page(named('Fay'))).total, 2)
+  await insertSecretly('Fay')
+  t.is((await one.page(named('Fay'))).total, 3)
+  await executeOn(url, 'UPDATE schema_info SET min_code_version = 8')
+})
+
 test.serial('total: it equals the records of its page, whatever two processes write and number', async t => {
   const process = fc.constantFrom(one, other)
   const first = fc.constantFrom('x', 'y')

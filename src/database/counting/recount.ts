@@ -3,7 +3,7 @@ import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import type { Statements, Transaction } from '../transaction.ts'
 import { BLOCK_IDS, deleteMemberCount, insertCountChanges, membersKind, SLOT_IDS } from './counts.ts'
-import { keepBlocksExact } from './exact-blocks.ts'
+import { excludeEarlier } from './earlier-versions.ts'
 
 /** A kind of counts and the table that it counts. */
 interface Source {
@@ -101,7 +101,7 @@ export function createRecount(database: Database, resources: readonly Resource[]
           if (owner === undefined || (await lockRecord(trx, owner, slot)))
             await insertCountChanges(trx, [{ kind, slot, block, amount: actual - kept }])
           else await deleteMemberCount(trx, owner, slot)
-        if (keepExact) await trx.run(keepBlocksExact)
+        if (keepExact) await trx.run(excludeEarlier)
         return differences
       }),
   }

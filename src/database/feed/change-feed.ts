@@ -8,6 +8,8 @@ import { closeGap, noteGap, removeExpired } from './retention.ts'
 
 /** How often events are numbered that a killed process, or one in an outage, has left. */
 const SWEEP_MS = 1000
+/** How often a process without the feed notes that. */
+const GAP_NOTE_MS = 10_000
 const GAP_CHECK_MS = 30_000
 const MAX_REMOVE_EVERY_MS = 30_000
 
@@ -26,9 +28,12 @@ export function createChangeFeed(database: Database, keepSeconds: number, log: L
 
   /** Numbers and removes events from now on. */
   async function start(): Promise<void> {
-    if (feed === undefined) return repeat(GAP_CHECK_MS, log, () => noteGap(database))
+    if (feed === undefined) return repeat(GAP_NOTE_MS, log, () => noteGap(database))
     database.numbering.onNumbered(feed.refresh)
-    await repeat(GAP_CHECK_MS, log, () => closeGap(database))
+    let closing: number | undefined
+    await repeat(GAP_CHECK_MS, log, async () => {
+      closing = await closeGap(database, closing)
+    })
     void repeat(Math.min(MAX_REMOVE_EVERY_MS, keepSeconds * 500), log, () =>
       removeExpired(database, keepSeconds),
     )

@@ -33,20 +33,44 @@ export async function expirePositions(database: Database): Promise<number> {
   })
 }
 
+/**
+ * Whether each change has an event: `is_complete` in the database. A process without the feed notes the gap again and again. So it
+ * has ended if the gap stays `closing` for longer than the time between two of its notes.
+ */
+const gap = { open: 0, closed: 1, closing: 2 } as const
+
 /** Notes that changes are stored without an event, because a process runs without the feed. */
 export const noteGap = (database: Database): Promise<unknown> =>
-  database.run(knex => knex('change_head').where({ id: 1, is_complete: true }).update({ is_complete: false }))
+  database.run(knex =>
+    knex('change_head')
+      .where({ id: 1 })
+      .whereNot({ is_complete: gap.open })
+      .update({ is_complete: gap.open }),
+  )
 
 /**
- * Makes the positions expire that were given out before or while a process ran without the feed: no event tells what it
- * has changed.
+ * Makes the positions expire that were given out before or while a process ran without the feed: no event tells what it has
+ * changed. They expire once when the gap begins to close, and again when it is closed.
+ * @param closing the result of the call before, which must be longer ago than the time between two notes of a gap
+ * @returns the first valid position of a gap that is closing
  */
-export async function closeGap(database: Database): Promise<void> {
+export async function closeGap(database: Database, closing: number | undefined): Promise<number | undefined> {
   await database.run(knex =>
     knex('change_head')
-      .where({ id: 1, is_complete: false })
-      .update({ last_id: knex.raw('last_id + 1'), floor: knex.raw('last_id'), is_complete: true }),
+      .where({ id: 1 })
+      .where(on =>
+        on.where({ is_complete: gap.open }).orWhere({ is_complete: gap.closing, floor: closing ?? null }),
+      )
+      .update({
+        last_id: knex.raw('last_id + 1'),
+        floor: knex.raw('last_id'),
+        is_complete: knex.raw(`IF(is_complete = ${gap.open}, ${gap.closing}, ${gap.closed})`),
+      }),
   )
+  const [head] = await database.query('SELECT floor FROM change_head WHERE id = 1 AND is_complete = ?', [
+    gap.closing,
+  ])
+  return head && Number(head.floor)
 }
 
 /** Makes the positions before events expire that are older than `keepSeconds`. */

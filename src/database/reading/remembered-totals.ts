@@ -1,18 +1,20 @@
 // Totals that took long to count. They are remembered as long as they are exact: until a record changes.
+import { allAppendEventsSql } from '../counting/earlier-versions.ts'
 import type { Columns } from '../results.ts'
 import type { Selection } from './page-query.ts'
 
 /** A total that is counted faster is counted each time. */
 const MIN_MS = 10
-/** Changes without events, such as those of a process without the change feed, are counted after this time. */
+/** Changes without events, such as those by SQL, are counted after this time. */
 const MAX_AGE_MS = 10_000
 const MAX_TOTALS = 1000
 
 /**
  * SQL for the position of the change feed while each committed change has its number, else NULL. Snapshots with the same position
- * have the same records: each transaction that changes a record also appends an event.
+ * have the same records: each transaction that changes a record also appends an event, unless an earlier version of the service or a
+ * process without the change feed can run.
  */
-export const positionSql = `(SELECT IF(is_complete AND NOT EXISTS (SELECT 1 FROM change_queue), last_id, NULL)
+export const positionSql = `(SELECT IF(is_complete = 1 AND ${allAppendEventsSql} AND NOT EXISTS (SELECT 1 FROM change_queue), last_id, NULL)
   FROM change_head WHERE id = 1)`
 
 /**

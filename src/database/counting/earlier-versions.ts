@@ -1,0 +1,23 @@
+// Which versions of the service can still write. Versions before migration 007 count members, but not by blocks, so the blocks
+// are exact only if none of these versions runs. Versions before migration 008 append no events to the change feed.
+import type { Knex } from 'knex'
+
+const BLOCKS_VERSION = 7
+const EVENTS_VERSION = 8
+
+/** Returns an SQL expression. */
+export const hasExactBlocksSql = (on: Knex): Knex.Raw =>
+  on.raw('(SELECT min_code_version >= ? FROM schema_info WHERE id = 1)', [BLOCKS_VERSION])
+
+/** SQL for whether every version that can run appends events. */
+export const allAppendEventsSql = `(SELECT min_code_version >= ${EVENTS_VERSION} FROM schema_info WHERE id = 1)`
+
+/**
+ * Returns a statement that makes versions before migration 008 refuse to start. Execute it only if all blocks are exact and none
+ * of these versions runs: one that was started before does not read it.
+ */
+export const excludeEarlier = (knex: Knex): Knex.QueryBuilder =>
+  knex('schema_info')
+    .where({ id: 1 })
+    .where('min_code_version', '<', EVENTS_VERSION)
+    .update({ min_code_version: EVENTS_VERSION })
