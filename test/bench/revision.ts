@@ -2,6 +2,7 @@
 // each request.
 import { join } from 'node:path'
 import { buildRevision } from '../cluster/build-revision.ts'
+import { executeOn } from '../support/execute.ts'
 import { measureAll } from './compare.ts'
 import type { Comparison } from './comparisons.ts'
 import { childOf, cpuUs } from './cpu.ts'
@@ -34,6 +35,8 @@ export async function measureRevision(
     const { title, request, connections = 64, closing = false, rows = 1 } = comparison
     const starts = [earlier, undefined].map(build => async () => {
       const databaseUrl = await stores.createPopulated(USERS)
+      // A new database admits no version that appends no events.
+      await executeOn(databaseUrl, 'UPDATE schema_info SET min_code_version = 2')
       const { redisUrl, folder } = stores
       return startServer('service', { databaseUrl, redisUrl, folder, workers: 1, build })
     })
