@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 type Item = { id: number; groups?: { id: number }[]; user_id?: number; group_id?: number }
 type Body = { users?: Item[]; groups?: Item[]; changes?: Item[]; meta: { links: { next: string } } }
 export type Copy = { users: Map<number, Item>; groups: Map<number, Item>; position: number }
-
 export async function keepCopy(url: string, copy: Copy, signal: AbortSignal, headers = {}): Promise<never> {
   async function get(path: string): Promise<Body | undefined> {
     for (;;) {
@@ -12,6 +11,7 @@ export async function keepCopy(url: string, copy: Copy, signal: AbortSignal, hea
       const text = await response?.text().catch(() => undefined)
       if (response?.status === 410) return undefined // The position has expired.
       if (response?.ok && text !== undefined) return JSON.parse(text)
+      if (/^4(?!29|08)/.test(`${response?.status}`)) throw new Error(text) // A repetition would not help.
       await delay(200, undefined, { signal })
     }
   }
@@ -31,8 +31,8 @@ export async function keepCopy(url: string, copy: Copy, signal: AbortSignal, hea
       const groups = new Set(page.changes?.flatMap(({ group_id }) => group_id ?? []))
       if (users.size > 0) await read('users', `id[in]=${[...users]}`, users)
       if (groups.size > 0) await read('groups', `id[in]=${[...groups]}`, groups)
-      for (const user of groups.size > 0 ? copy.users.values() : []) // The end of a group ends its memberships.
-        user.groups = user.groups?.filter(({ id }) => copy.groups.has(id)) ?? []
+      for (const user of groups.size > 0 ? copy.users.values() : []) // They end with their group.
+        user.groups = user.groups?.flatMap(({ id }) => copy.groups.get(id) ?? []) ?? []
       copy.position = page.changes?.at(-1)?.id ?? copy.position
       page = await get(`/v1/changes?after=${copy.position}&wait=30`)
     }
