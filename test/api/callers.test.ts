@@ -3,6 +3,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import test, { type ExecutionContext } from 'ava'
 import { openApi } from '../support/api-suite.ts'
+import { openEventStream } from '../support/event-stream.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 import {
@@ -343,4 +344,22 @@ test.serial('request log: the name of the caller, also of one who may not send t
     t.like(JSON.parse(line), fields)
   }
   for (const token of Object.values(tokens)) t.false(service.log().includes(token))
+})
+
+test('jwt: a stream of changes ends after its token has expired, and can be opened with another one', async t => {
+  // Clocks may differ by 30 s, so the token is valid for 13 s from now. The first heartbeat comes after 15 s.
+  const expiring = await sign(key, claimsAt('exp', -17))
+  const url = `${service.url}/v1/changes?after=latest`
+  const [ends, goes] = await Promise.all([
+    openEventStream(url, bearer(expiring)),
+    openEventStream(url, bearer(tokens.reader)),
+  ])
+  await ends.untilEnd()
+  expectError(t, await api.get('/v1/changes', bearer(expiring)), 401, 'unauthorized')
+  const user = await api.post('/v1/users', { first_name: 'after', last_name: 'expiry' }, writer)
+  await goes.until(() =>
+    goes.blocks().some(({ data }) => data?.includes(`"user_id":${user.body.id}`) === true),
+  )
+  t.false(ends.blocks().some(({ data }) => data?.includes(`"user_id":${user.body.id}`) === true))
+  goes.close()
 })

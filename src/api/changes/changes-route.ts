@@ -65,7 +65,11 @@ export function createChangesRoute(
   limits: Config['limits'],
   policies: readonly Policy[],
 ): Route {
-  const stream = createEventStream(feed)
+  /** A token can expire while a stream lasts. @throws ApiError */
+  async function assertAllowed(ctx: Context): Promise<void> {
+    for (const policy of policies) await policy(ctx, async () => {})
+  }
+  const stream = createEventStream(feed, assertAllowed)
 
   async function page(ctx: Context, query: ChangesQuery): Promise<Selection> {
     const { after, recordsPerPage, waitSeconds } = query

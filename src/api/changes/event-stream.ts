@@ -70,7 +70,8 @@ async function sendEvents(
   }
 }
 
-export function createEventStream(feed: Feed) {
+/** @param assertAllowed throws if the request would be refused now */
+export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => Promise<void>) {
   const encode = createEncoder()
 
   /** Responds with the events after a position. It resolves when the stream has ended. @throws ApiError before its first byte */
@@ -90,8 +91,11 @@ export function createEventStream(feed: Feed) {
     res.leaving?.addEventListener('abort', end)
     // The client can have disconnected meanwhile: no other `close` follows.
     if (res.destroyed || res.leaving?.aborted === true) end()
+    // The reader comes back and gets the error.
+    const recheck = setInterval(() => void assertAllowed(ctx).catch(end), HEARTBEAT_MS)
     // Positions that expire, and an outage of the database, end the stream. The reader comes back and gets the error.
     await sendEvents(feed, res, query, first, controller.signal, encode).catch(() => {})
+    clearInterval(recheck)
     res.leaving?.removeEventListener('abort', end)
     res.end()
   }
