@@ -49,8 +49,10 @@ export const notJson = (reason: string) => new ApiError('malformed_json', `the b
 export const bodyTooLarge = (maxBytes: number) =>
   new ApiError('content_too_large', `the body exceeds the limit of ${maxBytes} bytes`)
 
-/** @param type the value of Content-Type */
-/** @param allowed the media types that the method takes */
+/**
+ * @param type the value of Content-Type
+ * @param allowed the media types that the method takes
+ */
 export const unsupportedType = (type: string, allowed: readonly string[]) =>
   new ApiError(
     'unsupported_media_type',

@@ -3,11 +3,12 @@
 import type { Context, Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { malformedPath } from '../errors.ts'
-import { escapeBytes } from '../requests/query-string.ts'
 
 function normalize(path: string): string {
-  const segments = escapeBytes(path).split('/')
-  return segments.map(segment => encodeURIComponent(decodeURIComponent(segment))).join('/')
+  return path
+    .split('/')
+    .map(segment => encodeURIComponent(decodeURIComponent(segment)))
+    .join('/')
 }
 
 /** Koa parses the target with `url.parse`, which throws for some hosts, such as that of `http://[::/v1/users`. */
@@ -22,7 +23,7 @@ function pathOf(ctx: Context): string {
 /** Throws `malformed_request`. */
 export const normalizePath: Middleware = (ctx, next) => {
   const path = pathOf(ctx)
-  if (/[%\x80-\xff]/.test(path)) {
+  if (path.includes('%')) {
     try {
       // Without the authority of an absolute URL, which would be parsed again.
       ctx.url = normalize(path) + ctx.search

@@ -10,13 +10,10 @@ export interface Pair {
   readonly raw: string
 }
 
-/** Percent-encodes the bytes above 127 of a request target. Node represents each as one latin1 character. */
-export const escapeBytes = (target: string): string =>
-  target.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`)
-
+/** The parser of Node.js refuses a target with bytes above 127. */
 function decode(text: string): string {
-  if (!/[%+\x80-\xff]/.test(text)) return text
-  return decodeURIComponent(escapeBytes(text.replaceAll('+', ' ')))
+  if (!/[%+]/.test(text)) return text
+  return decodeURIComponent(text.replaceAll('+', ' '))
 }
 
 /** @throws ApiError `invalid_parameter` if a name or a value is not percent-encoded UTF-8 */

@@ -1,5 +1,5 @@
-// The handlers that create, change and delete records. They check for faults in this order: path, parameters, headers,
-// body, existence.
+// The handlers that create, change and delete records. They check for faults in this order: path, parameters,
+// conditions, body, Idempotency-Key, existence.
 import { Faults } from '../../core/api-error.ts'
 import type { Origin } from '../../database/changes.ts'
 import type { Outcome, Refusal, Result, Stored } from '../../database/lane/outcome.ts'

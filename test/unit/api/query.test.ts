@@ -88,7 +88,6 @@ test('query: any input is either parsed or rejected with faults', t => {
   const nearlyValid = fc
     .array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary' })), { maxLength: 25 })
     .map(pairs => pairs.map(([name, value]) => `${name}=${value}`).join('&'))
-  // Node.js decodes a request target as latin1: one character for each byte.
   const bytes = fc.uint8Array({ maxLength: 80 }).map(array => Buffer.from(array).toString('latin1'))
   const property = fc.property(
     fc.oneof(nearlyValid, bytes),
