@@ -392,20 +392,18 @@ test.serial('retries: an unavailable service is waited for, up to --patience', a
   t.deepEqual(await closed, [0, null])
 })
 
+/** Starts a server that accepts requests and does not answer. */
+async function startSilent(t: ExecutionContext) {
+  const server = http.createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
 test.serial('retries: a service that does not answer is given up after --patience', async t => {
-  const silent = http.createServer()
-  silent.listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  t.teardown(() => silent.close())
-  const { port } = silent.address() as AddressInfo
-  const { code, stderr } = await load(
-    'json',
-    '{"users": []}',
-    '--url',
-    `http://127.0.0.1:${port}`,
-    '--patience',
-    '0',
-  )
+  const { url } = await startSilent(t)
+  const { code, stderr } = await load('json', '{"users": []}', '--url', url, '--patience', '0')
   t.is(code, 69)
   t.regex(stderr, /timeout: start it/)
 })
@@ -469,16 +467,12 @@ test.serial('retries: after 429, and a look-up that fails is reported with its o
 })
 
 test.serial('interruption: ^C prints that the command can be repeated to continue', async t => {
-  const silent = http.createServer()
-  silent.listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  t.teardown(() => silent.close())
-  const { port } = silent.address() as AddressInfo
+  const { server, url } = await startSilent(t)
   const { file } = await load('json', '{"users": []}')
-  const child = spawn(process.execPath, ['dist/load.js', file, '--url', `http://127.0.0.1:${port}`])
+  const child = spawn(process.execPath, ['dist/load.js', file, '--url', url])
   let printed = ''
   child.stderr.setEncoding('utf8').on('data', text => (printed += text))
-  await once(silent, 'request')
+  await once(server, 'request')
   child.kill('SIGINT')
   t.deepEqual(await once(child, 'close'), [130, null])
   t.is(printed, 'users-api: interrupted: run the command again to continue\n')
