@@ -89,7 +89,7 @@ export function createRecount(database: Database, resources: readonly Resource[]
 
     /**
      * Corrects the counts.
-     * @param keepExact makes versions that do not count by blocks refuse to start from then on; none of them may still run
+     * @param keepExact makes versions before migration 008 refuse to start from then on; none of them may still run
      * @returns the differences that it found
      */
     correct: (keepExact = false) =>
