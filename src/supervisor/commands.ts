@@ -9,7 +9,7 @@ import type { Control } from './control/control-ports.ts'
 import type { createStatus, PortStatus } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 import { type createDiagnoses, DiagnosisError } from './diagnoses.ts'
-import type { Fleet } from './fleet/processes.ts'
+import type { Fleet } from './fleet/fleet.ts'
 import type { Maintenance } from './maintenance.ts'
 import { type DrainMode, hasSeen } from './port-states.ts'
 

@@ -1,5 +1,5 @@
 // The desired state of the workers. Maintenance, certificates, TLS ticket keys and the command log-level write to it, before the
-// first worker starts and at each change, and workers add the keys of JWT issuers; fleet/processes.ts sends it to the workers.
+// first worker starts and at each change, and workers add the keys of JWT issuers; fleet/fleet.ts sends it to the workers.
 import { randomBytes } from 'node:crypto'
 import type { LogLevel } from '../config/schema.ts'
 import type { DesiredState, IssuerKeys } from '../core/messages.ts'

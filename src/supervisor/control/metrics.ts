@@ -2,7 +2,7 @@
 // conventions of prom-client.
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { type Heartbeat, latencyBoundsMs } from '../../core/messages.ts'
-import type { Fleet } from '../fleet/processes.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { WorkerView } from '../fleet/worker-handle.ts'
 import { portStates } from '../port-states.ts'
 import type { createStatus, PortStatus, Status } from './status.ts'

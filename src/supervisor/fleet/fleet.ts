@@ -1,181 +1,186 @@
-// What events do to the state of the worker fleet. `reduce` is pure: it returns the state after one event. It neither forks
-// nor kills: plan.ts derives the actions from the state, and processes.ts performs them. All times are milliseconds of one
-// monotonic clock.
-import { type ExitCause, type FleetState, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
+// Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results as the events of
+// events.ts. Supervisor and workers exchange only the messages of core/messages.ts.
+import cluster from 'node:cluster'
+import { type DataSocket, release } from '../../core/listen.ts'
+import type { Log } from '../../core/log.ts'
+import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
+import type { DesiredStateStore } from '../desired-state.ts'
+import { createBalancer } from './balance.ts'
+import { type Reload, watchOf } from './fleet-state.ts'
+import { createLoop } from './loop.ts'
+import type { Action, Limits } from './plan.ts'
+import { publishRevision } from './publish.ts'
+import { createWatcher } from './watch.ts'
+import { desiredOf, exitCauseOf, type Handle, viewOf, type WorkerView } from './worker-handle.ts'
 
-const FIRST_BACKOFF_MS = 100
-const MAX_BACKOFF_MS = 15_000
-/** A worker that was ready this long counts as stable: its failure resets the backoff. */
-const STABLE_MS = 30_000
+/** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
+const MIN_HEARTBEAT_MS = 300
 
-export type FleetEvent =
-  | { readonly type: 'forked' | 'listening' | 'retired' | 'killed'; readonly id: number }
-  | {
-      readonly type: 'message'
-      readonly id: number
-      readonly withoutDatabase: boolean
-      readonly overMemoryLimit: boolean
+export interface FleetOptions {
+  readonly limits: Limits
+  /** Interval of the workers' heartbeats. */
+  readonly heartbeatMs: number
+  /** A worker whose resident memory exceeds this is replaced as in a reload. */
+  readonly memoryBytes: number
+  /** Path of the file that a worker runs. */
+  readonly exec: string
+  readonly log: Log
+  readonly desired: DesiredStateStore
+  /** The bound sockets of the data ports by label, complete before the start. The workers listen on them. */
+  readonly sockets: ReadonlyMap<string, DataSocket>
+  /** Called for each heartbeat. @param before the previous heartbeat of the same worker */
+  heartbeat(now: Heartbeat, before: Heartbeat | undefined): void
+  /** Called when a worker listens on every data port. */
+  listening(): void
+  /** Ends the supervisor. Called when no worker is left after a stop, or when no worker can start. */
+  exit(exitCode: number, reason: string): never
+}
+
+export type Fleet = ReturnType<typeof createFleet>
+
+export function createFleet(options: FleetOptions) {
+  const { limits, log, desired, sockets } = options
+  const heartbeatMs = Math.max(options.heartbeatMs, MIN_HEARTBEAT_MS)
+  const tickMs = Math.min(heartbeatMs, limits.silentMs / 4)
+  const handles = new Map<number, Handle>()
+  let resolveReload = (_outcome: Reload): void => {}
+  const { record, ...loop } = createLoop({
+    limits,
+    tickMs,
+    perform,
+    reloadEnded: outcome => resolveReload(outcome),
+  })
+
+  function perform(action: Action): void {
+    switch (action.type) {
+      case 'fork':
+        fork()
+        break
+      case 'retire':
+        log.info({ worker: handles.get(action.id)?.worker.process.pid }, 'worker retiring')
+        record({ type: 'retired', id: action.id })
+        if (loop.state().stop !== undefined) for (const socket of sockets.values()) release(socket)
+        send(action.id)
+        break
+      case 'kill':
+        kill(action.id, action.reason)
+        break
+      case 'exit':
+        options.exit(action.exitCode, action.reason)
     }
-  | { readonly type: 'exited'; readonly id: number; readonly cause: ExitCause }
-  | { readonly type: 'reload'; readonly watchMs: number }
-  /** `watchPassed`: the watched worker is no worse than the old ones. `skipWait`: a second signal ends the drain delay of a stop. */
-  | { readonly type: 'watchPassed' | 'skipWait' }
-  | { readonly type: 'watchFailed'; readonly reason: string }
-  /** The supervisor itself was suspended or blocked for `byMs`. It could not read messages meanwhile. */
-  | { readonly type: 'clockJump'; readonly byMs: number }
-  | { readonly type: 'stop'; readonly delayMs: number }
-
-function backoffMs(failures: number): number {
-  return Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
-}
-
-/** Counts an unexpected exit and sets the earliest time of the next fork. */
-function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause, nowMs: number): FleetState {
-  const wasReady = worker.state === 'ready'
-  const codeBoots = wasReady || fleet.workers.some(({ state }) => state === 'ready')
-  if (cause.killedExternally && codeBoots) return fleet
-  const wasStable = wasReady && nowMs - worker.sinceMs >= STABLE_MS
-  const previousFailures = wasStable ? 0 : fleet.failures
-  // A worker that has not changed its state since the last failure belongs to the same round, which counts once.
-  const isNewRound = wasStable || fleet.lastFailure === undefined || worker.sinceMs >= fleet.lastFailure.atMs
-  if (!isNewRound) return fleet
-  const retryIsFutile = !wasReady && cause.exitCode !== undefined
-  const bootFailures = retryIsFutile ? Infinity : fleet.bootFailures + 1
-  return {
-    ...fleet,
-    failures: previousFailures + 1,
-    bootFailures: wasReady ? fleet.bootFailures : bootFailures,
-    lastFailure: { ...cause, atMs: nowMs },
-    // The first failure of a worker that had been ready causes no backoff.
-    forkAfterMs:
-      wasReady && previousFailures === 0 ? nowMs : nowMs + backoffMs(previousFailures + (wasReady ? 0 : 1)),
   }
-}
 
-function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number): FleetState {
-  const worker = fleet.workers.find(one => one.id === id)
-  const rest = { ...fleet, workers: fleet.workers.filter(one => one.id !== id) }
-  if (worker === undefined || worker.state === 'retiring' || fleet.stop !== undefined) return rest
-  const next = recordFailure(rest, worker, cause, nowMs)
-  const isBootingNew = worker.state === 'booting' && !worker.toBeReplaced
-  if (fleet.reload.state !== 'running' || !(isBootingNew || watchOf(fleet)?.id === id)) return next
-  // The new code fails: the reload ends, the old workers stay, and the old code gets no boot failure for it.
-  return {
-    ...next,
-    bootFailures: fleet.bootFailures,
-    lastFailure: fleet.lastFailure,
-    reload: { state: 'failed', reason: cause.reason },
-    workers: next.workers.map(one => ({ ...one, toBeReplaced: false })),
+  function kill(id: number, reason: string): void {
+    record({ type: 'killed', id })
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    log.error({ worker: handle.worker.process.pid, reason }, 'worker killed')
+    handle.killReason = reason
+    // Not worker.kill(): it waits for the worker to disconnect first.
+    handle.worker.process.kill('SIGKILL')
   }
-}
 
-function listening(fleet: FleetState, id: number, nowMs: number): FleetState {
-  const { reload } = fleet
-  // A worker that was already booting when the reload began runs the old code.
-  const isNew = fleet.workers.some(one => one.id === id && !one.toBeReplaced)
-  return {
-    ...updateWorker(fleet, id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
-    bootFailures: 0,
-    reload:
-      reload.state === 'running' && reload.watchMs !== undefined && isNew
-        ? { state: 'running', watch: { id, untilMs: nowMs + reload.watchMs } }
-        : reload,
+  function fork(): void {
+    // Each command that runs waits for a message of every worker.
+    const worker = cluster.fork().setMaxListeners(0)
+    handles.set(worker.id, { worker, startedMs: Date.now() })
+    // If the spawn failed, no exit event follows.
+    worker.on('error', error => {
+      log.error({ reason: error.message }, 'worker process error')
+      if (worker.process.pid === undefined) exited(worker.id, -1, null)
+    })
+    record({ type: 'forked', id: worker.id })
   }
-}
 
-/** The new worker retires, because it alone is to be replaced, and the old ones stay. */
-function watchFailed(fleet: FleetState, reason: string): FleetState {
-  const watched = watchOf(fleet)?.id
-  return {
-    ...fleet,
-    reload: { state: 'failed', reason },
-    workers: fleet.workers.map(one => ({ ...one, toBeReplaced: one.id === watched })),
+  function received(id: number, message: WorkerMessage): void {
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    const withoutDatabase = message.type === 'heartbeat' && message.databaseDownMs !== undefined
+    const overMemoryLimit = message.type === 'heartbeat' && message.rssBytes > options.memoryBytes
+    record({ type: 'message', id, withoutDatabase, overMemoryLimit })
+    if (message.type === 'hello') send(id)
+    else if (message.type === 'socket-request')
+      handle.worker.send(
+        { type: 'socket', label: message.label },
+        sockets.get(message.label)?.handle,
+        () => {},
+      )
+    else if (message.type === 'listening') {
+      record({ type: 'listening', id })
+      watcher.listening(id)
+      options.listening()
+    } else if (message.type === 'heartbeat') {
+      options.heartbeat(message, handle.heartbeat)
+      handle.heartbeat = message
+      watcher.beat(id)
+    } else if (message.type === 'fatal') handle.fatal = message
+    else if (message.type === 'issuer-keys' && desired.keepIssuerKeys(message)) void publish()
   }
-}
 
-function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState {
-  switch (event.type) {
-    case 'forked': {
-      const worker: FleetWorker = {
-        id: event.id,
-        state: 'booting',
-        sinceMs: nowMs,
-        lastHeardMs: undefined,
-        toBeReplaced: false,
-        killed: false,
-      }
-      return { ...fleet, workers: [...fleet.workers, worker] }
-    }
-    case 'message':
-      return updateWorker(fleet, event.id, ({ state, sinceMs, toBeReplaced }) => {
-        // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
-        // fails instead, and the old workers stay.
-        const suspendTimeout =
-          event.withoutDatabase && state === 'booting' && fleet.reload.state !== 'running'
-        // A new worker is exempt, so a limit below normal use causes at most one replacement every STABLE_MS.
-        const hasGrown = event.overMemoryLimit && state === 'ready' && nowMs - sinceMs >= STABLE_MS
-        return {
-          lastHeardMs: nowMs,
-          sinceMs: suspendTimeout ? nowMs : sinceMs,
-          toBeReplaced: toBeReplaced || hasGrown,
-        }
+  function exited(id: number, code: number, signal: string | null): void {
+    const handle = handles.get(id)
+    if (handle === undefined) return
+    const cause = exitCauseOf(handle, code, signal)
+    const level = loop.state().stop !== undefined || stateOf(id) === 'retiring' ? 'info' : 'warn'
+    log[level]({ worker: handle.worker.process.pid, reason: cause.reason }, 'worker exited')
+    handles.delete(id)
+    record({ type: 'exited', id, cause })
+    balancer.update()
+  }
+
+  const stateOf = (id: number) => loop.state().workers.find(worker => worker.id === id)?.state
+
+  /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
+  function send(id: number): void {
+    const state = desiredOf(desired.current(), loop.state(), id, sockets, balancer.limitsOf(id))
+    handles.get(id)?.worker.send(state, () => {})
+  }
+
+  const publish = () =>
+    publishRevision(desired.nextRevision(), handles, send, id => stateOf(id) === 'booting')
+
+  const workers = (): WorkerView[] =>
+    loop.state().workers.flatMap(worker => {
+      const handle = handles.get(worker.id)
+      // Until the next run it is unknown whether the supervisor itself was suspended.
+      const missedHeartbeats = (loop.lastRunMs() - (worker.lastHeardMs ?? -Infinity)) / heartbeatMs
+      return handle === undefined ? [] : [viewOf(worker, handle, missedHeartbeats)]
+    })
+  const balancer = createBalancer(workers, send)
+  const watcher = createWatcher(() => watchOf(loop.state()), workers, record)
+
+  cluster.on('message', (worker, message) => {
+    const parsed = parseWorkerMessage(message)
+    if (parsed !== undefined) received(worker.id, parsed)
+  })
+  cluster.on('exit', (worker, code, signal) => exited(worker.id, code, signal))
+
+  return {
+    start(): void {
+      setInterval(balancer.update, heartbeatMs).unref()
+      cluster.setupPrimary({ exec: options.exec, args: [] })
+      loop.start()
+    },
+    publish,
+    /**
+     * Replaces every worker, one after another. Must not be called while another reload is running.
+     * @param watchMs for how long the first new worker serves beside the old ones; 0 turns the watch off
+     */
+    reload(watchMs: number): Promise<Reload> {
+      const outcome = new Promise<Reload>(resolve => {
+        resolveReload = resolve
       })
-    case 'listening':
-      return listening(fleet, event.id, nowMs)
-    case 'retired':
-      return updateWorker(fleet, event.id, () => ({ state: 'retiring', sinceMs: nowMs }))
-    case 'killed':
-      return updateWorker(fleet, event.id, () => ({ killed: true }))
-    case 'exited':
-      return exited(fleet, event.id, event.cause, nowMs)
-    case 'reload':
-      return {
-        ...fleet,
-        // The failures of the old code do not delay the new code.
-        failures: 0,
-        forkAfterMs: nowMs,
-        reload: { state: 'running', ...(event.watchMs > 0 && { watchMs: event.watchMs }) },
-        workers: fleet.workers.map(worker => ({ ...worker, toBeReplaced: true })),
-      }
-    case 'watchPassed':
-      return { ...fleet, reload: { state: 'running' } }
-    case 'watchFailed':
-      return watchFailed(fleet, event.reason)
-    case 'clockJump':
-      return {
-        ...fleet,
-        workers: fleet.workers.map(one => ({
-          ...one,
-          lastHeardMs:
-            one.lastHeardMs === undefined ? undefined : Math.min(nowMs, one.lastHeardMs + event.byMs),
-        })),
-      }
-    case 'stop':
-      return fleet.stop !== undefined
-        ? fleet
-        : { ...fleet, stop: { retireAtMs: nowMs + event.delayMs, killNow: false } }
-    case 'skipWait':
-      return fleet.stop === undefined
-        ? fleet
-        : { ...fleet, stop: { retireAtMs: nowMs, killNow: nowMs >= fleet.stop.retireAtMs } }
+      record({ type: 'reload', watchMs })
+      return outcome
+    },
+    stop: (delayMs: number) => record({ type: 'stop', delayMs }),
+    /** Ends the current wait of a stop: first the drain delay, then the wait for in-flight requests. */
+    skipWait: () => record({ type: 'skipWait' }),
+    /** Counts as a message of a worker that is known to be unable to send one. */
+    excuse: (id: number) => record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false }),
+    watch: watcher.report,
+    isReloading: () => loop.state().reload.state === 'running',
+    isStopping: () => loop.state().stop !== undefined,
+    workers,
   }
-}
-
-/**
- * Returns the state after an event.
- * @param targetWorkers number of workers that should be ready: a reload is done when so many run the new code
- */
-export function reduce(
-  fleet: FleetState,
-  event: FleetEvent,
-  targetWorkers: number,
-  nowMs: number,
-): FleetState {
-  const next = apply(fleet, event, nowMs)
-  if (next.reload.state !== 'running') return next
-  if (next.stop !== undefined)
-    return { ...next, reload: { state: 'failed', reason: 'the service is stopping' } }
-  const fresh = next.workers.filter(worker => worker.state === 'ready' && !worker.toBeReplaced).length
-  const hasOld = next.workers.some(worker => worker.toBeReplaced)
-  return fresh >= targetWorkers && !hasOld ? { ...next, reload: { state: 'done' } } : next
 }

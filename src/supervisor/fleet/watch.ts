@@ -2,7 +2,7 @@
 // the same time. The rule, `failsMoreOften`, is pure. A reload gives up only for failures, not for slowness or memory:
 // decisions/watched-reload.md gives the reasons.
 import type { Heartbeat } from '../../core/messages.ts'
-import type { FleetEvent } from './fleet.ts'
+import type { FleetEvent } from './events.ts'
 import type { Watch } from './fleet-state.ts'
 import { HANGS_AFTER_BEATS, type WorkerView } from './worker-handle.ts'
 

@@ -1,13 +1,13 @@
 // The fleet's state and plan in a simulation in which processes boot, hang, exit and follow commands, also at random.
 import test from 'ava'
 import fc from 'fast-check'
-import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/fleet.ts'
+import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
 import { emptyFleet, type FleetState, watchOf } from '../../../src/supervisor/fleet/fleet-state.ts'
 import { type Action, type Limits, plan } from '../../../src/supervisor/fleet/plan.ts'
 
 const limits: Limits = { workers: 3, bootMs: 30_000, silentMs: 10_000, retireMs: 32_000, bootFailures: 5 }
 
-/** The fleet with a simulated clock: records each event and performs the planned actions, as processes.ts does. */
+/** The fleet with a simulated clock: records each event and performs the planned actions, as loop.ts and fleet.ts do. */
 function createSimulation(simulatedLimits: Limits = limits) {
   let fleet: FleetState = emptyFleet
   let nowMs = 1000

@@ -2,7 +2,7 @@
 import test from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
-import type { FleetEvent } from '../../../src/supervisor/fleet/fleet.ts'
+import type { FleetEvent } from '../../../src/supervisor/fleet/events.ts'
 import {
   createWatcher,
   type Figures,

@@ -1,0 +1,181 @@
+// What events do to the state of the worker fleet. `reduce` is pure: it returns the state after one event. It neither forks
+// nor kills: plan.ts derives the actions from the state, and fleet.ts performs them. All times are milliseconds of one
+// monotonic clock.
+import { type ExitCause, type FleetState, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
+
+const FIRST_BACKOFF_MS = 100
+const MAX_BACKOFF_MS = 15_000
+/** A worker that was ready this long counts as stable: its failure resets the backoff. */
+const STABLE_MS = 30_000
+
+export type FleetEvent =
+  | { readonly type: 'forked' | 'listening' | 'retired' | 'killed'; readonly id: number }
+  | {
+      readonly type: 'message'
+      readonly id: number
+      readonly withoutDatabase: boolean
+      readonly overMemoryLimit: boolean
+    }
+  | { readonly type: 'exited'; readonly id: number; readonly cause: ExitCause }
+  | { readonly type: 'reload'; readonly watchMs: number }
+  /** `watchPassed`: the watched worker is no worse than the old ones. `skipWait`: a second signal ends the drain delay of a stop. */
+  | { readonly type: 'watchPassed' | 'skipWait' }
+  | { readonly type: 'watchFailed'; readonly reason: string }
+  /** The supervisor itself was suspended or blocked for `byMs`. It could not read messages meanwhile. */
+  | { readonly type: 'clockJump'; readonly byMs: number }
+  | { readonly type: 'stop'; readonly delayMs: number }
+
+function backoffMs(failures: number): number {
+  return Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
+}
+
+/** Counts an unexpected exit and sets the earliest time of the next fork. */
+function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause, nowMs: number): FleetState {
+  const wasReady = worker.state === 'ready'
+  const codeBoots = wasReady || fleet.workers.some(({ state }) => state === 'ready')
+  if (cause.killedExternally && codeBoots) return fleet
+  const wasStable = wasReady && nowMs - worker.sinceMs >= STABLE_MS
+  const previousFailures = wasStable ? 0 : fleet.failures
+  // A worker that has not changed its state since the last failure belongs to the same round, which counts once.
+  const isNewRound = wasStable || fleet.lastFailure === undefined || worker.sinceMs >= fleet.lastFailure.atMs
+  if (!isNewRound) return fleet
+  const retryIsFutile = !wasReady && cause.exitCode !== undefined
+  const bootFailures = retryIsFutile ? Infinity : fleet.bootFailures + 1
+  return {
+    ...fleet,
+    failures: previousFailures + 1,
+    bootFailures: wasReady ? fleet.bootFailures : bootFailures,
+    lastFailure: { ...cause, atMs: nowMs },
+    // The first failure of a worker that had been ready causes no backoff.
+    forkAfterMs:
+      wasReady && previousFailures === 0 ? nowMs : nowMs + backoffMs(previousFailures + (wasReady ? 0 : 1)),
+  }
+}
+
+function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number): FleetState {
+  const worker = fleet.workers.find(one => one.id === id)
+  const rest = { ...fleet, workers: fleet.workers.filter(one => one.id !== id) }
+  if (worker === undefined || worker.state === 'retiring' || fleet.stop !== undefined) return rest
+  const next = recordFailure(rest, worker, cause, nowMs)
+  const isBootingNew = worker.state === 'booting' && !worker.toBeReplaced
+  if (fleet.reload.state !== 'running' || !(isBootingNew || watchOf(fleet)?.id === id)) return next
+  // The new code fails: the reload ends, the old workers stay, and the old code gets no boot failure for it.
+  return {
+    ...next,
+    bootFailures: fleet.bootFailures,
+    lastFailure: fleet.lastFailure,
+    reload: { state: 'failed', reason: cause.reason },
+    workers: next.workers.map(one => ({ ...one, toBeReplaced: false })),
+  }
+}
+
+function listening(fleet: FleetState, id: number, nowMs: number): FleetState {
+  const { reload } = fleet
+  // A worker that was already booting when the reload began runs the old code.
+  const isNew = fleet.workers.some(one => one.id === id && !one.toBeReplaced)
+  return {
+    ...updateWorker(fleet, id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
+    bootFailures: 0,
+    reload:
+      reload.state === 'running' && reload.watchMs !== undefined && isNew
+        ? { state: 'running', watch: { id, untilMs: nowMs + reload.watchMs } }
+        : reload,
+  }
+}
+
+/** The new worker retires, because it alone is to be replaced, and the old ones stay. */
+function watchFailed(fleet: FleetState, reason: string): FleetState {
+  const watched = watchOf(fleet)?.id
+  return {
+    ...fleet,
+    reload: { state: 'failed', reason },
+    workers: fleet.workers.map(one => ({ ...one, toBeReplaced: one.id === watched })),
+  }
+}
+
+function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState {
+  switch (event.type) {
+    case 'forked': {
+      const worker: FleetWorker = {
+        id: event.id,
+        state: 'booting',
+        sinceMs: nowMs,
+        lastHeardMs: undefined,
+        toBeReplaced: false,
+        killed: false,
+      }
+      return { ...fleet, workers: [...fleet.workers, worker] }
+    }
+    case 'message':
+      return updateWorker(fleet, event.id, ({ state, sinceMs, toBeReplaced }) => {
+        // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
+        // fails instead, and the old workers stay.
+        const suspendTimeout =
+          event.withoutDatabase && state === 'booting' && fleet.reload.state !== 'running'
+        // A new worker is exempt, so a limit below normal use causes at most one replacement every STABLE_MS.
+        const hasGrown = event.overMemoryLimit && state === 'ready' && nowMs - sinceMs >= STABLE_MS
+        return {
+          lastHeardMs: nowMs,
+          sinceMs: suspendTimeout ? nowMs : sinceMs,
+          toBeReplaced: toBeReplaced || hasGrown,
+        }
+      })
+    case 'listening':
+      return listening(fleet, event.id, nowMs)
+    case 'retired':
+      return updateWorker(fleet, event.id, () => ({ state: 'retiring', sinceMs: nowMs }))
+    case 'killed':
+      return updateWorker(fleet, event.id, () => ({ killed: true }))
+    case 'exited':
+      return exited(fleet, event.id, event.cause, nowMs)
+    case 'reload':
+      return {
+        ...fleet,
+        // The failures of the old code do not delay the new code.
+        failures: 0,
+        forkAfterMs: nowMs,
+        reload: { state: 'running', ...(event.watchMs > 0 && { watchMs: event.watchMs }) },
+        workers: fleet.workers.map(worker => ({ ...worker, toBeReplaced: true })),
+      }
+    case 'watchPassed':
+      return { ...fleet, reload: { state: 'running' } }
+    case 'watchFailed':
+      return watchFailed(fleet, event.reason)
+    case 'clockJump':
+      return {
+        ...fleet,
+        workers: fleet.workers.map(one => ({
+          ...one,
+          lastHeardMs:
+            one.lastHeardMs === undefined ? undefined : Math.min(nowMs, one.lastHeardMs + event.byMs),
+        })),
+      }
+    case 'stop':
+      return fleet.stop !== undefined
+        ? fleet
+        : { ...fleet, stop: { retireAtMs: nowMs + event.delayMs, killNow: false } }
+    case 'skipWait':
+      return fleet.stop === undefined
+        ? fleet
+        : { ...fleet, stop: { retireAtMs: nowMs, killNow: nowMs >= fleet.stop.retireAtMs } }
+  }
+}
+
+/**
+ * Returns the state after an event.
+ * @param targetWorkers number of workers that should be ready: a reload is done when so many run the new code
+ */
+export function reduce(
+  fleet: FleetState,
+  event: FleetEvent,
+  targetWorkers: number,
+  nowMs: number,
+): FleetState {
+  const next = apply(fleet, event, nowMs)
+  if (next.reload.state !== 'running') return next
+  if (next.stop !== undefined)
+    return { ...next, reload: { state: 'failed', reason: 'the service is stopping' } }
+  const fresh = next.workers.filter(worker => worker.state === 'ready' && !worker.toBeReplaced).length
+  const hasOld = next.workers.some(worker => worker.toBeReplaced)
+  return fresh >= targetWorkers && !hasOld ? { ...next, reload: { state: 'done' } } : next
+}
