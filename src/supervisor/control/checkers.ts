@@ -2,8 +2,8 @@
 // each. Operators see from it whether a proxy has noticed a drain. A client that checks only now and then is not listed.
 import type { Moment } from '../port-states.ts'
 
-/** Limit of clients per port. Beyond it, those that have not checked for MAX_INTERVAL_MS are removed. */
-const MAX_CLIENTS = 1024
+/** Limit of clients per port. Beyond it, the one that has not checked for longest is removed. */
+const MAX_CLIENTS = 4096
 /** After a longer pause between two checks, the client starts anew. */
 const MAX_INTERVAL_MS = 60_000
 /** The number of processes that can check from one address, such as that of a NAT gateway, and still be recognized. */
@@ -62,9 +62,10 @@ function intervalOf(times: readonly number[]): number {
 }
 
 /** Whether the client is a checker now: it is forgotten after three intervals without a check. */
-function isChecker({ times, isSteady }: Client, nowMs: number): boolean {
+function isChecker(client: Client, nowMs: number): boolean {
+  const { times } = client
   const expiryMs = EXPIRY_INTERVALS * Math.min(MAX_INTERVAL_MS, intervalOf(times))
-  return isSteady && nowMs - (times.at(-1) ?? nowMs) < expiryMs
+  return client.isSteady && nowMs - (times.at(-1) ?? nowMs) < expiryMs
 }
 
 /** Identifies a client. Several HAProxy processes at one address are told apart by what they report. */
@@ -104,10 +105,8 @@ export function createCheckers() {
         isSteady: wasChecker || isSteady(times),
       })
       // A Map keeps insertion order, so the least recently seen client is the first.
-      for (const [oldest, { times }] of known) {
-        if (known.size <= MAX_CLIENTS || nowMs - (times.at(-1) ?? nowMs) <= MAX_INTERVAL_MS) break
-        known.delete(oldest)
-      }
+      const [oldest] = known.keys()
+      if (known.size > MAX_CLIENTS && oldest !== undefined) known.delete(oldest)
     },
 
     /** @param maintenance the start of the port's maintenance; null while it serves */
