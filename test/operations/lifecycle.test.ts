@@ -225,6 +225,23 @@ test.serial('workers: a worker that dies or hangs is replaced', async t => {
   }
 })
 
+/** The kernel limits the arguments and the environment of a program to a quarter of this (execve(2)). */
+const stackBytes = 2 ** 20
+const onLinux = process.platform === 'linux' ? test.serial : test.serial.skip
+onLinux('workers: one that cannot be created is tried again, and the supervisor stays', async t => {
+  const env = Object.fromEntries([1, 2, 3].map(count => [`LONG_${count}`, 'x'.repeat(100_000)]))
+  const { service, operator } = await start(t, { env })
+  const limitStack = (bytes: number) =>
+    promisify(execFile)('prlimit', [`--pid=${service.supervisor.pid}`, `--stack=${bytes}:`])
+  const [victim = 0] = await service.workers()
+  await limitStack(stackBytes)
+  process.kill(victim, 'SIGKILL')
+  await service.logLine(/worker process error/)
+  t.like(await check(operator.controlPort('http'), '/healthcheck/http'), { status: 503, code: 'no_worker' })
+  await limitStack(8 * stackBytes)
+  await operator.until(({ workers }) => workers.some(({ state }) => state === 'ready'))
+})
+
 for (const workers of [1, 2])
   test.serial(`workers: ${workers} of ${workers} hang, health fails, and they are replaced`, async t => {
     const { service, operator, open } = await start(t, {

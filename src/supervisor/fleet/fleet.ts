@@ -11,10 +11,12 @@ import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
 import { publishRevision } from './publish.ts'
 import { createWatcher } from './watch.ts'
-import { desiredOf, exitCauseOf, type Handle, viewOf, type WorkerView } from './worker-handle.ts'
+import { desiredOf, exitCauseOf, forkWorker, type Handle, viewOf, type WorkerView } from './worker-handle.ts'
 
 /** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
 const MIN_HEARTBEAT_MS = 300
+/** The id of a worker without a process. Those of node:cluster begin with 1. */
+const NO_WORKER = 0
 
 export interface FleetOptions {
   readonly limits: Limits
@@ -81,9 +83,15 @@ export function createFleet(options: FleetOptions) {
   }
 
   function fork(): void {
-    // Each command that runs waits for a message of every worker.
-    const worker = cluster.fork().setMaxListeners(0)
-    handles.set(worker.id, { worker, startedMs: Date.now() })
+    const handle = forkWorker()
+    if (typeof handle === 'string') {
+      log.error({ reason: handle }, 'worker process error')
+      record({ type: 'forked', id: NO_WORKER })
+      record({ type: 'exited', id: NO_WORKER, cause: { reason: handle, killedExternally: false } })
+      return
+    }
+    const { worker } = handle
+    handles.set(worker.id, handle)
     // If the spawn failed, no exit event follows.
     worker.on('error', error => {
       log.error({ reason: error.message }, 'worker process error')

@@ -1,5 +1,6 @@
 // The supervisor's record of one worker process: the process, its last heartbeat, whether it serves, and the cause of its exit.
-import type { Worker } from 'node:cluster'
+import cluster, { type Worker } from 'node:cluster'
+import { reasonOf } from '../../core/error-reason.ts'
 import type { DataSocket } from '../../core/listen.ts'
 import type { DesiredState, Heartbeat, WorkerMessage } from '../../core/messages.ts'
 import type { ExitCause, FleetState, FleetWorker } from './fleet-state.ts'
@@ -25,6 +26,19 @@ export interface Handle {
   fatal?: Extract<WorkerMessage, { type: 'fatal' }>
   /** Why the supervisor killed the worker. */
   killReason?: string
+}
+
+/**
+ * Forks a worker process.
+ * @returns why there is none, if Node.js throws. It throws some failures of a spawn, such as ENOMEM, and emits others
+ */
+export function forkWorker(): Handle | string {
+  try {
+    // Each command that runs waits for a message of every worker.
+    return { worker: cluster.fork().setMaxListeners(0), startedMs: Date.now() }
+  } catch (error) {
+    return reasonOf(error)
+  }
 }
 
 export function viewOf(fleetWorker: FleetWorker, handle: Handle, missedHeartbeats: number): WorkerView {
