@@ -6,8 +6,8 @@ import type { Handle } from './worker-handle.ts'
 const TIMEOUT_MS = 1000
 
 /**
- * Resolves when every worker that has booted acknowledged the revision with a heartbeat. A worker that does not reply in
- * time keeps its last heartbeat.
+ * Resolves when every worker that has booted has acknowledged the revision with a heartbeat, or has exited. A worker that does
+ * not reply in time keeps its last heartbeat.
  * @param send sends a worker its desired state
  */
 export async function publishRevision(
@@ -20,8 +20,10 @@ export async function publishRevision(
   const replies = [...handles].map(async ([id, handle]) => {
     send(id)
     if (isBooting(id)) return
-    while ((handle.heartbeat?.appliedRevision ?? 0) < revision)
-      await once(handle.worker, 'message', { signal })
+    const { worker } = handle
+    const exit = once(worker, 'exit', { signal }).catch(() => {})
+    while ((handle.heartbeat?.appliedRevision ?? 0) < revision && !worker.isDead())
+      await Promise.race([once(worker, 'message', { signal }), exit])
   })
   await Promise.allSettled(replies)
 }
