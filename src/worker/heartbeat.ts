@@ -50,9 +50,12 @@ export function startHeartbeat(options: HeartbeatOptions): (revision: number) =>
       ...(changes && { changes }),
       ...(sinceMs !== undefined && { databaseDownMs: performance.now() - sinceMs }),
     })
-    lag.reset()
   }
-  setInterval(heartbeat, everyMs).unref()
+  setInterval(() => {
+    heartbeat()
+    // Acknowledgements in between report the lag since the last heartbeat.
+    lag.reset()
+  }, everyMs).unref()
   return revision => {
     appliedRevision = revision
     heartbeat()
