@@ -71,7 +71,7 @@ export function createDataPort(options: DataPortOptions) {
   const clientOf = (peer: string | undefined, headers: IncomingHttpHeaders = {}) =>
     peer === undefined ? undefined : clientAddress(peer, headers, isTrusted)
   const connections = createConnections(config.limits, (response, status, durationMs) => {
-    traffic.recordResponse(response.route, status, durationMs)
+    traffic.recordResponse(response.route, status, response.awaitsEvent ? undefined : durationMs)
     options.requestLog?.logResponse(port.label, response, status, durationMs)
   })
   const acceptor = createAcceptor(
@@ -159,7 +159,8 @@ export function createDataPort(options: DataPortOptions) {
       response.client = clientOf(peer, response.req.headers)
     },
     onRejected(socket, error, requestId) {
-      traffic.recordRejection(error.status)
+      // No request was processed.
+      traffic.recordResponse(undefined, error.status, undefined)
       const client = clientOf(connections.get(socket)?.peer())
       options.requestLog?.logRejection(port.label, client, error, requestId)
     },

@@ -6,7 +6,7 @@ declare module 'node:http' {
   interface ServerResponse {
     /** Aborted when the port drains: a request that only waits is answered now. */
     draining?: AbortSignal
-    /** Whether the request waits, as it has asked, for something to happen. */
+    /** Whether the response waits, as its request asks, for something to happen. Its duration says nothing about the service. */
     awaitsEvent?: boolean
     /**
      * Aborted `drain.delayMs` later, when proxies have noticed that the port drains, and when the port closes: a response

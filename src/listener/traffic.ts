@@ -13,10 +13,6 @@ const createCounters = (): Counters => ({
   latencySumMs: 0,
 })
 
-function count({ responses }: Counters, outcome: string): void {
-  responses[outcome] = (responses[outcome] ?? 0) + 1
-}
-
 /** Adds `counters` to `sum`. */
 function add(sum: Counters, { responses, latency, latencySumMs }: Counters): Counters {
   for (const [outcome, number] of Object.entries(responses))
@@ -41,18 +37,21 @@ export function createTraffic() {
     /**
      * @param route the path pattern of the matched route; undefined if none matches
      * @param status undefined if the connection ended before the response was complete
+     * @param durationMs undefined if it says nothing about the service
      */
-    recordResponse(route: string | undefined, status: number | undefined, durationMs: number): void {
+    recordResponse(
+      route: string | undefined,
+      status: number | undefined,
+      durationMs: number | undefined,
+    ): void {
       const counters = countersOf(route ?? NO_ROUTE)
-      count(counters, status === undefined ? 'aborted' : `${Math.floor(status / 100)}xx`)
+      const outcome = status === undefined ? 'aborted' : `${Math.floor(status / 100)}xx`
+      counters.responses[outcome] = (counters.responses[outcome] ?? 0) + 1
+      if (durationMs === undefined) return
       const fits = latencyBoundsMs.findIndex(boundMs => durationMs <= boundMs)
       const bucket = fits === -1 ? latencyBoundsMs.length : fits
       counters.latency[bucket] = (counters.latency[bucket] ?? 0) + 1
       counters.latencySumMs += durationMs
-    },
-    /** Counts rejected input. It has a status but no duration, because no request was processed. */
-    recordRejection(status: number): void {
-      count(countersOf(NO_ROUTE), `${Math.floor(status / 100)}xx`)
     },
     /** Returns the sums over all routes. */
     totals: (): TrafficTotals => [...byRoute.values()].reduce(add, createCounters()),

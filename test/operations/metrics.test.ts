@@ -1,6 +1,7 @@
 // The metrics and the history of a control port agree with the traffic.
 import { readFileSync } from 'node:fs'
 import test from 'ava'
+import { connect } from '../support/raw.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -67,6 +68,23 @@ test('metrics: count the responses of each route, and those without one', async 
   )
   t.is(now.get('http_request_duration_seconds_count{port="http",route="none"}'), 3)
   t.false([...now.keys()].some(name => name.includes(id)))
+})
+
+test('metrics: the duration of responses that wait for changes is not counted', async t => {
+  const path = '/v1/changes?after=latest'
+  await fetch(`${service.url}${path}`)
+  await fetch(`${service.url}${path}&wait=1`)
+  const reader = await connect(service.port('http'))
+  reader.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n`)
+  await reader.until(/retry: /)
+  reader.socket.resetAndDestroy()
+  const labels = 'port="http",route="/v1/changes"'
+  const now = await untilSamples(
+    all =>
+      all.get(`http_responses_total{${labels},code="2xx"}`) === 2 &&
+      all.get(`http_responses_total{${labels},code="aborted"}`) === 1,
+  )
+  t.is(now.get(`http_request_duration_seconds_count{${labels}}`), 1)
 })
 
 test('metrics and status: the name of the node and its version', async t => {

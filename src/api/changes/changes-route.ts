@@ -52,7 +52,6 @@ async function whileWaiting(
   try {
     await wait(controller.signal)
   } finally {
-    res.awaitsEvent = false
     clearTimeout(timer)
     res.off('close', end)
     res.draining?.removeEventListener('abort', end)

@@ -80,6 +80,7 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
     const first = await selectChanges(feed, query, after, PORTION_EVENTS)
     for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
     res.statusCode = 200
+    res.awaitsEvent = true
     ctx.respond = false
     if (ctx.method === 'HEAD') {
       res.end()

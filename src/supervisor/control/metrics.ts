@@ -70,7 +70,12 @@ function trafficMetrics(totals: FleetTotals) {
   const lookups = Object.entries(totals.cache).map(([result, value]) => ({ labels: { result }, value }))
   return [
     metric('counter', 'http_responses_total', 'Responses by port, route and status class.', responses),
-    metric('histogram', duration, 'Time from the request to the end of its response.', durations),
+    metric(
+      'histogram',
+      duration,
+      'Time from the request to the end of its response; without responses that wait for changes.',
+      durations,
+    ),
     metric(
       'counter',
       'users_api_cache_lookups_total',

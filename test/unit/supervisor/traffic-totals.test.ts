@@ -51,7 +51,7 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
         worker.unreported.push({ route: routeOf(route), processed: true })
         worker.answered++
       } else if (kind === 'rejection') {
-        worker.traffic.recordRejection(status)
+        worker.traffic.recordResponse(undefined, status, undefined)
         worker.unreported.push({ route: routeOf(), processed: false })
       } else if (kind === 'heartbeat') {
         const heartbeat = heartbeatOf(worker.traffic, worker.answered, countsRoutes)
