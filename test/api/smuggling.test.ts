@@ -85,6 +85,14 @@ test.serial(
   },
 )
 
+test.serial('smuggling: the coding identity is none, in any case', async t => {
+  for (const coding of ['identity', 'Identity', 'IDENTITY']) {
+    const headers = { 'content-type': 'application/json', 'content-encoding': coding }
+    const user = JSON.stringify({ first_name: 'Coding', last_name: coding })
+    t.is((await api.send('POST', '/v1/users', headers, user)).status, 200, coding)
+  }
+})
+
 test.serial('smuggling: compressed bodies are rejected', async t => {
   for (const coding of ['gzip', 'br', 'deflate', 'zstd', 'gzip, identity', 'GZIP']) {
     const headers = { 'content-type': 'application/json', 'content-encoding': coding }

@@ -22,6 +22,8 @@ function assertMediaType(ctx: Context): void {
       'unsupported_media_type',
       `the content encoding ${coding} is not supported; allowed: identity`,
     )
+  // Identity is no coding (RFC 9110, 12.5.3), and koa-bodyparser knows its name in lower case only.
+  delete headers['content-encoding']
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
   if (headers['content-type'] === undefined && !hasBody) return
   if (headers['content-type'] === JSON_TYPE) return
