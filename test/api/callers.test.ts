@@ -5,7 +5,7 @@ import test, { type ExecutionContext } from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { openEventStream } from '../support/event-stream.ts'
 import { expectError, expectOk } from '../support/expect.ts'
-import type { Answer } from '../support/http.ts'
+import { type Answer, sendRaw } from '../support/http.ts'
 import {
   apiKey,
   claims,
@@ -255,6 +255,18 @@ test.serial('callers: the document, its page and OPTIONS are open, whatever toke
     }
   t.is((await api.send('OPTIONS', '/v1/users')).status, 204)
   t.is((await api.send('OPTIONS', '/v1/users/1/groups')).status, 204)
+})
+
+test.serial('callers: two tokens are refused, whichever of them is valid', async t => {
+  for (const [first, second] of [
+    [tokens.reader, 'nobody'],
+    ['nobody', tokens.reader],
+  ]) {
+    const head = `Host: a\r\nAuthorization: Bearer ${first}\r\nAuthorization: Bearer ${second}\r\nConnection: close`
+    const { answer } = await sendRaw(service.url, `GET /v1/users HTTP/1.1\r\n${head}\r\n\r\n`)
+    expectError(t, answer, 401, 'unauthorized')
+    t.is(answer?.body.meta.message, 'the request has several Authorization headers')
+  }
 })
 
 test.serial('callers: the body of a refused request is not read, and the connection stays open', async t => {

@@ -1,12 +1,24 @@
 // Admits only requests with the token of a caller whose scope includes the method (RFC 6750). The body is not read yet.
+import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware } from 'koa'
-import { type Caller, hasScope, insufficientScope, missingToken, scopeOf } from '../callers/caller.ts'
+import {
+  type Caller,
+  hasScope,
+  insufficientScope,
+  invalidToken,
+  missingToken,
+  scopeOf,
+} from '../callers/caller.ts'
 import type { FindCaller } from '../callers/callers.ts'
 
 /** In any case (RFC 9110, 11.1). Another scheme counts as no token. */
 const scheme = /^Bearer /i
 
-function tokenOf(authorization = ''): string {
+function tokenOf({
+  headersDistinct: { authorization: [authorization = '', ...others] = [] },
+}: IncomingMessage): string {
+  // Node.js would use the first header, and a proxy may have checked another one.
+  if (others.length > 0) throw invalidToken('the request has several Authorization headers')
   if (!scheme.test(authorization)) throw missingToken()
   return authorization.slice('Bearer '.length).trim()
 }
@@ -28,7 +40,7 @@ export function callerOf({ state }: Context): Caller | undefined {
 /** Throws `unauthorized`, `forbidden` or `unavailable`. */
 export function authentication(findCaller: FindCaller): Middleware {
   return (ctx, next) => {
-    const found = findCaller(tokenOf(ctx.req.headers.authorization))
+    const found = findCaller(tokenOf(ctx.req))
     // Most callers are known at once: a promise for each request would cost more than the look-up.
     if (found instanceof Promise)
       return found.then(caller => {
