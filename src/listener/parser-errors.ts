@@ -38,6 +38,11 @@ export const headersTooLarge = ({ headerBytes }: Pick<Limits, 'headerBytes'>) =>
 /** Returns the error response to a `clientError` event of `http.Server`. */
 export function parserError(error: ParserError, limits: Limits): ApiError {
   if (isTimeout(error)) return requestTimeout()
+  if (error.code === 'HPE_INVALID_URL')
+    return new ApiError(
+      'malformed_request',
+      `the request target is not valid (${error.message}): percent-encode spaces and characters outside ASCII`,
+    )
   if (error.code !== 'HPE_HEADER_OVERFLOW')
     return new ApiError('malformed_request', `the request is not valid HTTP: ${error.message}`)
   return isUriTooLong(error.rawPacket, limits.urlBytes) ? targetTooLong(limits) : headersTooLarge(limits)

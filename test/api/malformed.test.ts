@@ -92,6 +92,12 @@ for (const [title, request] of malformed)
     })
   })
 
+test.serial('malformed: the error of a target that is not percent-encoded says what to do', async t => {
+  const { answer } = await sendRaw(service.url, 'GET /v1/users?last_name=Müller HTTP/1.1\r\nHost: x\r\n\r\n')
+  expectError(t, answer, 400, 'malformed_request')
+  t.regex(answer?.body.meta.message ?? '', /percent-encode spaces and characters outside ASCII$/)
+})
+
 test.serial('malformed: every valid form of Host is accepted, including an empty one', async t => {
   for (const host of [
     '',
