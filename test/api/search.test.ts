@@ -228,6 +228,13 @@ test.serial(
   },
 )
 
+test.serial('search: a control character finds nothing, because no name contains one', async t => {
+  await api.create('/v1/users', { first_name: 'Literal', last_name: 'Character' })
+  t.is((await search('/v1/users', 'lit char')).ids.length, 1)
+  for (const words of ['\u0000', '\u0007', 'lit\u0000', 'lit char\u0007', 'lit \u0000'])
+    t.like(await search('/v1/users', words), { ids: [], meta: { total_records: 0 } }, JSON.stringify(words))
+})
+
 test.serial('search: more than five words, a repetition, and other paths are refused', async t => {
   const many = await api.get('/v1/users?search=a+b+c+d+e+f')
   expectError(t, many, 400, 'limit_exceeded')

@@ -46,6 +46,9 @@ const beginsOtherwise =
       .orWhereRaw(`?? < ${weightsSql('?')}`, [column, run])
       .orWhereRaw(`?? >= CONCAT(${weightsSql('?')}, X'FFFF')`, [column, run])
 
+/** No field contains a control character, and the collation ignores it. */
+const control = /\p{Cc}/u
+
 /**
  * Returns queries that together find the records that match the words of a search, each record once. Every first run begins with
  * the first word, so that each of them reads a range of one index, which has all columns of the search.
@@ -59,6 +62,7 @@ export function searchQueries(
   const columns = Object.keys(fields).map(searchColumn)
   return columns.map((column, at) => {
     const found = on(plural).where(begins(column, first))
+    if (words.some(word => control.test(word))) found.whereRaw('FALSE')
     for (const earlier of columns.slice(0, at)) found.where(beginsOtherwise(earlier, first))
     return words.length === 1 ? found : found.where(beginsWithRuns(columns, words))
   })
