@@ -11,7 +11,10 @@ export type Handler = (ctx: Context & { params: PathParams }) => Promise<void>
 /** Checks the parameters of a path, for any method. @throws ApiError with status 404 if they cannot identify a record */
 export type CheckPath = (params: PathParams) => void
 
-/** A condition for all requests to a route, such as `authentication`. It throws an ApiError, or calls `next`. */
+/**
+ * A condition for all requests to a route, such as `authentication`. It throws an ApiError, or calls `next`. While a stream of
+ * changes is open, the policies of its route run again and again.
+ */
 export type Policy = Middleware
 
 export interface Route extends DescribedRoute {

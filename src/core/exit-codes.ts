@@ -1,4 +1,4 @@
-// The exit codes of the service and its commands, as in sysexits.h.
+// The exit codes of the service and its commands. Those with a name that begins with EX_ are from sysexits.h.
 
 export const exitCodes = {
   stopped: 0,

@@ -22,8 +22,8 @@ export interface Transaction extends Statements {
   /** Executes SQL text that modifies rows. */
   execute(sql: string, values: readonly unknown[]): Promise<Modified>
   /**
-   * Says what the transaction has changed. What it stores beside its rows follows from that: counts, generations, and the
-   * row that shows whether it was stored. Without a change, a COMMIT without an answer is an error.
+   * Says what the transaction has changed. What it stores beside its rows follows from that: counts, events and generations.
+   * A changed row also shows whether the transaction was stored. Without a change, a COMMIT without an answer is an error.
    */
   record(...changes: readonly Change[]): void
   /** The changes so far, in their order. */

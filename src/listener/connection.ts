@@ -19,7 +19,7 @@ const asksForUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessa
 
 /**
  * Queues the requests of `socket`. Times are values of `performance.now()`.
- * @param peer the address of the client or proxy at the other end,
+ * @param peer the address of the client or proxy at the other end
  * @param total is changed by the requests of this connection
  */
 export function createConnection(socket: Socket, peer: string | undefined, total: WaitingTotal) {

@@ -74,9 +74,9 @@ export function unpackEvents({ amount, events }: PackedEvents, lastId: number, a
     const names = Object.keys(ids)
     const rest = `${time},"by":${JSON.stringify(by)},"request_id":${JSON.stringify(request_id)}}`
     const [first = []] = Object.values(ids)
-    return first.map((_, at): FeedEvent => {
+    return first.map((_, index): FeedEvent => {
       id++
-      const own = Object.fromEntries(names.map(name => [name, ids[name]?.[at] ?? 0]))
+      const own = Object.fromEntries(names.map(name => [name, ids[name]?.[index] ?? 0]))
       const members = names.map(name => `"${name}":${own[name]}`).join()
       return { id, type, ids: own, text: `{"id":${id},"type":"${type}",${members},${rest}` }
     })

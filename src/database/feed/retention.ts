@@ -6,11 +6,11 @@ const PORTION_ROWS = 200
 const LOOK_AHEAD_ROWS = 1000
 
 /**
- * Ids per second of the time from which the ids of a new epoch continue. More than 2^20 events a second are not possible,
+ * After `expirePositions`, ids continue at the time in seconds, multiplied by this number. More than 2^20 events a second are not possible,
  * so this id is greater than every id that the service has ever given out, also after a restored backup. It stays
  * within 2^53 until the year 2242.
  */
-const EPOCH_IDS_PER_SECOND = 2 ** 20
+const IDS_PER_SECOND = 2 ** 20
 
 const expiredSql = `SELECT last_id, at < UTC_TIMESTAMP(3) - INTERVAL ? SECOND AS expired FROM changes
   WHERE last_id > ? ORDER BY last_id LIMIT ${LOOK_AHEAD_ROWS}`
@@ -24,7 +24,7 @@ const removeSql = `DELETE FROM changes WHERE last_id <= (SELECT floor FROM chang
 export async function expirePositions(database: Database): Promise<number> {
   return database.transaction(async trx => {
     await trx.execute(
-      `UPDATE change_head SET last_id = GREATEST(last_id + 1, UNIX_TIMESTAMP() * ${EPOCH_IDS_PER_SECOND}), floor = last_id
+      `UPDATE change_head SET last_id = GREATEST(last_id + 1, UNIX_TIMESTAMP() * ${IDS_PER_SECOND}), floor = last_id
         WHERE id = 1`,
       [],
     )

@@ -48,9 +48,8 @@ export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: Locked
   }
 
   /**
-   * Lets one entry wait for the lock of its row in the queue of the database. Sessions that lock a row in turn, each before the
-   * one before it has ended, leave no moment in which a try finds the row free. An entry that needs a name is only tried alone. One with a
-   * transaction of its own does not claim.
+   * Lets one entry wait for the lock of its row in the queue of the database. Other sessions can lock a row in turn, so that no
+   * try ever finds it free. Only rows are waited for, not names. An entry with a transaction of its own does not wait here.
    */
   async function claimOne(): Promise<void> {
     const shared = locked.filter(({ alone }) => alone === undefined)

@@ -51,8 +51,8 @@ export const migrations: readonly Migration[] = [
 ]
 
 /**
- * The version of this code: the number of the last migration that it knows. A migration that older code would damage
- * sets `schema_info.min_code_version` to its own number before its other steps. Older code then refuses to serve.
+ * The version of this code: the number of the last migration that it knows. Code whose version is lower than
+ * `schema_info.min_code_version` refuses to serve.
  */
 export const codeVersion = migrations.length
 
