@@ -101,12 +101,12 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     }
 
     /** Writes one entry in a transaction of its own. Resolves when it has its result, or waits for a lock. */
-    function writeAlone(entry: Entry<I>, alone: NonNullable<Entry<I>['alone']>): Promise<void> {
+    function writeAlone(entry: Entry<I>, runAlone: NonNullable<Entry<I>['runAlone']>): Promise<void> {
       return new Promise(resolve => {
         writePatiently({
           writer,
           entry,
-          alone,
+          runAlone,
           attempt: act => attempt(act, 1),
           places: waiting,
           onWait: resolve,
@@ -151,8 +151,8 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       const [first] = entries
       if (first === undefined) return
       try {
-        if (first.alone === undefined) await writeGroup(entries, claims)
-        else await writeAlone(first, first.alone)
+        if (first.runAlone === undefined) await writeGroup(entries, claims)
+        else await writeAlone(first, first.runAlone)
       } catch (error) {
         if (entries.length === 1) failOrSetAside(first, error)
         else if (!isContention(error)) fail(entries, error)
@@ -169,12 +169,15 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       await run(entries.slice(middle))
     }
 
-    function add(item: I, { alone, settle, reject }: Pick<Entry<I>, 'alone' | 'settle' | 'reject'>): void {
+    function add(
+      item: I,
+      { runAlone, settle, reject }: Pick<Entry<I>, 'runAlone' | 'settle' | 'reject'>,
+    ): void {
       const entry: Entry<I> = {
         item,
         keys: [...writer.keysOf(item)],
         deadlineMs: performance.now() + timeoutMs,
-        alone,
+        runAlone,
         settle,
         reject,
         wake() {
@@ -191,16 +194,16 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     return {
       write: item =>
         new Promise((settle, reject) => {
-          add(item, { alone: undefined, settle, reject })
+          add(item, { runAlone: undefined, settle, reject })
         }),
 
       writeIn: (item, around) =>
         new Promise((resolve, reject) => {
-          const alone: Entry<I>['alone'] = async (trx, write) => {
+          const runAlone: Entry<I>['runAlone'] = async (trx, write) => {
             const value = await around(trx, write)
             return () => resolve(value)
           }
-          add(item, { alone, settle: () => {}, reject })
+          add(item, { runAlone, settle: () => {}, reject })
         }),
     }
   }

@@ -52,7 +52,7 @@ export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: Locked
    * try ever finds it free. Only rows are waited for, not names. An entry with a transaction of its own does not wait here.
    */
   async function claimOne(): Promise<void> {
-    const shared = locked.filter(({ alone }) => alone === undefined)
+    const shared = locked.filter(({ runAlone }) => runAlone === undefined)
     const entry = shared.find(one => !claimed.has(one)) ?? shared[0]
     if (entry === undefined) return
     claimed.add(entry)

@@ -16,7 +16,7 @@ export interface WaitingPlaces {
 interface PatientWriteOptions<I> {
   readonly writer: WriterOptions<I>
   readonly entry: Pick<Entry<I>, 'item' | 'deadlineMs'>
-  readonly alone: NonNullable<Entry<I>['alone']>
+  readonly runAlone: NonNullable<Entry<I>['runAlone']>
   /** Runs a transaction. */
   attempt<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   readonly places: WaitingPlaces
@@ -30,7 +30,7 @@ interface PatientWriteOptions<I> {
  * @throws an error that `isLocked`, if it cannot wait or has waited for too long
  */
 export async function writePatiently<I>(options: PatientWriteOptions<I>): Promise<() => void> {
-  const { writer, entry, alone, attempt, places, onWait } = options
+  const { writer, entry, runAlone, attempt, places, onWait } = options
   const { item, deadlineMs } = entry
   let waits = false
 
@@ -42,7 +42,7 @@ export async function writePatiently<I>(options: PatientWriteOptions<I>): Promis
 
   const tryToWrite = () =>
     attempt(trx =>
-      alone(trx, async () => {
+      runAlone(trx, async () => {
         if (waits) await untilFree()
         const [result = 'locked'] = await applyRecorded(writer, trx, [item])
         if (result === 'locked') throw lockedError()

@@ -53,19 +53,20 @@ export interface Entry<I> extends Ticket {
    * @param write writes the item
    * @returns a function that delivers the result
    */
-  readonly alone: ((trx: Transaction, write: () => Promise<Result>) => Promise<() => void>) | undefined
+  readonly runAlone: ((trx: Transaction, write: () => Promise<Result>) => Promise<() => void>) | undefined
   settle(result: Result): void
   reject(error: unknown): void
 }
 
-type Sharing = Pick<Entry<unknown>, 'keys' | 'alone'>
+type Sharing = Pick<Entry<unknown>, 'keys' | 'runAlone'>
 
 /** Whether an entry has a transaction of its own. */
-export const isSingle = ({ keys, alone }: Sharing): boolean => alone !== undefined || keys.length > MAX_KEYS
+export const isSingle = ({ keys, runAlone }: Sharing): boolean =>
+  runAlone !== undefined || keys.length > MAX_KEYS
 
 /** Whether an entry can share the transaction of a group. @param keys the number of keys of all of them */
-export const fits = (group: readonly Sharing[], keys: number, { alone }: Sharing): boolean =>
-  group.length === 0 || (keys <= MAX_KEYS && alone === undefined && group[0]?.alone === undefined)
+export const fits = (group: readonly Sharing[], keys: number, { runAlone }: Sharing): boolean =>
+  group.length === 0 || (keys <= MAX_KEYS && runAlone === undefined && group[0]?.runAlone === undefined)
 
 /** Divides entries into groups that can share a transaction. */
 export function groupsOf<E extends Sharing>(entries: readonly E[]): E[][] {
