@@ -3,42 +3,34 @@
 // earlier versions of the service refuse to start from then on, see counting/earlier-versions.ts.
 import { parseArgs } from 'node:util'
 import { print, runCommand, UsageError } from './cli/command-line.ts'
-import { unreachable } from './cli/preflight.ts'
-import { base, privateDatabase } from './cli/private-servers/missing-servers.ts'
-import { privateMysqlUrl } from './cli/private-servers/mysql.ts'
-import { loadDatabaseConfig } from './config/config.ts'
-import { createLog } from './core/log.ts'
+import { withDatabase } from './cli/with-database.ts'
 import { createRecount } from './database/counting/recount.ts'
-import { createDatabase } from './database/database.ts'
-import { isNotUpYet } from './database/driver-errors.ts'
-import { assertMigrated } from './database/migrator.ts'
+import type { Database } from './database/database.ts'
 import { resources } from './model/index.ts'
 
 /** Counting all rows of a large table takes longer than the queries of the service may take. */
 const TIMEOUT_MS = 3_600_000
 
+interface Options {
+  readonly check: boolean
+  readonly upgraded: boolean
+}
+
+async function recount(database: Database, { check, upgraded }: Options): Promise<number> {
+  const { find, correct } = createRecount(database, resources)
+  const differences = await (check ? find() : correct(upgraded))
+  for (const { ids, kept, actual } of differences) print(`${ids}: ${kept} kept, ${actual} counted`)
+  const found = `differences: ${differences.length}`
+  if (differences.length === 0) print('all kept totals are right')
+  else print(check ? `${found}, \`npm run recount\` corrects them` : `${found}, corrected`)
+  return check && differences.length > 0 ? 1 : 0
+}
+
 async function main(): Promise<number> {
   const flag = { type: 'boolean', default: false } as const
   const { values: options } = parseArgs({ options: { check: flag, upgraded: flag } })
   if (options.check && options.upgraded) throw new UsageError('--check and --upgraded exclude each other')
-  const config = await loadDatabaseConfig()
-  const url = config.database.url ?? (await privateMysqlUrl(privateDatabase, base))
-  const log = createLog('silent', 'recount')
-  const database = createDatabase({ ...config.database, url, queryTimeoutMs: TIMEOUT_MS }, log)
-  try {
-    await assertMigrated(database.knex).catch((error: unknown) => {
-      throw isNotUpYet(error) ? unreachable(error) : error
-    })
-    const recount = createRecount(database, resources)
-    const differences = await (options.check ? recount.find() : recount.correct(options.upgraded))
-    for (const { ids, kept, actual } of differences) print(`${ids}: ${kept} kept, ${actual} counted`)
-    const found = `differences: ${differences.length}`
-    if (differences.length === 0) print('all kept totals are right')
-    else print(options.check ? `${found}, \`npm run recount\` corrects them` : `${found}, corrected`)
-    return options.check && differences.length > 0 ? 1 : 0
-  } finally {
-    await database.close()
-  }
+  return withDatabase(database => recount(database, options), TIMEOUT_MS)
 }
 
 process.exit(await runCommand(main, 'usage: npm run recount [-- --check | --upgraded]'))

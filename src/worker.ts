@@ -3,9 +3,11 @@ import { createApp } from './api/app.ts'
 import { createCallers } from './api/callers/callers.ts'
 import { createCache } from './cache/cache.ts'
 import { ConfigError, loadServingConfig } from './config/config.ts'
+import { reasonOf } from './core/error-reason.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { createIsKnownHost } from './core/known-hosts.ts'
 import { createLogAndOutput } from './core/log.ts'
+import { repeat } from './core/repeat.ts'
 import { createDatabase } from './database/database.ts'
 import { createChangeFeed } from './database/feed/change-feed.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
@@ -17,14 +19,6 @@ import { openSupervisorChannel } from './worker/supervisor-channel.ts'
 
 /** Extra time after the drain deadline to exit by itself. */
 const EXIT_GRACE_MS = 2000
-
-/** Runs `task` repeatedly, `everyMs` after it has ended. `task` must not reject. The timer does not keep the process alive. */
-function repeat(everyMs: number, task: () => Promise<void>): void {
-  setTimeout(async () => {
-    await task()
-    repeat(everyMs, task)
-  }, everyMs).unref()
-}
 
 const supervisor = openSupervisorChannel()
 
@@ -78,13 +72,11 @@ async function serve(): Promise<void> {
   })
 
   await database.ready()
+  const onError = (error: unknown) =>
+    log.debug({ reason: reasonOf(error) }, 'a task has failed, retrying later')
   // Detects a lost database without traffic, too.
-  repeat(config.fleet.beatMs, database.probe)
-  repeat(config.idempotency.removeEveryMs, () =>
-    keys.removeExpired().catch((error: unknown) => {
-      log.debug({ reason: String(error) }, 'expired idempotency keys not removed, retrying later')
-    }),
-  )
+  void repeat(config.fleet.beatMs, database.probe, onError)
+  void repeat(config.idempotency.removeEveryMs, keys.removeExpired, onError)
   await changes.start()
   await ports.listen()
   supervisor.onLost(() => {

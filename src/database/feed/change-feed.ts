@@ -1,6 +1,7 @@
 // Runs the change feed in a worker: its readers, the numbering of its events, and the removal of old ones.
 import { reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
+import { repeat } from '../../core/repeat.ts'
 import type { Database } from '../database.ts'
 import { createFeed } from './feed.ts'
 import { readWaiting } from './portion.ts'
@@ -13,34 +14,29 @@ const GAP_NOTE_MS = 10_000
 const GAP_CHECK_MS = 30_000
 const MAX_REMOVE_EVERY_MS = 30_000
 
-/** Runs `task` now, and again `everyMs` after it has ended. The timer does not keep the process alive. */
-async function repeat(everyMs: number, log: Log, task: () => Promise<unknown>): Promise<void> {
-  await task().catch((error: unknown) =>
-    log.debug({ reason: reasonOf(error) }, 'the change feed is not maintained, retrying later'),
-  )
-  setTimeout(() => repeat(everyMs, log, task), everyMs).unref()
-}
-
 /** @param keepSeconds how long events are kept; 0 turns the feed off */
 export function createChangeFeed(database: Database, keepSeconds: number, log: Log) {
   const feed = keepSeconds > 0 ? createFeed(database) : undefined
   let waiting = { waiting: 0, waitingSeconds: 0 }
+  const onError = (error: unknown) =>
+    log.debug({ reason: reasonOf(error) }, 'the change feed is not maintained, retrying later')
 
   /** Numbers and removes events from now on. */
   async function start(): Promise<void> {
-    if (feed === undefined) return repeat(GAP_NOTE_MS, log, () => noteGap(database))
+    if (feed === undefined) return repeat(GAP_NOTE_MS, () => noteGap(database), onError)
     database.numbering.onNumbered(feed.refresh)
     let closing: number | undefined
-    await repeat(GAP_CHECK_MS, log, async () => {
+    const checkGap = async () => {
       closing = await closeGap(database, closing)
-    })
-    void repeat(Math.min(MAX_REMOVE_EVERY_MS, keepSeconds * 500), log, () =>
-      removeExpired(database, keepSeconds),
-    )
-    void repeat(SWEEP_MS, log, async () => {
+    }
+    await repeat(GAP_CHECK_MS, checkGap, onError)
+    const remove = () => removeExpired(database, keepSeconds)
+    void repeat(Math.min(MAX_REMOVE_EVERY_MS, keepSeconds * 500), remove, onError)
+    const sweep = async () => {
       waiting = await readWaiting(database)
       if (waiting.waiting > 0) database.numbering.request()
-    })
+    }
+    void repeat(SWEEP_MS, sweep, onError)
   }
 
   return {
