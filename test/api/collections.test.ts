@@ -239,6 +239,19 @@ test('collections: links lead through all pages in both directions and keep filt
   t.is(answer.body.meta.links?.prev, undefined)
 })
 
+test('collections: links are URIs, whatever characters the request contains', async t => {
+  const query = 'id[gt]=0&last_name=!a\\b|{"}^`&groups[*].name=!x&records_per_page=2'
+  const answer = await api.get(`/v1/users?${query}`)
+  t.is(
+    answer.body.meta.links?.next,
+    '/v1/users?id%5Bgt%5D=0&last_name=!a%5Cb%7C%7B%22%7D%5E%60&groups%5B*%5D.name=!x&start_index=2&records_per_page=2',
+  )
+  t.is(
+    (await api.get(answer.body.meta.links?.next ?? '')).body.meta.total_records,
+    answer.body.meta.total_records,
+  )
+})
+
 test('collections: a single page has no links, and the last page has no next link', async t => {
   for (const query of ['', 'records_per_page=10', 'start_index=5&records_per_page=5', 'first_name=none'])
     t.is((await api.get(`/v1/users?${query}`)).body.meta.links?.next, undefined, query)

@@ -61,7 +61,7 @@ export function parseChangesQuery(
             (selected.size === 0 || selected.has(type)) && [...ids].every(([name, id]) => own[name] === id),
     others: parameters.pairs
       .filter(({ name }) => name !== 'after' && name !== 'records_per_page')
-      .map(({ raw }) => raw)
+      .map(({ encoded }) => encoded)
       .join('&'),
   }
   parameters.faults.throw()

@@ -6,9 +6,12 @@ import { quoted, shortened } from '../../core/quoted.ts'
 export interface Pair {
   readonly name: string
   readonly value: string
-  /** The pair as sent, still encoded. */
-  readonly raw: string
+  /** The pair as a part of a URI. */
+  readonly encoded: string
 }
+
+/** Clients may send them as they are, such as the brackets of `id[in]`, but a URI cannot contain them (RFC 3986, 3.4). */
+const notInUri = /[^\w!$%&'()*+,\-./:;=?@~]/g
 
 /** The parser of Node.js refuses a target with bytes above 127. */
 function decode(text: string): string {
@@ -24,7 +27,8 @@ export function parseQueryString(query: string): Pair[] {
     const equals = raw.indexOf('=')
     const [name, value] = equals === -1 ? [raw, ''] : [raw.slice(0, equals), raw.slice(equals + 1)]
     try {
-      pairs.push({ name: decode(name), value: decode(value), raw })
+      const encoded = raw.replaceAll(notInUri, encodeURIComponent)
+      pairs.push({ name: decode(name), value: decode(value), encoded })
     } catch {
       const message = `${quoted(raw)} is not percent-encoded UTF-8`
       throw ApiError.of({ parameter: shortened(raw), code: 'invalid_parameter', message })

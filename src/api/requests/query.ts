@@ -77,7 +77,7 @@ export class Parameters {
   }
 
   paging(defaultSize: number, maxSize: number): Paging {
-    const others = this.pairs.filter(({ name }) => !pagingNames.includes(name)).map(({ raw }) => raw)
+    const others = this.pairs.filter(({ name }) => !pagingNames.includes(name)).map(({ encoded }) => encoded)
     return {
       startIndex: this.integer('start_index', 0, MAX_ID, 0),
       recordsPerPage: this.integer('records_per_page', 1, maxSize, defaultSize),
