@@ -98,6 +98,8 @@ test.serial(
     t.is(await filter.inputValue(), 'x')
 
     await page.locator('#operations-Users-getUser .opblock-summary-control').click()
+    await page.locator('#operations-Users-deleteUsers .opblock-summary-control').click()
+    await page.locator('#operations-Users-deleteUsers tr[data-param-name="id"]').waitFor()
     t.is(await page.getByRole('button', { name: 'the filters' }).count(), 1)
     t.deepEqual(problems, [])
   },

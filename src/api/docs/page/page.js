@@ -70,7 +70,7 @@ const parameterExamples = system => ({
   },
 })
 
-/** Folds the filters of a collection, which are its last query parameters. The filter `id` is the first of them. */
+/** Folds the filters of a GET of a collection, which are its last query parameters. The filter `id` is the first of them. */
 const foldedFilters = system => {
   const create = system.React.createElement
   const Toggle = () => {
@@ -82,8 +82,8 @@ const foldedFilters = system => {
   return {
     wrapComponents: {
       parameterRow: ParameterRow => properties => {
-        const { param } = properties
-        const isFirst = param.get('in') === 'query' && param.get('name') === 'id'
+        const { param, pathMethod } = properties
+        const isFirst = pathMethod[1] === 'get' && param.get('in') === 'query' && param.get('name') === 'id'
         return create(
           system.React.Fragment,
           null,
