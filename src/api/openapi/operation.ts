@@ -72,7 +72,8 @@ const REQUEST_ID = '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11'
 
 const unique = <T>(values: readonly T[]): T[] => [...new Set(values)]
 
-function failure(description: string, errors: readonly ApiError[]): Response {
+/** @param headers the names of headers that the errors themselves do not have */
+function failure(description: string, errors: readonly ApiError[], ...headers: string[]): Response {
   const meta = object({
     status: { type: 'integer', enum: unique(errors.map(({ status }) => status)) },
     message: text,
@@ -83,18 +84,22 @@ function failure(description: string, errors: readonly ApiError[]): Response {
   const examples = errors.map(error => [error.code, JSON.parse(errorBody(error, REQUEST_ID))])
   return {
     description,
-    headers: headersOf('Cache-Control', ...unique(errors.flatMap(({ headers }) => Object.keys(headers)))),
+    headers: headersOf(
+      'Cache-Control',
+      ...headers,
+      ...unique(errors.flatMap(error => Object.keys(error.headers))),
+    ),
     content: json(object({ meta }), Object.fromEntries(examples)),
   }
 }
 
-/** The error responses of an operation: one for each status, with the errors as its examples. */
-export function failureResponses(errors: readonly ApiError[]): Responses {
+/** The error responses of an operation: one for each status, with the errors as its examples. @param headers as of `failure` */
+export function failureResponses(errors: readonly ApiError[], ...headers: string[]): Responses {
   const statuses = unique(errors.map(({ status }) => status))
   const responses = statuses.map(status => {
     const ofStatus = errors.filter(error => error.status === status)
     const codes = unique(ofStatus.map(({ code }) => `\`${code}\``)).join(', ')
-    return [status, failure(`${STATUS_CODES[status]}: ${codes}.`, ofStatus)]
+    return [status, failure(`${STATUS_CODES[status]}: ${codes}.`, ofStatus, ...headers)]
   })
   return { ...Object.fromEntries(responses), default: { $ref: '#/components/responses/Failure' } }
 }
@@ -164,11 +169,8 @@ export function describe(
   const targets = target === undefined ? [] : [target]
   const written = isRead ? [] : targets
   const [description, content, ...ownHeaders] = success
-  const headers = headersOf(
-    ...(isRead ? ['ETag', 'Cache-Control'] : []),
-    ...ownHeaders,
-    ...(isPost ? ['Idempotent-Replayed'] : []),
-  )
+  const replayed = isPost ? ['Idempotent-Replayed'] : []
+  const headers = headersOf(...(isRead ? ['ETag', 'Cache-Control'] : []), ...ownHeaders, ...replayed)
   const errors = [
     ...(invalidQuery ?? queryFailures(parseNoQuery)),
     ...targets.map(missing),
@@ -189,7 +191,7 @@ export function describe(
     responses: {
       200: { description, headers, content },
       ...(isRead && { 304: { description: 'Not Modified: the `ETag` matches `If-None-Match`.', headers } }),
-      ...failureResponses(errors),
+      ...failureResponses(errors, ...replayed),
     },
   }
   return { method, path, operation }
