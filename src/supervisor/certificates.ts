@@ -12,11 +12,23 @@ import type { KeyPair } from '../core/messages.ts'
 import { writeAtomically } from '../core/write-file.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 
+/** Parses the content of a file. OpenSSL's reason alone does not tell which file it is about. @param fault what is wrong with it */
+function parse<T>(fault: string, content: () => T): T {
+  try {
+    return content()
+  } catch (error) {
+    throw new Error(`${fault} (${reasonOf(error)})`)
+  }
+}
+
 /** @throws Error with the reason if the pair cannot be used */
 function checkKeyPair({ certificate, key }: KeyPair): void {
-  const parsed = new X509Certificate(certificate)
-  if (!parsed.checkPrivateKey(createPrivateKey(key)))
-    throw new Error('the key does not match the certificate')
+  const first = parse('its file has no certificate in PEM', () => new X509Certificate(certificate))
+  const privateKey = parse('the file of its key has no key in PEM without a passphrase', () =>
+    createPrivateKey(key),
+  )
+  if (!first.checkPrivateKey(privateKey))
+    throw new Error('the key does not match the certificate, which must be the first one in its file')
   createSecureContext({ cert: certificate, key })
 }
 
