@@ -223,6 +223,7 @@ test.serial('workers: a worker that dies or hangs is replaced', async t => {
     client.write(get)
     t.regex(await client.answer(), /^HTTP\/1.1 200/)
   }
+  t.regex((await ask(`${service.controlUrl}/metrics`))?.text ?? '', /^users_api_lost_workers_total 3$/m)
 })
 
 /** The kernel limits the arguments and the environment of a program to a quarter of this (execve(2)). */

@@ -128,6 +128,9 @@ function workerMetrics(workers: readonly WorkerView[]) {
   const pool = reported.flatMap(({ labels, heartbeat }) =>
     Object.entries(heartbeat.pool).map(([state, value]) => ({ labels: { ...labels, state }, value })),
   )
+  const cached = reported.flatMap(({ labels, heartbeat: { cache } }) =>
+    cache.state === 'none' ? [] : [{ labels, cache }],
+  )
   const feeds = reported.flatMap(({ labels, heartbeat: { changes } }) =>
     changes === undefined ? [] : [{ labels, changes }],
   )
@@ -169,8 +172,8 @@ function workerMetrics(workers: readonly WorkerView[]) {
     ),
     gauge(
       'users_api_worker_cache_up',
-      '0 while Redis is unreachable or not configured.',
-      byWorker(({ cache }) => (cache.state === 'connected' ? 1 : 0)),
+      '0 while Redis is unreachable; absent if it is not configured.',
+      cached.map(({ labels, cache }) => ({ labels, value: cache.state === 'connected' ? 1 : 0 })),
     ),
     gauge(
       'users_api_database_pool_connections',
@@ -192,6 +195,9 @@ export function createMetrics({ status, traffic, fleet }: Sources) {
         ...trafficMetrics(traffic.totals()),
         ...statusMetrics(status.current()),
         ...workerMetrics(fleet.workers()),
+        metric('counter', 'users_api_lost_workers_total', 'Workers that have exited without being retired.', [
+          { labels: {}, value: fleet.lostWorkers() },
+        ]),
       ]
       const metrics = [...ofFleet, ...(await supervisorRegistry.getMetricsAsJSON())]
       return AggregatorRegistry.aggregate([metrics]).metrics()

@@ -45,6 +45,7 @@ export function createFleet(options: FleetOptions) {
   const heartbeatMs = Math.max(options.heartbeatMs, MIN_HEARTBEAT_MS)
   const tickMs = Math.min(heartbeatMs, limits.silentMs / 4)
   const handles = new Map<number, Handle>()
+  let lostWorkers = 0
   let resolveReload = (_outcome: Reload): void => {}
   const { record, ...loop } = createLoop({
     limits,
@@ -129,8 +130,12 @@ export function createFleet(options: FleetOptions) {
     const handle = handles.get(id)
     if (handle === undefined) return
     const cause = exitCauseOf(handle, code, signal)
-    const level = loop.state().stop !== undefined || stateOf(id) === 'retiring' ? 'info' : 'warn'
-    log[level]({ worker: handle.worker.process.pid, reason: cause.reason }, 'worker exited')
+    const isExpected = loop.state().stop !== undefined || stateOf(id) === 'retiring'
+    if (!isExpected) lostWorkers++
+    log[isExpected ? 'info' : 'warn'](
+      { worker: handle.worker.process.pid, reason: cause.reason },
+      'worker exited',
+    )
     handles.delete(id)
     record({ type: 'exited', id, cause })
     balancer.update()
@@ -190,5 +195,7 @@ export function createFleet(options: FleetOptions) {
     isReloading: () => loop.state().reload.state === 'running',
     isStopping: () => loop.state().stop !== undefined,
     workers,
+    /** Returns how many workers have exited without being retired. */
+    lostWorkers: () => lostWorkers,
   }
 }
