@@ -17,11 +17,7 @@ export function createOutage(
 ) {
   const timeoutMs = Math.min(TIMEOUT_MS, queryTimeoutMs)
   // A connection of its own: a probe waits neither for requests nor as long as requests may wait.
-  const knex = openPool(
-    url,
-    { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, asksCluster: true, epoch },
-    log,
-  )
+  const knex = openPool(url, { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, epoch }, log)
   let sinceMs: number | undefined
   let running: Promise<void> | undefined
   let closed = false

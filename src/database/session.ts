@@ -38,23 +38,21 @@ const behaviour = 'autocommit = 1, completion_type = 0, sql_select_limit = 18446
 export interface SessionSettings {
   /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
   readonly silenceTimeoutMs: number
-  /** Whether each transaction waits for its cluster, also where results do not require it. */
-  readonly asksCluster?: boolean
 }
 
 /**
- * Returns SQL that makes a transaction wait until its server has applied all writes that the servers of its cluster have
- * committed before. On Galera, the other servers apply a write after its COMMIT has returned
- * (https://mariadb.com/kb/en/galera-cluster-system-variables/#wsrep_sync_wait). In Group Replication, this is so only with
- * several primaries (https://dev.mysql.com/doc/refman/8.4/en/group-replication-consistency-guarantees.html).
+ * Makes each transaction wait until its server has applied all writes that the servers of its Galera cluster have committed
+ * before: the others apply a write after its COMMIT has returned
+ * (https://mariadb.com/kb/en/galera-cluster-system-variables/#wsrep_sync_wait).
  */
-function clusterReads(variables: ReadonlyMap<string, string>, asksCluster: boolean): string {
-  if (variables.has('wsrep_sync_wait')) return ', wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1'
-  const hasOnePrimary = variables.get('group_replication_single_primary_mode') !== 'OFF'
-  const level = variables.get('group_replication_consistency')
-  if (level === undefined || (hasOnePrimary && !asksCluster)) return ''
-  return level === 'BEFORE_AND_AFTER' ? '' : ", group_replication_consistency = 'BEFORE'"
-}
+const galeraReads = ', wsrep_sync_wait = @@SESSION.wsrep_sync_wait | 1'
+
+/**
+ * Does the same for Group Replication, also with one primary: one that was suspended, cut off or replaced does not know at first
+ * that the group has another one, and would answer with old data
+ * (https://dev.mysql.com/doc/refman/8.4/en/group-replication-consistency-guarantees.html).
+ */
+const groupReads = "SET SESSION group_replication_consistency = 'BEFORE'"
 
 /**
  * Sets the session variables that results depend on, independent of the server's defaults: strict mode, one
@@ -62,12 +60,10 @@ function clusterReads(variables: ReadonlyMap<string, string>, asksCluster: boole
  * and deadlocks, and reads of the latest write in a database cluster. Then it begins a transaction that can write.
  * @throws the error of a server that accepts no writes, or that is not part of its cluster
  */
-export async function prepareSession(raw: Connection, settings: SessionSettings): Promise<void> {
+export async function prepareSession(raw: Connection, { silenceTimeoutMs }: SessionSettings): Promise<void> {
   const query = promisify<string, unknown>(raw.query.bind(raw))
-  const { silenceTimeoutMs, asksCluster = false } = settings
   const result = await query(
-    `SHOW VARIABLES WHERE Variable_name IN
-      ('wsrep_sync_wait', 'group_replication_consistency', 'group_replication_single_primary_mode')`,
+    "SHOW VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')",
   )
   const variables = new Map(
     rowsOf(result).map(({ Variable_name, Value }) => [String(Variable_name), String(Value)] as const),
@@ -75,19 +71,17 @@ export async function prepareSession(raw: Connection, settings: SessionSettings)
   await query(
     `SET SESSION sql_mode = 'STRICT_ALL_TABLES', ${behaviour}, ${characters}, innodb_lock_wait_timeout = ${LOCK_WAIT_S}
       ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion}
-      ${clusterReads(variables, asksCluster)}`,
+      ${variables.has('wsrep_sync_wait') ? galeraReads : ''}`,
   )
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
   await query(BEGIN_WRITE)
   await query('ROLLBACK')
   const level = variables.get('group_replication_consistency')
-  if (level === undefined || clusterReads(variables, asksCluster) !== '') return
-  // A primary that was cut off or suspended does not know at first that the group has elected another one. It would accept the
-  // connection and answer with old data. The check above comes first: it rejects the other servers without a delay.
-  await query("SET SESSION group_replication_consistency = 'BEFORE'")
+  if (level === undefined) return
+  // The check above comes first: it rejects a server that accepts no writes without waiting for the group.
+  if (level !== 'BEFORE_AND_AFTER') await query(groupReads)
   await query(BEGIN_WRITE)
   await query('ROLLBACK')
-  await query(`SET SESSION group_replication_consistency = '${level}'`)
 }
 
 /** Fails on a server that accepts no writes, and on a Galera server outside the primary component. It reads no table. */
