@@ -47,21 +47,41 @@ export interface EndedMembership extends Membership {
 
 export type Change = RecordChange | MembershipChange | EndedMembership
 
-/** The row that shows whether a transaction was stored. Versions are random, so no other transaction sets the same one. */
+/** A row that shows whether a transaction was stored. Versions are random, so no other transaction sets the same one. */
 export interface Proof extends Versions {
   readonly table: string
   readonly id: number
 }
 
-/** Returns a row that the changes prove; undefined if they have changed no version. */
-export function proofOf(changes: readonly Change[]): Proof | undefined {
-  const last = changes.findLast(change => change.type !== 'ended')
-  if (last === undefined) return undefined
-  const { resource, id } = last
-  // The record can have several changes.
-  const first = changes.find(
-    change => change.type !== 'ended' && change.resource === resource && change.id === id,
-  )
-  const before = first === undefined || first.type === 'ended' ? undefined : first.before
-  return { table: resource.plural, id, before, after: last.after }
+/** Returns the rows whose versions the changes have changed, each once. */
+export function proofsOf(changes: readonly Change[]): Proof[] {
+  const proofs = new Map<string, Proof>()
+  for (const change of changes) {
+    if (change.type === 'ended') continue
+    const { id, after } = change
+    const table = change.resource.plural
+    const { before } = proofs.get(`${table} ${id}`) ?? change
+    proofs.set(`${table} ${id}`, { table, id, before, after })
+  }
+  return [...proofs.values()]
+}
+
+/**
+ * Returns whether a transaction was stored; undefined if the rows do not tell.
+ * @param versionOf returns the version that a row has now; undefined if it does not exist
+ */
+export function isStored(
+  proofs: readonly Proof[],
+  versionOf: (proof: Proof) => number | undefined,
+): boolean | undefined {
+  const absent = new Set<boolean | undefined>()
+  for (const proof of proofs) {
+    const version = versionOf(proof)
+    const stored = version === proof.after ? true : version === proof.before ? false : undefined
+    // A row that exists is a proof. One that does not may have been deleted by another transaction.
+    if (version !== undefined && stored !== undefined) return stored
+    absent.add(stored)
+  }
+  const [stored] = absent
+  return absent.size === 1 ? stored : undefined
 }

@@ -4,10 +4,10 @@
 import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
 import { retry } from '../core/retry.ts'
-import { type Change, type Proof, proofOf } from './changes.ts'
+import { type Change, isStored, type Proof, proofsOf } from './changes.ts'
 import { isContention, isUnreachable } from './driver-errors.ts'
 import { type PoolConnection, send, withConnection } from './pool.ts'
-import { type Columns, firstOf, type Modified, modifiedOf, rowsOf } from './results.ts'
+import { type Columns, type Modified, modifiedOf, rowsOf } from './results.ts'
 
 /** Executes statements: each one alone, or all of them in one transaction. */
 export interface Statements {
@@ -23,7 +23,7 @@ export interface Transaction extends Statements {
   execute(sql: string, values: readonly unknown[]): Promise<Modified>
   /**
    * Says what the transaction has changed. What it stores beside its rows follows from that: counts, events and generations.
-   * A changed row also shows whether the transaction was stored. Without a change, a COMMIT without an answer is an error.
+   * The changed rows also show whether the transaction was stored. Without a change, a COMMIT without an answer is an error.
    */
   record(...changes: readonly Change[]): void
   /** The changes so far, in their order. */
@@ -36,27 +36,31 @@ export type RunTransaction = <T>(act: (trx: Transaction) => Promise<T>) => Promi
 const LOOKUP_TIMEOUT_MS = 3000
 const LOOKUP_PAUSE_MS = 100
 
-/** Returns undefined if the outcome is unknown: another transaction has changed the row since. */
-async function wasStored(knex: Knex, { table, id, before, after }: Proof): Promise<boolean | undefined> {
-  // The lock waits for the end of the transaction, in case the server is still executing its COMMIT.
-  const read = async () => firstOf(await knex(table).where({ id }).forShare().first('version'))
-  const row = await retry(read, {
-    timeoutMs: LOOKUP_TIMEOUT_MS,
-    pauseMs: () => LOOKUP_PAUSE_MS,
-    isTransient: error => isUnreachable(error) || isContention(error),
-  })
-  const version = row?.version
-  if (version === after) return true
-  return version === before ? false : undefined
+/** Returns undefined if the outcome is unknown: other transactions have changed the rows since. */
+async function wasStored(knex: Knex, proofs: readonly Proof[]): Promise<boolean | undefined> {
+  const versions = new Map<string, number>()
+  for (const table of new Set(proofs.map(proof => proof.table))) {
+    const ids = proofs.filter(proof => proof.table === table).map(({ id }) => id)
+    // The lock waits for the end of the transaction, in case the server is still executing its COMMIT.
+    const read = async () => rowsOf(await knex(table).whereIn('id', ids).forShare().select('id', 'version'))
+    const rows = await retry(read, {
+      timeoutMs: LOOKUP_TIMEOUT_MS,
+      pauseMs: () => LOOKUP_PAUSE_MS,
+      isTransient: error => isUnreachable(error) || isContention(error),
+    })
+    for (const { id, version } of rows) versions.set(`${table} ${id}`, Number(version))
+  }
+  return isStored(proofs, ({ table, id }) => versions.get(`${table} ${id}`))
 }
 
 /**
  * Returns if the transaction was stored although COMMIT failed.
  * @throws `error` if it was not stored, ApiError `unavailable` if the outcome is unknown
  */
-async function checkStored(knex: Knex, proof: Proof | undefined, error: unknown): Promise<void> {
-  if (proof === undefined || isContention(error)) throw error
-  const stored = await wasStored(knex, proof).catch(() => undefined)
+async function checkStored(knex: Knex, changes: readonly Change[], error: unknown): Promise<void> {
+  const proofs = proofsOf(changes)
+  if (proofs.length === 0 || isContention(error)) throw error
+  const stored = await wasStored(knex, proofs).catch(() => undefined)
   if (stored === false) throw error
   if (stored === undefined)
     throw unavailable(
@@ -133,6 +137,6 @@ export async function transact<T>(
     const commitError: unknown = await end('COMMIT').catch((error: unknown) => error)
     return { result, changes, commitError }
   })
-  if (commitError !== undefined) await checkStored(knex, proofOf(changes), commitError)
+  if (commitError !== undefined) await checkStored(knex, changes, commitError)
   return result
 }

@@ -3,6 +3,7 @@
 import test, { type ExecutionContext } from 'ava'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
+import type { Change } from '../../src/database/changes.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { users } from '../../src/model/users.ts'
 import { openApi } from '../support/api-suite.ts'
@@ -121,6 +122,36 @@ test.serial('COMMIT: the outcome is unknown if another transaction has changed t
   )
   await t.throwsAsync(write, { any: true, code: 'unavailable', message: /unknown/ })
 })
+
+test.serial(
+  'COMMIT: a row that another transaction has deleted since is no proof, if there is another one',
+  async t => {
+    const id = await api.create('/v1/users', person())
+    const [row] = await database.query('SELECT version FROM users WHERE id = ?', [id])
+    const version = Number(row?.version)
+    const absent = 2 ** 50
+    const write = (
+      fault: Fault,
+      ...changes: readonly Pick<Change & { type: 'updated' }, 'id' | 'before' | 'after'>[]
+    ) => {
+      armCommit(fault)
+      return database.transaction(async trx => {
+        for (const change of changes) trx.record({ type: 'updated', resource: users, origin, ...change })
+      })
+    }
+    const gone = { id: absent, before: 1, after: undefined }
+    const made = { id: absent + 1, before: undefined, after: 1 }
+    const notStored = write('cut before', { id, before: version, after: undefined }, gone)
+    const error = await t.throwsAsync(notStored, { any: true, code: 'unavailable' })
+    t.notRegex(String(error), /unknown/)
+    await t.notThrowsAsync(write('cut after', { id, before: undefined, after: version }, made))
+    await t.throwsAsync(write('cut after', gone, made), {
+      any: true,
+      code: 'unavailable',
+      message: /unknown/,
+    })
+  },
+)
 
 test.serial('interrupted: a transaction is repeated if one of its statements has changed no row', async t => {
   const { writes, key } = await newWrites()
