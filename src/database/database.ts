@@ -42,7 +42,7 @@ export interface Database extends Statements {
   createWriter<I extends Item>(options: WriterOptions<I>): Writer<I>
   /** Limits the pages whose cost grows with the number of records: they leave connections to all other reads. */
   readonly inPageSlot: Semaphore
-  /** Runs reads in one consistent snapshot. */
+  /** Runs reads in one consistent snapshot, and repeats them on contention. */
   snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   /** Runs reads that return what other transactions have not committed yet. */
   uncommitted<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
@@ -100,6 +100,16 @@ export function createDatabase(
     }
   }
 
+  /** Runs a read for a request, and repeats it on contention: a change of the schema can end it, on Galera that of any server. */
+  const read = <T>(operation: () => PromiseLike<T>): Promise<T> =>
+    serve(() =>
+      retry(async () => operation(), {
+        timeoutMs: settings.queryTimeoutMs,
+        pauseMs: contentionPauseMs,
+        isTransient: isContention,
+      }),
+    )
+
   // Transactions of writes use up to half of the connections, and pages that can be slow up to two fifths. One of ten is left to
   // other reads.
   const writeSlots = Math.max(1, Math.floor(settings.poolMax / 2))
@@ -149,11 +159,9 @@ export function createDatabase(
 
   return {
     knex,
-    run: statement => serve(() => statement(knex)),
+    run: statement => read(() => statement(knex)),
     query: (sql, values) =>
-      serve(async () =>
-        rowsOf(await withConnection(knex, connection => send(knex, connection, sql, values))),
-      ),
+      read(async () => rowsOf(await withConnection(knex, connection => send(knex, connection, sql, values)))),
     transaction,
     createWriter(options) {
       const { write, writeIn } = lane.createWriter(options)
@@ -163,8 +171,8 @@ export function createDatabase(
       }
     },
     inPageSlot,
-    snapshot: act => serve(() => transact(knex, act, { isolation: 'REPEATABLE READ' })),
-    uncommitted: act => serve(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
+    snapshot: act => read(() => transact(knex, act, { isolation: 'REPEATABLE READ' })),
+    uncommitted: act => read(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
     recordsEvents,
     numbering,
     compact: compaction.compact,

@@ -153,6 +153,20 @@ test.serial(
   },
 )
 
+test.serial('interrupted: a read is repeated if it conflicts with a change of the schema', async t => {
+  const id = await api.create('/v1/users', person())
+  const conflict = { errno: 1213, sqlState: '40001' }
+  for (const path of [
+    `/v1/users/${id}?include=groups`,
+    '/v1/users',
+    '/v1/users?sort=last_name&start_index=1',
+  ]) {
+    mysqlProxy.arm(/users/, conflict)
+    expectOk(t, await api.get(path))
+    t.is(mysqlProxy.struck(), 1, path)
+  }
+})
+
 test.serial('interrupted: a transaction is repeated if one of its statements has changed no row', async t => {
   const { writes, key } = await newWrites()
   const [, keyed, , , patch, remove, join, leave] = writes
