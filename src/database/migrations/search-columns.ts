@@ -5,9 +5,9 @@ import { hasIndex } from './has-index.ts'
 
 /**
  * Adds the search columns of `fields`, and for each of them an index that begins with it and has them all. The database computes
- * the columns, so earlier versions of the service keep them correct. The service can read the table meanwhile. MariaDB stores the
- * columns, and copies the table for that, while writes wait: decisions/exact-comparison.md says why they are not virtual. It can
- * be repeated.
+ * the columns, so earlier versions of the service keep them correct. MariaDB stores the columns,
+ * and copies the table for that, while writes wait, and on Galera reads too: decisions/exact-comparison.md says why they are not
+ * virtual. It can be repeated.
  */
 export async function addSearch(knex: Knex, table: string, fields: readonly string[]): Promise<void> {
   const missing: string[] = []
