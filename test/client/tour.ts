@@ -6,6 +6,8 @@ const client = createClient<paths>({
   baseUrl: process.argv[2] ?? 'http://localhost:8000',
   // An API without callers ignores the token.
   headers: { Authorization: `Bearer ${process.argv[3] ?? ''}` },
+  // Lists such as sort are one parameter, with commas. By default, openapi-fetch repeats the parameter.
+  querySerializer: { array: { style: 'form', explode: false } },
 })
 
 function show({ data, error }: { data?: unknown; error?: unknown }): void {
@@ -35,7 +37,7 @@ if (poets === undefined || !('id' in poets)) throw new Error(poets?.meta.message
 const group = { group_id: poets.id }
 const users = [{ id: ada.data.id }]
 show(await client.POST('/v1/groups/{group_id}/users', { params: { path: group }, body: { users } }))
-const page = { sort: ['last_name' as const], records_per_page: 10 }
+const page = { sort: ['last_name' as const, '-id' as const], records_per_page: 10 }
 show(await client.GET('/v1/groups/{group_id}/users', { params: { path: group, query: page } }))
 
 const again = await client.POST('/v1/users', { body })
