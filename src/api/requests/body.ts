@@ -23,7 +23,7 @@ function assertMediaType(ctx: Context): void {
       `the content encoding ${coding} is not supported; allowed: identity`,
     )
   // Identity is no coding (RFC 9110, 12.5.3), and koa-bodyparser knows its name in lower case only.
-  delete headers['content-encoding']
+  if (coding !== undefined) delete headers['content-encoding']
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
   if (headers['content-type'] === undefined && !hasBody) return
   if (headers['content-type'] === JSON_TYPE) return
