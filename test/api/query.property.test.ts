@@ -57,6 +57,39 @@ test('query: any filters and sort return the records of the model', async t => {
   t.pass()
 })
 
+test('query: as many filters of groups as are allowed return the records of the model', async t => {
+  const some = (parameter: string, value: string, matches: (group: Person['groups'][number]) => boolean) => ({
+    pair: [`groups[*].${parameter}`, value] as [string, string],
+    matches: (person: Person) => person.groups.some(matches),
+  })
+  const none = (parameter: string, value: string, matches: (group: Person['groups'][number]) => boolean) => {
+    const { pair, matches: positive } = some(parameter, value, matches)
+    return { pair, matches: (person: Person) => !positive(person) }
+  }
+  const group = fc.constantFrom(...groups)
+  const filter = fc.oneof(
+    fc
+      .constantFrom('M', 'm', 'Ma')
+      .map(start => some('name[prefix]', start, ({ name }) => name.startsWith(start))),
+    group.map(({ id }) => some('id[gt]', String(id), one => one.id > id)),
+    group.map(({ id }) => some('id[lt]', String(id), one => one.id < id)),
+    group.map(({ id }) => none('id', `!${id}`, one => one.id === id)),
+    fc.constant(some('name[exists]', 'true', () => true)),
+    fc.constant(none('name[exists]', 'false', () => true)),
+  )
+  const property = fc.asyncProperty(fc.array(filter, { minLength: 4, maxLength: 20 }), async filters => {
+    const { ids, meta } = await pageAt(pathOf(filters.map(({ pair }) => pair)))
+    const wanted = people.filter(person => filters.every(({ matches }) => matches(person)))
+    assert.deepEqual(
+      ids,
+      wanted.map(({ id }) => id),
+    )
+    assert.equal(meta.total_records, wanted.length)
+  })
+  await fc.assert(property, { numRuns: 100 })
+  t.pass()
+})
+
 test('query: =! returns the exact complement of =', async t => {
   const allIds = people.map(({ id }) => id)
   const property = fc.asyncProperty(

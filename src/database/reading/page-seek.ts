@@ -127,8 +127,9 @@ const selectsFew = ({ unique }: Resource, filters: readonly Filter[]): boolean =
 
 /** Whether the cost of a page does not grow with the number of records. */
 export function isBounded(resource: Resource, { filters, search = [], sort }: PageQuery): boolean {
-  if (selectsFew(resource, filters)) return true
   const others = filters.filter(filter => filter !== membersFilter(filters))
+  // A record of a list can have a thousand relations, and each filter may compare all of them.
+  if (selectsFew(resource, filters)) return others.every(({ relation }) => relation === undefined)
   return sort.every(isById) && others.length === 0 && search.length === 0
 }
 

@@ -80,13 +80,19 @@ const FOUND = 'found'
 export const membersFilter = (filters: readonly Filter[]): RelatedFilter | undefined =>
   filters.filter(isRelated).find(matchesOneRelated)
 
-/** @param ownId the column with the id of the record */
+/**
+ * The database merges an EXISTS into a join. With more than a few of them, it would compare so many orders of their tables that
+ * the statement exceeds its time limit before it reads a row.
+ */
+const MAX_MERGED = 3
+
+/** @param ownId the column with the id of the record @param index the number of related filters before this one */
 function compareRelated(
   builder: Knex.QueryBuilder,
   on: Knex,
   ownId: string,
   filter: RelatedFilter,
-  alias: string,
+  index: number,
 ): void {
   const { relation, column } = filter
   const complement = complementOf(filter.comparison)
@@ -97,20 +103,21 @@ function compareRelated(
     // Pairs are unique, so the join returns no duplicates. The database can start with the members in the
     // order of their ids. With EXISTS, it might first collect all members of a group.
     const join = complement === undefined ? 'innerJoin' : 'leftJoin'
+    const alias = `pair${index}`
     builder[join]({ [alias]: table }, pair => {
       pair.on(`${alias}.${ownKey}`, ownId).on(`${alias}.${otherKey}`, on.raw('?', [relatedId]))
     })
     if (complement !== undefined) builder.whereNull(`${alias}.${ownKey}`)
     return
   }
-  builder[complement === undefined ? 'whereExists' : 'whereNotExists'](related => {
-    related
-      .from(table)
-      .join(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
-      .whereRaw('?? = ??', [`${table}.${ownKey}`, ownId])
-      .select(`${table}.${ownKey}`)
-    compare(related, `${to.plural}.${column}`, comparison)
-  })
+  const related = on(table)
+    .join(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
+    .whereRaw('?? = ??', [`${table}.${ownKey}`, ownId])
+    .select(`${table}.${ownKey}`)
+  compare(related, `${to.plural}.${column}`, comparison)
+  if (index >= MAX_MERGED)
+    builder.whereRaw('IF(EXISTS ?, 1, 0) = ?', [related, complement === undefined ? 1 : 0])
+  else builder[complement === undefined ? 'whereExists' : 'whereNotExists'](related)
 }
 
 /**
@@ -140,9 +147,10 @@ export function matching(
     sort.some(({ column }) => column !== 'id') ||
     filters.some(filter => !isRelated(filter) && filter.column !== 'id')
   if (needsRow && ownId !== `${plural}.id`) builder.join(plural, `${plural}.id`, ownId)
-  for (const [index, filter] of filters.entries()) {
+  let related = 0
+  for (const filter of filters) {
     if (filter === members) continue
-    if (isRelated(filter)) compareRelated(builder, on, ownId, filter, `pair${index}`)
+    if (isRelated(filter)) compareRelated(builder, on, ownId, filter, related++)
     else compare(builder, filter.column === 'id' ? ownId : `${plural}.${filter.column}`, filter.comparison)
   }
   return builder
