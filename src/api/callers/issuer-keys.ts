@@ -15,6 +15,8 @@ const UNKNOWN_KEY_PAUSE_MS = 5000
 /** Minimum time between two attempts to read the keys. */
 const RETRY_PAUSE_MS = 1000
 const READ_TIMEOUT_MS = 5000
+/** A set of keys is a few kilobytes long. All workers get it. */
+const MAX_BYTES = 2 ** 20
 
 /** The keys of a reading. Readings that find the same text share one object. */
 export interface KeySet {
@@ -31,6 +33,18 @@ function shown(url: string): string {
   return (protocol === 'file:' ? 'file://' : origin) + pathname
 }
 
+/** @throws Error if the body is too long */
+async function bodyOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > MAX_BYTES) throw new Error(`the response has more than ${MAX_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
 /** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it does not answer with status 200 */
 async function readText(source: string): Promise<string> {
   if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
@@ -39,7 +53,7 @@ async function readText(source: string): Promise<string> {
     redirect: 'manual',
     signal: AbortSignal.timeout(READ_TIMEOUT_MS),
   })
-  const text = await response.text()
+  const text = await bodyOf(response)
   if (response.status !== 200) throw new Error(`the response has status ${response.status}; it must be 200`)
   return text
 }

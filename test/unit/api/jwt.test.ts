@@ -191,6 +191,14 @@ test('jwt: an issuer that is away is no reason to stop; without its keys the res
   await untilOutcome(verify, token, 'jwt alice: write')
 })
 
+test('jwt: keys that are too long for a key set are not read', async t => {
+  const { server, verify } = await start(t, first, { ...second, id: 'x'.repeat(2 ** 20) })
+  const token = await sign(first, claims())
+  t.regex(await outcome(verify, token), /^unavailable: /)
+  server.use(first)
+  await untilOutcome(verify, token, 'jwt alice: write')
+})
+
 test('jwt: the log shows the address of the keys without its query', async t => {
   const server = await startIssuer(first)
   t.teardown(server.close)
