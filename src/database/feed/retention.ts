@@ -6,9 +6,9 @@ const PORTION_ROWS = 200
 const LOOK_AHEAD_ROWS = 1000
 
 /**
- * After `expirePositions`, ids continue at the time in seconds, multiplied by this number. More than 2^20 events a second are not possible,
- * so this id is greater than every id that the service has ever given out, also after a restored backup. It stays
- * within 2^53 until the year 2242.
+ * After `expirePositions`, ids continue at the time in seconds, multiplied by this number. More than 2^20 events a second are
+ * not possible, so this id is greater than every id that the service has ever given out, also after a restored backup. It
+ * stays within 2^53 until the year 2242.
  */
 const IDS_PER_SECOND = 2 ** 20
 
