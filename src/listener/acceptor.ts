@@ -3,13 +3,26 @@
 import net, { type Server, type Socket } from 'node:net'
 import { type Address, listen, type SocketHandle } from '../core/listen.ts'
 
+declare module 'node:net' {
+  interface Socket {
+    /** Returns 0 if the socket has a peer (getpeername(2)). Internal to Node.js, see `net._createServerHandle`. */
+    readonly _handle?: { getpeername?(address: object): number } | null
+  }
+}
+
 /** Another worker can accept a connection of this one. After this time, this worker opens the next. */
 const RETRY_MS = 20
 
 /**
+ * Whether a connection is established. The system connects to a socket of the same machine at once, but the event tells it in
+ * a later turn of the event loop, when the connection may be accepted.
+ */
+const isEstablished = ({ _handle: handle }: Socket): boolean => handle?.getpeername?.({}) === 0
+
+/**
  * Serves the connections that wait in the queue of the socket, and calls `stop` when the queue is empty: a socket that
  * closes resets them. The supervisor has left room for one connection in the queue. After each connection that it
- * accepts, this worker opens one of its own. When it accepts that one, no other is waiting.
+ * accepts, this worker opens one of its own. When that one is in the queue, no other is, and none can follow.
  */
 function emptyQueue(server: Server, stop: () => void): void {
   const own = new Set<Socket>()
@@ -19,6 +32,8 @@ function emptyQueue(server: Server, stop: () => void): void {
     const socket = net.connect(address.port, address.address)
     // Without a free file descriptor, the queue cannot be emptied. Errors of an open connection do not matter.
     own.add(socket.on('error', ({ syscall }: NodeJS.ErrnoException) => syscall === 'connect' && stop()))
+    // Node.js connects in the next tick.
+    process.nextTick(() => isEstablished(socket) && stop())
   }
   const isOwn = ({ remoteAddress, remotePort }: Socket): boolean =>
     [...own].some(one => one.localPort === remotePort && one.localAddress === remoteAddress)
@@ -31,6 +46,7 @@ function emptyQueue(server: Server, stop: () => void): void {
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
     if (isOwn(socket)) {
+      // It was not established at once.
       stop()
       socket.destroy()
     } else {
