@@ -223,7 +223,10 @@ test.serial('workers: a worker that dies or hangs is replaced', async t => {
     client.write(get)
     t.regex(await client.answer(), /^HTTP\/1.1 200/)
   }
-  t.regex((await ask(`${service.controlUrl}/metrics`))?.text ?? '', /^users_api_lost_workers_total 3$/m)
+  const metrics = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''
+  const [, lost] = /^users_api_lost_workers_total (\d+)$/m.exec(metrics) ?? []
+  // A worker that a busy machine does not run for `silentMs` is lost as well.
+  t.true(Number(lost) >= 3, lost)
 })
 
 /** The kernel limits the arguments and the environment of a program to a quarter of this (execve(2)). */
