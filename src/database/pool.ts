@@ -67,6 +67,19 @@ export async function send(
 }
 
 /**
+ * Closes a connection whose server is silent. A reset drops what the kernel would send again when packets get through: a COMMIT
+ * must not arrive after its transaction was looked up on another server.
+ */
+function abandon({ stream }: PoolConnection): void {
+  try {
+    stream.resetAndDestroy()
+  } catch {
+    // Node.js cannot reset a Unix socket, nor a connection with TLS.
+    stream.destroy()
+  }
+}
+
+/**
  * Creates a pool that opens connections on demand.
  * @param url `mysql://user:password@host:port,host:port/database`, with `?socketPath=` for a Unix socket
  */
@@ -92,7 +105,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         const raw = await super.acquireRawConnection()
         epochs.set(raw, number)
         // The timeout also closes idle connections. The pool opens new ones on demand.
-        raw.stream.setTimeout(silenceTimeoutMs, () => raw.stream.destroy())
+        raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
         await prepareSession(raw, settings).catch((error: unknown) => {
           raw.stream.destroy()
           throw error

@@ -1,4 +1,6 @@
 // The session settings of database connections.
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import test from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
@@ -6,10 +8,12 @@ import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { prepareSession } from '../../src/database/session.ts'
+import { throughProxy } from '../faults/database-url.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { type Session, sessionsOf } from '../support/sessions.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 const config = await loadConfig()
@@ -52,6 +56,24 @@ test.serial('session: results do not depend on defaults that a server can have',
   await odd.query("UPDATE users SET version = 2 WHERE last_name = 'session'")
   await odd.query('ROLLBACK')
   t.deepEqual(await select(other, "SELECT version FROM users WHERE last_name = 'session'"), [{ version: 2 }])
+})
+
+test.serial('pool: a silent connection is reset, so that the server receives nothing later', async t => {
+  let isSilent = false
+  const clients = new Set<Socket>()
+  const proxy = await openTcpProxy(url, (_to, _bytes, client) => {
+    clients.add(client)
+    return !isSilent
+  })
+  t.teardown(() => proxy.close())
+  const settings = { ...config.database, url: throughProxy(url, proxy.port), poolMax: 1, queryTimeoutMs: 500 }
+  const through = createDatabase(settings, createLog('silent', 'test'))
+  t.teardown(() => through.close())
+  await through.query('SELECT 1', [])
+  const [end] = [...clients].map(client => once(client, 'close').catch((error: unknown) => error))
+  isSilent = true
+  await t.throwsAsync(through.query('SELECT 1', []), { any: true, code: 'unavailable' })
+  t.like(await end, { code: 'ECONNRESET' })
 })
 
 /** Opens a database of one connection through a proxy. */
