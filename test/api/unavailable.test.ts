@@ -4,6 +4,7 @@ import test from 'ava'
 import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
+import { createOperator } from '../support/operator.ts'
 import { createDatabase } from '../support/service.ts'
 import { type Session, sessionsOf } from '../support/sessions.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
@@ -16,7 +17,7 @@ behindProxy.searchParams.delete('socketPath')
 behindProxy.host = `127.0.0.1:${proxy.port}`
 const { service, api, close } = await openApi({
   database: behindProxy.href,
-  config: { log: { level: 'info', requests: false } },
+  config: { log: { level: 'info', requests: false }, health: { databaseGraceMs: 1000 } },
 })
 const direct = await mysql.createConnection(database)
 test.after.always(async t => {
@@ -114,6 +115,22 @@ test.serial('unavailable: an outage is logged once, with the reason and without 
   )
   t.regex(lines[0] ?? '', /"reason":".*(Connection lost|ECONN|closed|ended)/)
   t.notRegex(service.log(), /Secret/)
+})
+
+test.serial('unavailable: on a port that drains, a request that waits for changes is answered', async t => {
+  const operator = createOperator(service)
+  await untilReachable()
+  const waiting = api.get('/v1/changes?after=latest&wait=60')
+  await operator.until(({ changes }) => changes?.readers === 1)
+  proxy.refuse()
+  // By then, no event in memory is fresh.
+  await operator.untilHealth('http', 503)
+  await operator.run('drain', 'http')
+  const answer = await waiting
+  expectOk(t, answer)
+  t.is(answer.body.meta.message, '0 changes')
+  proxy.open()
+  await operator.run('resume', 'http')
 })
 
 /** Resolves with the id of the connection to the database of this test whose state and statement begin with these texts. */

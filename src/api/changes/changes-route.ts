@@ -79,7 +79,8 @@ export function createChangesRoute(
       await whileWaiting(ctx, waitSeconds, async signal => {
         while (selection.events.length === 0 && !signal.aborted) {
           if (selection.isAtEnd) await feed.changed(selection.end, signal)
-          selection = await select(selection.end)
+          // Nothing more is read for a request that need not wait any longer: the database can be away.
+          if (!signal.aborted) selection = await select(selection.end)
         }
       })
     return selection
