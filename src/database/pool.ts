@@ -9,6 +9,8 @@ import { connectToFirst } from './first-host.ts'
 import { prepareSession, type SessionSettings } from './session.ts'
 
 const MAX_CONNECT_MS = 5000
+/** Of the wait for a connection: so the wait fails with the reason, and not because the pool seems to be full. */
+const CONNECT_SHARE = 0.8
 
 /**
  * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can
@@ -87,7 +89,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
   const { max, acquireTimeoutMs, silenceTimeoutMs, epoch = { number: 0 } } = settings
   const connection = {
     charset: 'utf8mb4',
-    connectTimeout: Math.min(MAX_CONNECT_MS, acquireTimeoutMs),
+    connectTimeout: Math.min(MAX_CONNECT_MS, CONNECT_SHARE * acquireTimeoutMs),
     // Objects in values are converted to strings, never expanded to SQL.
     stringifyObjects: true,
     multipleStatements: false,

@@ -1,6 +1,6 @@
 // The session settings of database connections.
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
+import net, { type Socket } from 'node:net'
 import test from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
@@ -74,6 +74,20 @@ test.serial('pool: a silent connection is reset, so that the server receives not
   isSilent = true
   await t.throwsAsync(through.query('SELECT 1', []), { any: true, code: 'unavailable' })
   t.like(await end, { code: 'ECONNRESET' })
+})
+
+test.serial('pool: the reason is known of a connection that is not established', async t => {
+  // It accepts connections, and is silent.
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const settings = { ...config.database, url: throughProxy(url, port), acquireTimeoutMs: 1000 }
+  const through = createDatabase(settings, createLog('silent', 'test'))
+  t.teardown(() => through.close())
+  const error: unknown = await through.query('SELECT 1', []).catch((error: unknown) => error)
+  t.like(error, { code: 'unavailable', cause: { code: 'ETIMEDOUT' } })
+  server.close()
 })
 
 /** Opens a database of one connection through a proxy. */
