@@ -1,5 +1,5 @@
 // Reloads of a real service under load: new code and settings are applied, invalid ones rejected, and no request is lost.
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import { apiKey } from '../support/issuer.ts'
 import { type LoadOptions, startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
-import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
+import { createDatabase, runFirst, type ServiceOptions, startService } from '../support/service.ts'
 
 const configFolder = fileURLToPath(new URL('../../config', import.meta.url))
 const database = await createDatabase()
@@ -228,6 +228,17 @@ test.serial('reload: code that does not boot is rejected without loss; the next 
   writeFileSync(code, '')
   t.is((await operator.run('reload')).error, undefined)
   t.deepEqual((await load.stop()).failures, {})
+})
+
+test.serial('reload: workers start although the working directory of the supervisor was deleted', async t => {
+  const cwd = join(folder(t), 'release')
+  const chdir = `import { mkdirSync } from 'node:fs'
+if (process.argv[1].endsWith('supervisor.js')) { mkdirSync(${JSON.stringify(cwd)}); process.chdir(${JSON.stringify(cwd)}) }`
+  const { service, operator } = await start(t, { env: runFirst(chdir) })
+  const workers = await service.workers()
+  rmdirSync(cwd)
+  t.is((await operator.run('reload')).error, undefined)
+  t.false((await service.workers()).some(pid => workers.includes(pid)))
 })
 
 test.serial('reload: an error names the old workers that are left, if some were replaced', async t => {

@@ -1,6 +1,7 @@
 // Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results as the events of
 // events.ts. Supervisor and workers exchange only the messages of core/messages.ts.
 import cluster from 'node:cluster'
+import { root } from '../../config/root.ts'
 import { type DataSocket, release } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
 import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
@@ -171,7 +172,8 @@ export function createFleet(options: FleetOptions) {
   return {
     start(): void {
       setInterval(balancer.update, heartbeatMs).unref()
-      cluster.setupPrimary({ exec: options.exec, args: [] })
+      // No worker starts in the working directory of the supervisor if an upgrade has replaced it.
+      cluster.setupPrimary({ exec: options.exec, args: [], cwd: root })
       loop.start()
     },
     publish,
