@@ -146,7 +146,7 @@ export function createDatabase(
 
   const transaction: RunTransaction = act => serve(() => attempt(act, isContention))
   const compaction = createCompaction(transaction)
-  const numbering = createNumbering(transaction)
+  const numbering = createNumbering(transaction, log)
 
   const lane = createLane({
     // A conflict of several writes can be that of one of them: on a cluster, one hot row lets the whole COMMIT fail.
@@ -207,6 +207,7 @@ export function createDatabase(
       max: pool.max,
     }),
     close: async () => {
+      numbering.close()
       await Promise.all([outage.close(), knex.destroy()])
     },
   }

@@ -1,6 +1,7 @@
 // The change feed in a real database: events have consecutive ids in the order of the changes of each record, whatever
 // interrupts their numbering, and positions expire.
 import test from 'ava'
+import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
@@ -16,6 +17,7 @@ import { executeOn } from '../support/execute.ts'
 import { relation } from '../support/relation.ts'
 import { countsOf, countUp, createSequencesSql, insertSequences, readAll } from '../support/sequences.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
 
 const config = await loadConfig()
@@ -289,3 +291,20 @@ test.serial(
     )
   },
 )
+
+test.serial('numbering: the reason why it fails is logged once', async t => {
+  const lines: unknown[] = []
+  const log = pino({ base: null }, { write: (line: string) => lines.push(JSON.parse(line).reason) })
+  const failing = createDatabase({ ...config.database, url }, log)
+  t.teardown(() => failing.close())
+  await database.transaction(trx => appendEvents(trx, eventsOf(1)))
+  await executeOn(url, 'RENAME TABLE changes TO changes_away')
+  for (const _ of [1, 2, 3]) {
+    failing.numbering.request()
+    await until(() => lines.length > 0)
+  }
+  await executeOn(url, 'RENAME TABLE changes_away TO changes')
+  await number()
+  t.deepEqual(lines.length, 1)
+  t.regex(String(lines[0]), /changes' doesn't exist/)
+})

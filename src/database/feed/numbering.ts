@@ -1,6 +1,8 @@
 // Numbers the events: one transaction at a time moves the committed rows of `change_queue` to `changes`. See
 // decisions/change-feed.md.
-
+import { ApiError } from '../../core/api-error.ts'
+import { reasonOf } from '../../core/error-reason.ts'
+import type { Log } from '../../core/log.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import { deleteListedSql } from '../listed-rows.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
@@ -39,11 +41,22 @@ async function numberRows(trx: Transaction): Promise<number> {
 
 export type Numbering = ReturnType<typeof createNumbering>
 
-export function createNumbering(transaction: RunTransaction) {
+export function createNumbering(transaction: RunTransaction, log: Log) {
   let onNumbered = (): void => {}
   let isRequested = false
   let isRunning = false
+  let isClosed = false
   let nextMs = -Infinity
+  /** The reason that was logged last. */
+  let logged: string | undefined
+
+  /** The sweep repeats a failed numbering, and `database` logs outages. */
+  function onFailed(error: unknown): void {
+    const reason = reasonOf(error)
+    if (isClosed || error instanceof ApiError || reason === logged) return
+    logged = reason
+    log.error({ reason }, 'changes do not get their numbers, retrying')
+  }
 
   async function number(): Promise<void> {
     while ((await transaction(numberRows)) === MAX_ROWS);
@@ -56,8 +69,7 @@ export function createNumbering(transaction: RunTransaction) {
       if (waitMs > 0) await new Promise(resolve => setTimeout(resolve, waitMs).unref())
       isRequested = false
       const startedMs = performance.now()
-      // The sweep repeats a failed numbering, and `database` logs outages.
-      await number().then(onNumbered, () => {})
+      await number().then(onNumbered, onFailed)
       const endedMs = performance.now()
       nextMs = endedMs + Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (endedMs - startedMs)))
     }
@@ -71,6 +83,11 @@ export function createNumbering(transaction: RunTransaction) {
     request(): void {
       isRequested = true
       if (!isRunning) void run()
+    },
+
+    /** A numbering that is running can fail from now on. */
+    close(): void {
+      isClosed = true
     },
 
     /** Calls `action` after each numbering of this process. */
