@@ -1,6 +1,7 @@
 // Access to the database: Knex with its pool, transactions with retries on contention, and outage detection.
 import type { Knex } from 'knex'
 import type { Config } from '../config/config.ts'
+import { unavailable } from '../core/api-error.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
@@ -10,9 +11,9 @@ import { storeDerivedRows } from './derived-rows.ts'
 import {
   contentionPauseMs,
   isContention,
+  isFailure,
   isLocked,
   isNotUpYet,
-  isUnreachable,
   translate,
 } from './driver-errors.ts'
 import { createNumbering, type Numbering } from './feed/numbering.ts'
@@ -95,8 +96,8 @@ export function createDatabase(
       return await operation()
     } catch (error) {
       // The outage is known before the request fails, so that its failure needs no log line of its own.
-      if (isUnreachable(error) && outage.sinceMs() === undefined) await outage.probe()
-      throw translate(error)
+      if (isFailure(error) && outage.sinceMs() === undefined) await outage.probe()
+      throw isFailure(error) && outage.sinceMs() !== undefined ? unavailable(error) : translate(error)
     }
   }
 

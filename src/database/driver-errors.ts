@@ -22,6 +22,9 @@ const demoted = [
 const unreachable = new Set([
   ...demoted,
   'ECONNREFUSED',
+  'EMFILE',
+  'ENFILE',
+  'EADDRNOTAVAIL',
   'ECONNRESET',
   'EPIPE',
   'ENOENT',
@@ -128,6 +131,12 @@ export function isUnreachable(error: unknown): boolean {
   return (
     isStatementTimeout(error) || (hasCode(error) && unreachable.has(error.code) && !isCommitConflict(error))
   )
+}
+
+/** Whether the database may be unable to serve: it is unreachable, or has replied with an error that no request explains. */
+export function isFailure(error: unknown): boolean {
+  if (error instanceof ApiError || isContention(error) || isDuplicate(error)) return false
+  return isUnreachable(error) || hasCode(error)
 }
 
 // Waiting does not resolve these: the user, its privileges or the database name is wrong.

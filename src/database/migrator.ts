@@ -32,7 +32,7 @@ async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
 }
 
 /** @throws SchemaError if this code is older than the schema permits */
-export async function assertNotOutdated(knex: Knex): Promise<void> {
+async function assertNotOutdated(knex: Knex): Promise<void> {
   const [info] = await rowsOf<{ version: number }>(knex('schema_info').select('min_code_version as version'))
   if (info !== undefined && info.version > codeVersion)
     throw new SchemaError(

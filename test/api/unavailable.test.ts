@@ -2,9 +2,11 @@
 // service recovers once the database is back.
 import test from 'ava'
 import mysql from 'mysql2/promise'
+import { runProgram } from '../../src/cli/private-servers/run-program.ts'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { createOperator } from '../support/operator.ts'
+import { runToEnd } from '../support/run-to-end.ts'
 import { createDatabase } from '../support/service.ts'
 import { type Session, sessionsOf } from '../support/sessions.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
@@ -131,6 +133,37 @@ test.serial('unavailable: on a port that drains, a request that waits for change
   t.is(answer.body.meta.message, '0 changes')
   proxy.open()
   await operator.run('resume', 'http')
+})
+
+test.serial('unavailable: an empty database in the place of the other one is an outage', async t => {
+  await untilReachable()
+  const before = service.logLines(/database unreachable/).length
+  await direct.query('RENAME TABLE users TO users_away, knex_migrations TO knex_migrations_away')
+  expectError(t, await api.get('/v1/users'), 503, 'unavailable')
+  expectError(t, await api.post('/v1/users', { first_name: 'a', last_name: 'b' }), 503, 'unavailable')
+  t.regex(
+    await service.logLine(/"database unreachable"/, before + 1),
+    /lacks the migrations 001.*npm run migrate/,
+  )
+  await direct.query('RENAME TABLE users_away TO users, knex_migrations_away TO knex_migrations')
+  await untilReachable()
+  expectOk(t, await api.get('/v1/users'))
+})
+
+const onLinux = process.platform === 'linux' ? test.serial : test.serial.skip
+onLinux('unavailable: requests are 503 while a worker has no free file descriptor', async t => {
+  await untilReachable()
+  const [worker] = await service.workers()
+  const limit = (files: string) => runProgram('prlimit', ['--pid', `${worker}`, `--nofile=${files}:`])
+  const query = `--pid ${worker} --nofile --output SOFT --noheadings`
+  const { stdout: before } = await runToEnd('prlimit', query.split(' '))
+  await limit('3')
+  for (const { id } of await sessionsOf(database, direct))
+    if (id !== direct.threadId) await direct.query(`KILL ${id}`)
+  expectError(t, await api.get('/v1/users'), 503, 'unavailable')
+  await limit(before.trim())
+  await untilReachable()
+  expectOk(t, await api.get('/v1/users'))
 })
 
 /** Resolves with the id of the connection to the database of this test whose state and statement begin with these texts. */
