@@ -12,6 +12,7 @@ import { createDatabase, type Database } from '../../src/database/database.ts'
 import { unpackEvents } from '../../src/database/feed/events.ts'
 import { migrations } from '../../src/database/migrations/index.ts'
 import { migrate } from '../../src/database/migrator.ts'
+import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { executeOn } from '../support/execute.ts'
 import { createOperator } from '../support/operator.ts'
@@ -164,6 +165,38 @@ test.serial('conflicts: hot rows are written through all nodes, and no write fai
       [],
     )) ?? []
   t.is(Number(total?.counted), Number(total?.rows_there))
+})
+
+test.serial('conflicts: a large group is deleted while other nodes change its members', async t => {
+  const members = 8000
+  const [node, ...others] = nodes
+  if (node === undefined) throw new Error('no node')
+  const ids: number[] = []
+  for (let first = 0; first < members; first += 1000) {
+    const names = Array.from({ length: 1000 }, (_, n) => ({
+      first_name: 'member',
+      last_name: `${first + n}`,
+    }))
+    for (const row of await writersOf(node).insertMany(names)) ids.push(row?.id ?? 0)
+  }
+  const { insertOne, remove } = createWriters(node, groups)
+  const group = (await insertOne({ name: 'large' }))?.id ?? 0
+  await node.transaction(async trx => {
+    await trx.execute('INSERT INTO memberships (user_id, group_id) VALUES ?', [ids.map(id => [id, group])])
+    await trx.run(knex => knex('counts').insert({ kind: 'groups.members', slot: group, amount: members }))
+  })
+  let ended = false
+  const changes = Array.from({ length: 6 }, async (_, client) => {
+    const other = others[client % 2]
+    for (let n = 0; !ended && other !== undefined; n++)
+      await writersOf(other).update(ids[(client * 1301 + n * 7) % members] ?? 0, {
+        first_name: `${client} ${n}`,
+      })
+  })
+  const result = await remove(group).finally(() => (ended = true))
+  await Promise.all(changes)
+  t.is(result, 'removed')
+  t.deepEqual(await node.query('SELECT user_id FROM memberships WHERE group_id = ?', [group]), [])
 })
 
 test.serial('health: fails while the database is outside its cluster, and recovers by itself', async t => {

@@ -3,18 +3,20 @@ import { type LimitedRelation, limitedRelations, type Resource } from '../../mod
 import type { Row } from '../../model/row.ts'
 import type { EndedMembership, Origin } from '../changes.ts'
 import type { Database } from '../database.ts'
-import { assertRowCount } from '../driver-errors.ts'
+import { assertRowCount, isLocked } from '../driver-errors.ts'
 import type { Outcome, Result } from '../lane/outcome.ts'
 import type { Item } from '../lane/writer.ts'
 import { idsOf } from '../results.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
+import { createPortions, type Portions } from './portions.ts'
 import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
 
 /** Deletes records, in the order of their ids, if their versions meet `precondition`. */
 interface Deletion extends Item {
   readonly ids: readonly number[]
   readonly precondition?: Precondition | undefined
+  readonly portions: Portions
 }
 
 /**
@@ -26,13 +28,14 @@ interface Deletion extends Item {
  * meanwhile, the group remains with the members that are left, and can be deleted again. Members that are added
  * meanwhile are removed, too. Several records share a transaction if their memberships fit into one portion.
  */
-export type Delete = (deletion: Deletion) => Promise<readonly Outcome[]>
+export type Delete = (deletion: Omit<Deletion, 'portions'>) => Promise<readonly Outcome[]>
 
 /** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000
 
-/** The number of memberships that a transaction can still remove. */
+/** The number of memberships that a transaction can remove, and how many of them are left. */
 interface Portion {
+  readonly size: number
   left: number
 }
 
@@ -123,7 +126,7 @@ export function createDelete(
   async function deleteMembers(trx: Transaction, id: number, origin: Origin, portion: Portion) {
     // Members that are removed before their record have events of their own. So the rest of a portion is left unused if the record
     // could be removed with all of them in the next one.
-    if (portion.left < portionRows && (await hasMembers(trx, id, portion.left))) return false
+    if (portion.left < portion.size && (await hasMembers(trx, id, portion.left))) return false
     for (const side of memberSides) {
       const limit = portion.left
       const removed = await deletePairs(trx, side, id, origin, limit)
@@ -159,7 +162,9 @@ export function createDelete(
         trx,
         items.flatMap(({ ids }) => ids),
       )
-      const portion = { left: portionRows }
+      const free = items.filter(({ ids }) => !ids.some(id => skippedIds.has(id)))
+      const size = Math.min(...free.map(({ portions }) => portions.begin()))
+      const portion = { size, left: size }
 
       /** Returns the outcomes of the first records of an item: the next transaction deletes the others. */
       async function deleteRows(item: Deletion): Promise<Outcome[]> {
@@ -174,18 +179,24 @@ export function createDelete(
       }
 
       const results: (Result | 'locked')[] = []
-      for (const item of items)
-        results.push(item.ids.some(id => skippedIds.has(id)) ? 'locked' : await deleteRows(item))
+      try {
+        for (const item of items) results.push(free.includes(item) ? await deleteRows(item) : 'locked')
+      } catch (error) {
+        if (isLocked(error)) for (const { portions } of free) portions.onLocked()
+        throw error
+      }
       return results
     },
   })
 
   return async deletion => {
     const outcomes: Outcome[] = []
+    const portions = createPortions(portionRows)
     while (outcomes.length < deletion.ids.length) {
-      const result = await write({ ...deletion, ids: deletion.ids.slice(outcomes.length) })
+      const result = await write({ ...deletion, ids: deletion.ids.slice(outcomes.length), portions })
       if (typeof result === 'string') throw new Error(`a deletion was refused: ${result}`)
       outcomes.push(...result)
+      portions.onStored()
     }
     return outcomes
   }

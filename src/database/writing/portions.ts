@@ -1,0 +1,32 @@
+// The number of memberships that the transactions of a deletion remove.
+
+/** Tries before the first smaller portion, after the first one. */
+const WHOLE_RETRIES = 2
+/** The smallest portion is this often halved. */
+const MAX_HALVINGS = 7
+
+export type Portions = ReturnType<typeof createPortions>
+
+/**
+ * On a cluster, a large portion conflicts with each write of one of its members through another node, and so with every try
+ * under load. Portions therefore halve with each try after the first ones, and double with each success.
+ */
+export function createPortions(maxRows: number) {
+  let tries = 0
+
+  return {
+    /** Returns the size for another try. */
+    begin(): number {
+      const size = Math.ceil(maxRows / 2 ** Math.max(0, tries - WHOLE_RETRIES))
+      tries = Math.min(tries + 1, WHOLE_RETRIES + MAX_HALVINGS)
+      return size
+    },
+    /** The try has met a lock, which a smaller portion would meet as well. */
+    onLocked(): void {
+      tries--
+    },
+    onStored(): void {
+      tries = Math.max(0, tries - 2)
+    },
+  }
+}
