@@ -2,6 +2,7 @@
 import type { Config } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
+import { isNotUpYet } from './driver-errors.ts'
 import { assertMigrated } from './migrator.ts'
 import { type Epoch, openPool } from './pool.ts'
 import { BEGIN_WRITE } from './session.ts'
@@ -19,6 +20,8 @@ export function createOutage(
   // A connection of its own: a probe waits neither for requests nor as long as requests may wait.
   const knex = openPool(url, { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, epoch }, log)
   let sinceMs: number | undefined
+  /** The reason that was logged last in this outage. */
+  let logged: string | undefined
   let running: Promise<void> | undefined
   let closed = false
 
@@ -33,10 +36,14 @@ export function createOutage(
         log.info({ afterMs: Math.round(performance.now() - sinceMs) }, 'database reachable again')
       sinceMs = undefined
     } catch (error) {
-      if (closed || sinceMs !== undefined) return
-      sinceMs = startedMs
-      epoch.number++
-      log.warn({ reason: reasonOf(error) }, 'database unreachable')
+      if (closed) return
+      const reason = reasonOf(error)
+      // Of the later reasons, those count that need an operator: the server is up again, but rejects the password.
+      if (sinceMs !== undefined && (isNotUpYet(error) || reason === logged)) return
+      if (sinceMs === undefined) epoch.number++
+      sinceMs ??= startedMs
+      logged = reason
+      log.warn({ reason }, 'database unreachable')
     }
   }
 

@@ -82,8 +82,13 @@ test.serial(
 
 /** Resolves once the health of the database is known again. */
 async function untilReachable(): Promise<void> {
-  const outages = service.logLines(/database unreachable/).length
-  if (outages > 0) await service.logLine(/database reachable again/, outages)
+  await until(
+    () =>
+      !service
+        .logLines(/"database (un)?reachable/)
+        .at(-1)
+        ?.includes('unreachable'),
+  )
 }
 
 test.serial('unavailable: an interrupted statement is logged with the reason and without names', async t => {
@@ -148,6 +153,21 @@ test.serial('unavailable: an empty database in the place of the other one is an 
   await direct.query('RENAME TABLE users_away TO users, knex_migrations_away TO knex_migrations')
   await untilReachable()
   expectOk(t, await api.get('/v1/users'))
+})
+
+test.serial('unavailable: a later reason is logged as well if it needs an operator', async t => {
+  await untilReachable()
+  const before = service.logLines(/lacks the migrations/).length
+  const outage = service.logLine(/database unreachable/, service.logLines(/database unreachable/).length + 1)
+  proxy.refuse()
+  expectError(t, await api.get('/v1/users'), 503, 'unavailable')
+  t.notRegex(await outage, /migrations/)
+  await direct.query('RENAME TABLE knex_migrations TO knex_migrations_away')
+  proxy.open()
+  await service.logLine(/database unreachable/, service.logLines(/database unreachable/).length + 1)
+  await direct.query('RENAME TABLE knex_migrations_away TO knex_migrations')
+  await untilReachable()
+  t.is(service.logLines(/lacks the migrations/).length, before + 1)
 })
 
 const onLinux = process.platform === 'linux' ? test.serial : test.serial.skip
