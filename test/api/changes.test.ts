@@ -376,6 +376,57 @@ test.serial('wait: a request looks through the whole feed for what it selects, b
   )
 })
 
+test.serial('stream: readers of the same events with different selections get their own', async t => {
+  const start = await endOfFeed()
+  await api.create('/v1/users', person())
+  await api.create('/v1/groups', group())
+  await api.create('/v1/users', person())
+  await endOfFeed()
+  const url = `${service.url}/v1/changes?after=${start}`
+  // All streams of one worker begin and end with the same events.
+  for (let n = 0; n < 4; n++) {
+    const all = await openEventStream(url)
+    await all.until(() => all.events().length >= 4)
+    all.close()
+    const some = await openEventStream(`${url}&type=user.created`)
+    await some.until(() => some.events().length >= 3)
+    t.deepEqual(
+      some.events().map(({ event }) => event),
+      ['user.created', 'user.created', 'user.created'],
+    )
+    some.close()
+  }
+})
+
+test.serial(
+  'events: those that a killed process has left without a number get it within a few seconds',
+  async t => {
+    const start = await endOfFeed()
+    const events = '[{"type":"user.created","ids":{"user_id":[7]},"by":null,"request_id":"left"}]'
+    await executeOn(
+      service.database,
+      `INSERT INTO change_queue (at, amount, events) VALUES (UTC_TIMESTAMP(3), 1, '${events}')`,
+    )
+    const answer = await api.get(`/v1/changes?after=${start}&wait=10`)
+    t.deepEqual(
+      changesIn(answer).map(({ request_id }) => request_id),
+      ['left'],
+    )
+  },
+)
+
+test('stream: a heartbeat moves the position on past events that are not selected', async t => {
+  const quiet = await startService()
+  const client = openClient(quiet.url)
+  const stream = await openEventStream(`${quiet.url}/v1/changes?type=group.created`)
+  await stream.until(() => stream.blocks().length === 1)
+  await client.create('/v1/users', person())
+  await stream.until(() => stream.blocks().length === 2)
+  t.deepEqual(stream.blocks()[1], { id: '1' })
+  stream.close()
+  await quiet.stop()
+})
+
 test.serial(
   'drain: requests that wait are answered at once, streams end after the delay, between two events',
   async t => {

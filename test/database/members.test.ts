@@ -109,6 +109,19 @@ test.serial('members: of 1,000 users, only those below their limit join', async 
   t.is(await addMembers(group, some, () => false), 'precondition_failed')
 })
 
+test.serial('members: of two changes that need the same version of a user, one is made', async t => {
+  const [user = 0] = await createUsers(1)
+  const [one, two] = [await createGroup(), await createGroup()]
+  const version = (await versions([user])).get(user)
+  // The lane puts them into one transaction.
+  const outcomes = await Promise.all(
+    [one, two].map(group => memberships.add(user, [group], current => current === version)),
+  )
+  t.deepEqual(brief(outcomes[0] ?? 'not_found'), [true])
+  t.is(outcomes[1], 'precondition_failed')
+  t.is(await totalOf(two), 0)
+})
+
 test.serial('members: requests for the same users in opposite orders meet no deadlock', async t => {
   const shared = await createUsers(USERS)
   const targets = await Promise.all(Array.from({ length: 6 }, createGroup))
