@@ -228,6 +228,11 @@ test.serial(
   },
 )
 
+test.serial('search: a word of ignored characters only finds nothing', async t => {
+  for (const word of ['\u00ad', '\u200d', '\u0301', '\ufe0f'])
+    t.deepEqual((await search('/v1/users', word)).ids, [], word)
+})
+
 test.serial('search: a control character finds nothing, because no name contains one', async t => {
   await api.create('/v1/users', { first_name: 'Literal', last_name: 'Character' })
   t.is((await search('/v1/users', 'lit char')).ids.length, 1)

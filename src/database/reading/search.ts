@@ -20,6 +20,8 @@ const begins =
       .whereRaw(`?? >= ${weightsSql('?')}`, [column, run])
       // No sort key has a weight of FFFF.
       .whereRaw(`?? < CONCAT(${weightsSql('?')}, X'FFFF')`, [column, run])
+      // A run of ignored characters only, such as a soft hyphen, is the beginning of no text, not of every one.
+      .whereRaw(`${weightsSql('?')} <> ''`, [run])
 
 /** Selects the records that match `words`: they can be cut into runs, each of which begins one of the columns. */
 const beginsWithRuns =
