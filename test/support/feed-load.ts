@@ -88,9 +88,19 @@ export function startFeedLoad(urls: readonly string[], writers: number) {
         await ask('post', '/v1/users', { first_name: name, last_name: 'b0' }, ({ body }) =>
           user(body.id, 'created'),
         )
-        for (const { id } of members.slice(0, 2))
-          await ask('delete', `/v1/users/${id}`, {}, () => user(id, 'deleted'))
-        const [, , third] = members
+        const [first, second, third, ...others] = members
+        if (first !== undefined)
+          await ask('delete', `/v1/users/${first.id}`, {}, () => user(first.id, 'deleted'))
+        const changes = others.map(({ id }) => ({ id, first_name: `${name} changed` }))
+        if (changes.length > 0)
+          await ask('patch', '/v1/users', { users: changes }, () =>
+            changes.flatMap(({ id }) => user(id, 'updated')),
+          )
+        const removed = [second, ...others.slice(0, 3)].flatMap(one => one?.id ?? [])
+        if (removed.length > 0)
+          await ask('delete', `/v1/users?id[in]=${removed}`, {}, () =>
+            removed.flatMap(id => user(id, 'deleted')),
+          )
         if (third !== undefined)
           await ask('delete', `/v1/users/${third.id}/groups/${team}`, {}, () => [
             `membership.deleted ${third.id} ${team}`,
@@ -139,7 +149,23 @@ export function startFeedLoad(urls: readonly string[], writers: number) {
         assert.equal(new Set(got).size, got.length, `${request} twice: ${got}`)
       }
       verifyOrder(events, run)
+      await verifyUnknown()
       return events.length
+
+      /** Asserts that what the events of requests without a response say is stored. */
+      async function verifyUnknown(): Promise<void> {
+        const deleted = new Set(events.flatMap(({ text }) => text.match(/^\w+\.deleted \d+/)?.[0] ?? []))
+        const client = createClient(urls[0] ?? '')
+        for (const { request, text } of events) {
+          const [type = '', id] = text.split(' ')
+          const [kind, end] = type.split('.')
+          if (expected.get(request)?.fate !== 'unknown' || kind === 'membership') continue
+          if (end === 'created' && deleted.has(`${kind}.deleted ${id}`)) continue
+          const { status } = await client.get(`/v1/${kind}s/${id}`)
+          if (end !== 'updated') assert.equal(status, end === 'created' ? 200 : 404, `${text} of ${request}`)
+        }
+        client.close()
+      }
     },
   }
 }
