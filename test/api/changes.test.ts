@@ -415,6 +415,25 @@ test.serial(
   },
 )
 
+test.serial(
+  'waiting: a session that holds the head holds up events, not writes, and the metrics show it',
+  async t => {
+    const operator = createOperator(service)
+    const holder = await mysql.createConnection(service.database)
+    t.teardown(() => holder.destroy())
+    await holder.beginTransaction()
+    await holder.query('SELECT * FROM change_head FOR UPDATE')
+    expectOk(t, await api.post('/v1/users', { users: [person(), person()] }))
+    await operator.until(({ changes }) => (changes?.waiting_seconds ?? 0) > 1)
+    t.is((await operator.status()).changes?.waiting, 2)
+    const metrics = await (await fetch(`${service.controlUrl}/metrics`)).text()
+    t.regex(metrics, /^users_api_changes_waiting\{.*\} 2$/m)
+    t.regex(metrics, /^users_api_changes_waiting_seconds\{.*\} [1-9]/m)
+    await holder.rollback()
+    await operator.until(({ changes }) => changes?.waiting === 0)
+  },
+)
+
 test('stream: a heartbeat moves the position on past events that are not selected', async t => {
   const quiet = await startService()
   const client = openClient(quiet.url)

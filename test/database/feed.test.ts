@@ -168,6 +168,18 @@ test.serial('retention: expired events go, and only positions before them are in
   t.is((await database.query('SELECT * FROM changes', [])).length, 1)
 })
 
+test.serial('retention: any number of expired events goes at once', async t => {
+  const count = 2100
+  const rows = Array.from({ length: count }, (_, at) => [at + 1, '2026-01-01 00:00:00', 1, '[]'])
+  await database.transaction(trx =>
+    trx.execute('INSERT INTO changes (last_id, at, amount, events) VALUES ?', [rows]),
+  )
+  await executeOn(url, `UPDATE change_head SET last_id = ${count}`)
+  await removeExpired(database, 50)
+  t.deepEqual(await readHead(database), { floor: count, head: count })
+  t.deepEqual(await database.query('SELECT last_id FROM changes', []), [])
+})
+
 test.serial(
   'retention: after expirePositions, every earlier position is invalid, and ids go on from a greater one',
   async t => {
