@@ -1,4 +1,7 @@
 // Runs the comparisons of the service with the baseline servers, each on a fresh database, and formats the table.
+import { searchColumn } from '../../src/database/reading/search.ts'
+import { users } from '../../src/model/users.ts'
+import { executeOn } from '../support/execute.ts'
 import type { Comparison } from './comparisons.ts'
 import { measureInterleaved, type Rounds } from './interleaved.ts'
 import { assertSameResponses } from './same-responses.ts'
@@ -11,6 +14,16 @@ import { runWrk } from './wrk.ts'
 const USERS = 1000
 
 const header = ['request', 'server', 'requests/s', 'p99, ms', 'service ÷ server']
+
+/** Removes the columns and indexes of the search from a database. */
+async function withoutSearch(databaseUrl: string): Promise<string> {
+  const { plural: table, fields } = users
+  const drops = Object.keys(fields)
+    .map(searchColumn)
+    .map(column => `DROP KEY ${table}_${column}, DROP COLUMN ${column}`)
+  await executeOn(databaseUrl, `ALTER TABLE ${table} ${drops.join(', ')}`)
+  return databaseUrl
+}
 
 /** Returns the table rows of one comparison. */
 async function compare(
@@ -27,7 +40,11 @@ async function compare(
   const settings = { databaseUrl, redisUrl, folder, workers, certificate }
   const names = ['service', ...baselines.map(baseline => baseline.server)] as const
   const figures = await withServers(
-    names.map(name => () => startServer(name, settings)),
+    names.map(name => async () => {
+      if (name !== 'no-search') return startServer(name, settings)
+      const own = await withoutSearch(await stores.createPopulated(USERS))
+      return startServer(name, { ...settings, databaseUrl: own })
+    }),
     async servers => {
       await assertSameResponses(comparison, servers, USERS)
       const load = { request, users: USERS, connections, closing }

@@ -35,6 +35,9 @@ export interface Comparison {
 
 const BATCH_ENTRIES = 1000
 const newUser = '{"first_name":"{unique}","last_name":"Bench"}'
+/** @param entry returns the entry with an index */
+const batchOf = (entry: (index: number) => string) =>
+  `{"users":[${Array.from({ length: BATCH_ENTRIES }, (_, index) => entry(index)).join()}]}`
 
 export const comparisons: readonly Comparison[] = [
   {
@@ -59,7 +62,12 @@ export const comparisons: readonly Comparison[] = [
     name: 'post',
     title: 'POST a user',
     request: { method: 'POST', path: '/v1/users', body: newUser },
-    baselines: [{ server: 'bare' }, { server: 'conventional' }, { server: 'no-feed' }],
+    baselines: [
+      { server: 'bare' },
+      { server: 'conventional' },
+      { server: 'no-feed' },
+      { server: 'no-search' },
+    ],
   },
   {
     name: 'patch',
@@ -70,13 +78,21 @@ export const comparisons: readonly Comparison[] = [
   {
     name: 'batch',
     title: `POST a batch of ${BATCH_ENTRIES} users, in rows/s`,
-    request: {
-      method: 'POST',
-      path: '/v1/users',
-      body: `{"users":[${Array(BATCH_ENTRIES).fill(newUser).join()}]}`,
-    },
-    baselines: [{ server: 'bare', statusOnly: true }, { server: 'no-feed' }],
+    request: { method: 'POST', path: '/v1/users', body: batchOf(() => newUser) },
+    baselines: [{ server: 'bare', statusOnly: true }, { server: 'no-feed' }, { server: 'no-search' }],
     // Eight batches of 1000 rows keep every server busy. With more, requests would wait longer than a round lasts.
+    connections: 8,
+    rows: BATCH_ENTRIES,
+  },
+  {
+    name: 'patches',
+    title: `PATCH a batch of ${BATCH_ENTRIES} users, in rows/s`,
+    request: {
+      method: 'PATCH',
+      path: '/v1/users',
+      body: batchOf(index => `{"id":${index + 1},"last_name":"{unique}"}`),
+    },
+    baselines: [{ server: 'no-feed', statusOnly: true }],
     connections: 8,
     rows: BATCH_ENTRIES,
   },

@@ -21,6 +21,8 @@ const programs = {
   logging: service,
   /** The service without a change feed. */
   'no-feed': service,
+  /** The service on a database without the columns and indexes of the search. */
+  'no-search': service,
   /** The service with callers: its clients send an API key or a JWT. */
   'auth-key': service,
   'auth-jwt': service,
