@@ -1,5 +1,5 @@
 // Loads the configuration with node-config, validates and freezes it. Outside this folder, no code reads the environment.
-import { basename, resolve } from 'node:path'
+import { basename, delimiter, resolve } from 'node:path'
 import type * as z from 'zod'
 import { faultsOf, messageOf } from './faults.ts'
 import { root } from './root.ts'
@@ -81,7 +81,11 @@ function checkEnvironment(files: readonly string[]): void {
  */
 async function read(): Promise<unknown> {
   checkOverride(process.env.NODE_CONFIG)
-  process.env.NODE_CONFIG_DIR ??= resolve(root, 'config')
+  // Workers have another working directory than the supervisor.
+  process.env.NODE_CONFIG_DIR = (process.env.NODE_CONFIG_DIR ?? resolve(root, 'config'))
+    .split(delimiter)
+    .map(folder => resolve(folder))
+    .join(delimiter)
   // node-config would only print a warning. checkEnvironment reports an error instead.
   process.env.SUPPRESS_STRICTNESS_CHECK ??= 'true'
   const { default: settings } = await import('config').catch((error: Error) => {
