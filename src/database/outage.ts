@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
-import { isNotUpYet } from './driver-errors.ts'
+import { isContention, isNotUpYet } from './driver-errors.ts'
 import { assertMigrated } from './migrator.ts'
 import { type Epoch, openPool } from './pool.ts'
 import { BEGIN_WRITE } from './session.ts'
@@ -20,8 +20,8 @@ export function createOutage(
   // A connection of its own: a probe waits neither for requests nor as long as requests may wait.
   const knex = openPool(url, { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, epoch }, log)
   let sinceMs: number | undefined
-  /** The reason that was logged last in this outage. */
-  let logged: string | undefined
+  /** The reasons that were logged in this outage. Two can alternate, if probes reach different servers. */
+  const logged = new Set<string>()
   let running: Promise<void> | undefined
   let closed = false
 
@@ -30,19 +30,19 @@ export function createOutage(
     try {
       await knex.raw(BEGIN_WRITE)
       // An empty database can have taken its place.
-      await assertMigrated(knex)
-      await knex.raw('ROLLBACK')
+      await assertMigrated(knex).finally(() => knex.raw('ROLLBACK'))
       if (sinceMs !== undefined)
         log.info({ afterMs: Math.round(performance.now() - sinceMs) }, 'database reachable again')
       sinceMs = undefined
+      logged.clear()
     } catch (error) {
       if (closed) return
       const reason = reasonOf(error)
       // Of the later reasons, those count that need an operator: the server is up again, but rejects the password.
-      if (sinceMs !== undefined && (isNotUpYet(error) || reason === logged)) return
+      if (sinceMs !== undefined && (isNotUpYet(error) || isContention(error) || logged.has(reason))) return
       if (sinceMs === undefined) epoch.number++
       sinceMs ??= startedMs
-      logged = reason
+      logged.add(reason)
       log.warn({ reason }, 'database unreachable')
     }
   }

@@ -47,7 +47,7 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
   let isRunning = false
   let isClosed = false
   let nextMs = -Infinity
-  /** The reason that was logged last. */
+  /** The reason that was logged last, since the last success. */
   let logged: string | undefined
 
   /** The sweep repeats a failed numbering, and `database` logs outages. */
@@ -56,6 +56,11 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
     if (isClosed || error instanceof ApiError || reason === logged) return
     logged = reason
     log.error({ reason }, 'changes do not get their numbers, retrying')
+  }
+
+  function onDone(): void {
+    logged = undefined
+    onNumbered()
   }
 
   async function number(): Promise<void> {
@@ -69,7 +74,7 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
       if (waitMs > 0) await new Promise(resolve => setTimeout(resolve, waitMs).unref())
       isRequested = false
       const startedMs = performance.now()
-      await number().then(onNumbered, onFailed)
+      await number().then(onDone, onFailed)
       const endedMs = performance.now()
       nextMs = endedMs + Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (endedMs - startedMs)))
     }
