@@ -10,7 +10,7 @@ import { prepareSession, type SessionSettings } from './session.ts'
 
 const MAX_CONNECT_MS = 5000
 /** Of the wait for a connection: so the wait fails with the reason, and not because the pool seems to be full. */
-const CONNECT_SHARE = 0.8
+const CONNECT_SHARE = 0.6
 
 /**
  * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can
@@ -69,8 +69,8 @@ export async function send(
 }
 
 /**
- * Closes a connection whose server is silent. A reset drops what the kernel would send again when packets get through: a COMMIT
- * must not arrive after its transaction was looked up on another server.
+ * Closes a connection that is idle, or whose server is silent. A reset drops what the kernel would send again when packets get
+ * through: a COMMIT must not arrive after its transaction was looked up on another server.
  */
 function abandon({ stream }: PoolConnection): void {
   try {

@@ -33,8 +33,8 @@ const characters =
   'character_set_client = utf8mb4, character_set_results = utf8mb4, collation_connection = utf8mb4_general_ci'
 
 /**
- * Each statement outside of a transaction is committed, COMMIT begins no other transaction, no result is cut, and MariaDB rejects no
- * statement that lacks a condition on a key.
+ * Each statement outside of a transaction is committed, COMMIT begins no other transaction, no result is cut, and no
+ * statement is rejected because it lacks a condition on a key.
  */
 const behaviour =
   'autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0'

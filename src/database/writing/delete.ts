@@ -162,8 +162,8 @@ export function createDelete(
         trx,
         items.flatMap(({ ids }) => ids),
       )
-      const free = items.filter(({ ids }) => !ids.some(id => skippedIds.has(id)))
-      const size = Math.min(...free.map(({ portions }) => portions.begin()))
+      const free = new Set(items.filter(({ ids }) => !ids.some(id => skippedIds.has(id))))
+      const size = Math.min(...Array.from(free, ({ portions }) => portions.begin()))
       const portion = { size, left: size }
 
       /** Returns the outcomes of the first records of an item: the next transaction deletes the others. */
@@ -180,7 +180,7 @@ export function createDelete(
 
       const results: (Result | 'locked')[] = []
       try {
-        for (const item of items) results.push(free.includes(item) ? await deleteRows(item) : 'locked')
+        for (const item of items) results.push(free.has(item) ? await deleteRows(item) : 'locked')
       } catch (error) {
         if (isLocked(error)) for (const { portions } of free) portions.onLocked()
         throw error

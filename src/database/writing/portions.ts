@@ -17,16 +17,16 @@ export function createPortions(maxRows: number) {
   return {
     /** Returns the size for another try. */
     begin(): number {
-      const size = Math.ceil(maxRows / 2 ** Math.max(0, tries - WHOLE_RETRIES))
-      tries = Math.min(tries + 1, WHOLE_RETRIES + MAX_HALVINGS)
-      return size
+      const halvings = Math.min(MAX_HALVINGS, Math.max(0, tries - WHOLE_RETRIES))
+      tries++
+      return Math.ceil(maxRows / 2 ** halvings)
     },
     /** The try has met a lock, which a smaller portion would meet as well. */
     onLocked(): void {
       tries--
     },
     onStored(): void {
-      tries = Math.max(0, tries - 2)
+      tries = Math.max(0, Math.min(tries, WHOLE_RETRIES + MAX_HALVINGS + 1) - 2)
     },
   }
 }
