@@ -335,9 +335,9 @@ test.serial('bulk: 1000 entries: a PATCH, a DELETE of memberships and a DELETE o
   const ids = await createUsers(1000)
   t.is(ids.length, 1000)
   const group = await createGroup()
-  const other = await createGroup()
+  const others = [await createGroup(), await createGroup(), await createGroup()]
   const users = ids.map(id => ({ id }))
-  for (const id of [group, other]) await api.post(`/v1/groups/${id}/users`, { users })
+  for (const id of [group, ...others]) await api.post(`/v1/groups/${id}/users`, { users })
   const taken = person()
   await api.create('/v1/users', taken)
   const changes = ids.map((id, index) => (index % 100 === 7 ? { id, ...taken } : { id, first_name: 'Many' }))
@@ -358,7 +358,25 @@ test.serial('bulk: 1000 entries: a PATCH, a DELETE of memberships and a DELETE o
     ids.map(id => [id, 200]),
   )
   t.is(await api.count('/v1/users'), before - 1000)
-  for (const id of [group, other]) t.is(await api.count(`/v1/groups/${id}/users`), 0)
+  for (const id of [group, ...others]) t.is(await api.count(`/v1/groups/${id}/users`), 0)
+})
+
+test.serial('bulk: a DELETE of 1000 groups with 3000 memberships', async t => {
+  const users = await createUsers(3)
+  const names = Array.from({ length: 1000 }, () => ({ name: `bulk ${++sequence}` }))
+  const { body } = await api.post('/v1/groups', { groups: names })
+  const ids = (body.groups ?? []).flatMap(({ id }) => id ?? [])
+  t.is(ids.length, 1000)
+  for (const user of users) {
+    const joined = await api.post(`/v1/users/${user}/groups`, { groups: ids.map(id => ({ id })) })
+    t.like(joined.body.meta, { created: 1000, failed: 0 })
+  }
+  const answer = await api.delete(`/v1/groups?id[in]=${ids}`)
+  t.deepEqual(
+    outcomes(answer, 'groups'),
+    ids.map(id => [id, 200]),
+  )
+  for (const user of users) t.is(await api.count(`/v1/users/${user}/groups`), 0)
 })
 
 test.serial('bulk: generated PATCHes have the results of single PATCHes in their order', async t => {

@@ -360,6 +360,63 @@ test.serial('stream: one that is closed without a reset is forgotten with the ne
   t.pass()
 })
 
+test.serial(
+  'order: the feed explains the state after changes of many records beside changes of one',
+  async t => {
+    const start = await endOfFeed()
+    const { body } = await api.post('/v1/users', { users: Array.from({ length: 60 }, person) })
+    const ids = (body.users ?? []).flatMap(({ id }) => id ?? [])
+    const taken = person()
+    await api.create('/v1/users', taken)
+    /** The values that were stored, by request and record. */
+    const stored = new Map<string, string>()
+    let requests = 0
+    const write = async (client: typeof api, some: readonly number[]) => {
+      const request = `order-${++requests}`
+      const headers = { 'request-id': request }
+      const nameOf = (id: number) => ({ first_name: `${request} ${id}` })
+      // Some entries of a list fail.
+      const users = some.map(id => ({ id, ...(id % 10 === 3 ? taken : nameOf(id)) }))
+      const [first = 0, ...others] = some
+      const answer =
+        others.length === 0
+          ? await client.patch(`/v1/users/${first}`, nameOf(first), headers)
+          : await client.patch('/v1/users', { users }, headers)
+      expectOk(t, answer)
+      for (const { id = 0, first_name, meta } of answer.body.users ?? [answer.body])
+        if (meta.code === undefined) stored.set(`${request} ${id}`, `${first_name}`)
+        else t.is(meta.code, 'user_exists')
+    }
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, index) => {
+        const client = openClient()
+        for (let n = 0; n < (index < 4 ? 10 : 60); n++) {
+          const from = (index * 17 + n * 7) % ids.length
+          // In different orders, so that requests wait for each other's records.
+          const some = [...ids.slice(from), ...ids.slice(0, from)]
+          await write(client, index < 4 ? some.slice(0, 40) : some.slice(0, 1))
+        }
+      }),
+    )
+    const last = new Map<number, string | undefined>()
+    for (const { type, user_id = 0, request_id } of await changesSince(start)) {
+      if (type !== 'user.updated') continue
+      const value = stored.get(`${request_id} ${user_id}`)
+      t.true(
+        stored.delete(`${request_id} ${user_id}`),
+        `${request_id} has an event for each change of ${user_id}`,
+      )
+      last.set(user_id, value)
+    }
+    t.is(stored.size, 0)
+    const records = (await api.get(`/v1/users?id[in]=${ids}`)).body.users ?? []
+    t.deepEqual(
+      records.map(({ id = 0 }) => [id, last.has(id) ? last.get(id) : 'feed']),
+      records.map(({ id = 0, first_name }) => [id, first_name]),
+    )
+  },
+)
+
 test.serial('wait: a request looks through the whole feed for what it selects, before it waits', async t => {
   const team = await api.create('/v1/groups', group())
   await endOfFeed()

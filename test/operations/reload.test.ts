@@ -1,7 +1,7 @@
 // Reloads of a real service under load: new code and settings are applied, invalid ones rejected, and no request is lost.
 import { cpSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { createClient } from '../support/http.ts'
@@ -231,13 +231,15 @@ test.serial('reload: code that does not boot is rejected without loss; the next 
 })
 
 test.serial('reload: workers start although the working directory of the supervisor was deleted', async t => {
-  const cwd = join(folder(t), 'release')
+  const path = folder(t)
+  const cwd = join(path, 'release')
+  cpSync(configFolder, join(path, 'config'), { recursive: true })
   // Its settings are in a folder that is relative to it.
   const chdir = `import { mkdirSync } from 'node:fs'
 if (process.argv[1].endsWith('supervisor.js')) {
   mkdirSync(${JSON.stringify(cwd)})
   process.chdir(${JSON.stringify(cwd)})
-  process.env.NODE_CONFIG_DIR = ${JSON.stringify(relative(cwd, configFolder))}
+  process.env.NODE_CONFIG_DIR = '../config'
 }`
   const { service, operator } = await start(t, { env: runFirst(chdir) })
   const workers = await service.workers()
