@@ -14,7 +14,8 @@ export function listMeta(path: string, paging: Paging, shown: number, total: num
     records_per_page: recordsPerPage,
     links: {
       ...(startIndex + recordsPerPage < total && { next: link(startIndex + recordsPerPage) }),
-      ...(startIndex > 0 && { prev: link(Math.max(0, startIndex - recordsPerPage)) }),
+      // From a page past the end, it leads to the last records.
+      ...(startIndex > 0 && { prev: link(Math.max(0, Math.min(startIndex, total) - recordsPerPage)) }),
     },
   }
 }

@@ -262,9 +262,14 @@ test('collections: a single page has no links, and the last page has no next lin
   t.is(lettersOf(back)?.[0], 'a')
 })
 
-test('collections: a page past the end is empty and has no next link', async t => {
+test('collections: a page past the end is empty, has no next link, and leads back to the last records', async t => {
   const answer = await api.get('/v1/users?start_index=50&records_per_page=3')
   expectOk(t, answer)
   t.deepEqual(answer.body.users, [])
   t.is(answer.body.meta.links?.next, undefined)
+  const back = await api.get(new URL(answer.body.meta.links?.prev ?? '', api.url).href.slice(api.url.length))
+  const last = await api.get(`/v1/users?start_index=${back.body.meta.total_records ?? 0}&records_per_page=3`)
+  t.is(back.body.users?.length, 3)
+  t.is(back.body.meta.links?.next, undefined)
+  t.is(last.body.meta.links?.prev, answer.body.meta.links?.prev)
 })
