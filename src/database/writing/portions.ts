@@ -1,8 +1,8 @@
 // The number of memberships that the transactions of a deletion remove.
 
-/** Tries before the first smaller portion, after the first one. */
+/** After the first try, this many more have a whole portion. */
 const WHOLE_RETRIES = 2
-/** The smallest portion is this often halved. */
+/** How often a portion is halved at most. */
 const MAX_HALVINGS = 7
 
 export type Portions = ReturnType<typeof createPortions>

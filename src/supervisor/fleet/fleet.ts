@@ -172,7 +172,7 @@ export function createFleet(options: FleetOptions) {
   return {
     start(): void {
       setInterval(balancer.update, heartbeatMs).unref()
-      // No worker starts in the working directory of the supervisor if an upgrade has replaced it.
+      // An upgrade can have deleted the working directory of the supervisor.
       cluster.setupPrimary({ exec: options.exec, args: [], cwd: root })
       loop.start()
     },
