@@ -46,6 +46,24 @@ test.after.always(async () => {
   await claim.release()
 })
 
+const activitySql = [
+  "SELECT user, time, state, info FROM information_schema.processlist WHERE command <> 'Sleep'",
+  "SHOW STATUS WHERE variable_name IN ('wsrep_cluster_status', 'wsrep_local_state_comment', 'wsrep_flow_control_active')",
+]
+
+/** Returns what each server does, in case the cause of a failure is in the cluster. */
+async function activity(): Promise<string> {
+  const lines: string[] = []
+  for (const url of urls)
+    for (const sql of activitySql)
+      lines.push(await executeOn(url, sql).then(JSON.stringify, (error: unknown) => String(error)))
+  return lines.join('\n')
+}
+
+test.afterEach.always(async t => {
+  if (!t.passed) t.fail(await activity())
+})
+
 const writersOf = (node: Database) => createWriters(node, users)
 
 const isolate = (value: 0 | 1) => `SET GLOBAL wsrep_provider_options = 'gmcast.isolate=${value}'`

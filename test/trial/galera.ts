@@ -62,6 +62,9 @@ export function galeraArgs(place: Place, places: readonly Place[], library: stri
     'evs.keepalive_period': 'PT0.5S',
     'evs.suspect_timeout': 'PT2S',
     'evs.inactive_timeout': 'PT8S',
+    // A server that is behind must not pause and resume the others at nearly the same moment, see config/cluster/galera.cnf.
+    'gcs.fc_limit': 256,
+    'gcs.fc_factor': 0.5,
   }
   return [
     ...commonArgs(place),

@@ -45,7 +45,7 @@ test('config/cluster/galera.cnf: has the settings of the trial', t => {
     if (!own.test(name) && name !== 'wsrep_provider_options') t.is(trial.get(name), value, name)
   t.deepEqual(
     optionsIn(example),
-    optionsIn(trial).filter(option => /^(gcache|evs)/.test(option)),
+    optionsIn(trial).filter(option => /^(gcache|evs|gcs)/.test(option)),
   )
 })
 
