@@ -1,32 +1,12 @@
-// Reloads of a real service under load: new code and settings are applied, invalid ones rejected, and no request is lost.
-import { cpSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+// Reloads of a real service under load: new code and settings are applied, and no request is lost.
+import { cpSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import test, { type ExecutionContext } from 'ava'
+import test from 'ava'
 import { createClient } from '../support/http.ts'
 import { apiKey } from '../support/issuer.ts'
 import { type LoadOptions, startLoad } from '../support/load.ts'
-import { createOperator } from '../support/operator.ts'
-import { claimPorts } from '../support/ports.ts'
-import { createDatabase, runFirst, type ServiceOptions, startService } from '../support/service.ts'
-
-const configFolder = fileURLToPath(new URL('../../config', import.meta.url))
-const database = await createDatabase()
-/** On a loaded machine, a client can pause for longer than a second between two requests on its connection. */
-const drain = { idleMs: 3000 }
-
-async function start(t: ExecutionContext, options: ServiceOptions = {}) {
-  const service = await startService({ database, workers: 2, ...options })
-  t.teardown(() => service.stop())
-  return { service, operator: createOperator(service) }
-}
-
-function folder(t: ExecutionContext): string {
-  const path = mkdtempSync(join(tmpdir(), 'users-api-reload-'))
-  t.teardown(() => rmSync(path, { recursive: true }))
-  return path
-}
+import { configFolder, drain, folder, start } from '../support/reloads.ts'
+import { runFirst } from '../support/service.ts'
 
 type Load = (service: { url: string; httpsUrl: string }) => LoadOptions
 
@@ -115,34 +95,6 @@ test.serial('reload: a drained port stays drained in the new workers', async t =
   t.is((await client.get('/v1/groups')).headers.connection, 'close')
 })
 
-test.serial('reload: applies new settings; with invalid ones it fails and the old workers stay', async t => {
-  const path = folder(t)
-  cpSync(configFolder, path, { recursive: true })
-  const { service, operator } = await start(t, { env: { NODE_CONFIG_DIR: path }, config: { drain } })
-  const client = createClient(service.url)
-  t.teardown(() => client.close())
-  const load = await startLoad({ url: service.url, clients: 4, pauseMs: 20 })
-  t.teardown(load.stop)
-  const file = join(path, 'local.json')
-
-  writeFileSync(file, '{"limits": {"recordsPerPage": 7}}')
-  t.is((await operator.run('reload')).error, undefined)
-  t.is((await client.get('/v1/users?records_per_page=8')).status, 400)
-  const workers = await service.workers()
-
-  for (const [bad, reason] of [
-    ['{"limits": {"recordsPerPage": "many"}}', /limits.recordsPerPage/],
-    ['{', /local.json/],
-  ] as const) {
-    writeFileSync(file, bad)
-    const { error } = await operator.run('reload')
-    t.regex(error ?? '', /the old workers stay/)
-    t.regex(error ?? '', reason)
-    t.deepEqual(await service.workers(), workers)
-  }
-  t.deepEqual((await load.stop()).failures, {})
-})
-
 test.serial('reload: takes new keys and drops old ones', async t => {
   const path = folder(t)
   cpSync(configFolder, path, { recursive: true })
@@ -180,56 +132,6 @@ test.serial('reload: takes new keys and drops old ones', async t => {
   t.deepEqual(await statuses(), [200, 200, 200])
 })
 
-test.serial(
-  'changed ports: a reload fails, and a service that loses its workers can be started again',
-  async t => {
-    const path = folder(t)
-    cpSync(configFolder, path, { recursive: true })
-    const file = join(path, 'local.json')
-    const { first, release } = await claimPorts()
-    t.teardown(release)
-    const ports = (last: number) => [
-      { label: 'http', port: first, protocol: 'http' as const },
-      { label: 'more', port: last, protocol: 'http' as const },
-    ]
-    writeFileSync(file, JSON.stringify({ ports: ports(first + 2) }))
-    const { service, operator } = await start(t, {
-      config: { ports: ports(first + 2) },
-      env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify({ stateFile: join(path, 'state.json') }) },
-    })
-    writeFileSync(file, JSON.stringify({ ports: ports(first + 4) }))
-    t.regex(
-      (await operator.run('reload')).error ?? '',
-      /changed ports require a restart; a reload cannot apply them/,
-    )
-    for (const pid of await service.workers()) process.kill(pid, 'SIGKILL')
-    // pm2 and systemd start the service again after this code, but not after 78.
-    t.is(await service.exited, 70)
-  },
-)
-
-test.serial('reload: code that does not boot is rejected without loss; the next reload works', async t => {
-  const code = join(folder(t), 'code.mjs')
-  writeFileSync(code, '')
-  const { service, operator } = await start(t, {
-    env: { NODE_OPTIONS: `--import=${code}` },
-    config: { drain, fleet: { bootMs: 20_000 } },
-  })
-  const load = await startLoad({ url: service.url, clients: 4, pauseMs: 20 })
-  t.teardown(load.stop)
-  const workers = await service.workers()
-  for (const bad of ['process.exit(1)', 'await new Promise(() => setInterval(() => {}, 1000))']) {
-    writeFileSync(code, bad)
-    const { error } = await operator.run('reload')
-    t.regex(error ?? '', /the old workers stay: worker (exited with code 1|did not listen within 20000 ms)/)
-    t.deepEqual(await service.workers(), workers)
-    t.is(await operator.health('http'), 200)
-  }
-  writeFileSync(code, '')
-  t.is((await operator.run('reload')).error, undefined)
-  t.deepEqual((await load.stop()).failures, {})
-})
-
 test.serial('reload: workers start although the working directory of the supervisor was deleted', async t => {
   const path = folder(t)
   const cwd = join(path, 'release')
@@ -246,18 +148,4 @@ if (process.argv[1].endsWith('supervisor.js')) {
   rmdirSync(cwd)
   t.is((await operator.run('reload')).error, undefined)
   t.false((await service.workers()).some(pid => workers.includes(pid)))
-})
-
-test.serial('reload: an error names the old workers that are left, if some were replaced', async t => {
-  const code = join(folder(t), 'code.mjs')
-  writeFileSync(code, '')
-  const { service, operator } = await start(t, { env: { NODE_OPTIONS: `--import=${code}` } })
-  const workers = await service.workers()
-  // The first process that loads it creates the folder.
-  const bad = `import { mkdirSync } from 'node:fs'
-try { mkdirSync(${JSON.stringify(`${code}.first`)}) } catch { process.exit(1) }`
-  writeFileSync(code, bad)
-  const { error } = await operator.run('reload')
-  t.is(error, 'the reload failed when 1 of 2 old workers were left: worker exited with code 1')
-  t.is((await service.workers()).filter(pid => workers.includes(pid)).length, 1)
 })

@@ -1,0 +1,28 @@
+// What the tests of reloads have in common: a service with two workers, and files that they change between reloads.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { ExecutionContext } from 'ava'
+import { createOperator } from './operator.ts'
+import { createDatabase, type ServiceOptions, startService } from './service.ts'
+
+/** The folder of the settings, to be copied. */
+export const configFolder = fileURLToPath(new URL('../../config', import.meta.url))
+const database = await createDatabase()
+/** On a loaded machine, a client can pause for longer than a second between two requests on its connection. */
+export const drain = { idleMs: 3000 }
+
+/** Starts a service that stops with the test. */
+export async function start(t: ExecutionContext, options: ServiceOptions = {}) {
+  const service = await startService({ database, workers: 2, ...options })
+  t.teardown(() => service.stop())
+  return { service, operator: createOperator(service) }
+}
+
+/** Creates a folder that is deleted with the test. @returns its path */
+export function folder(t: ExecutionContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'users-api-reload-'))
+  t.teardown(() => rmSync(path, { recursive: true }))
+  return path
+}
