@@ -156,6 +156,25 @@ test.serial(
   },
 )
 
+test.serial(
+  'update: a name that a later patch of the write frees is taken, in any order of the server',
+  async t => {
+    const { writeIn } = createUpdate(database, users)
+    const rows = await writers.insertMany(
+      [1, 2].map(index => ({ first_name: 'Order', last_name: `${index}` })),
+    )
+    const [first = 0, second = 0] = rows.map(row => row?.id)
+    const patch = (id: number, last_name: string) => ({ id, values: { last_name } })
+    const item = { origin, patches: [patch(second, '1'), patch(first, '3')] }
+    const outcomes = await writeIn(item, async (trx, write) => {
+      // The temporary table of a statement that updates rows is on disk then, and MySQL reads it in the order of their ids.
+      await trx.execute('SET SESSION tmp_table_size = 16384', [])
+      return write().finally(() => trx.execute('SET SESSION tmp_table_size = DEFAULT', []))
+    })
+    t.like(outcomes, ['exists', { changed: true }])
+  },
+)
+
 test.serial('update: a locked row delays only updates of this row', async t => {
   const { locker, third, others } = await lockThird()
   const missingId = 2 ** 53 - 1

@@ -99,8 +99,9 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
   const isRenamed = (before: Row, after: Row) => unique.some(field => before[field] !== after[field])
 
   /**
-   * Stores rows as if one by one. The order in which a statement updates its rows matters only if a record gets a name that
-   * another one of them has now: each has a statement of its own then.
+   * Stores rows as if one by one. The server chooses the order in which a statement updates its rows: MySQL, the order of their
+   * ids if its temporary table is on disk. The order matters only if a record gets a name that another one of them has now:
+   * each has a statement of its own then.
    */
   async function storeInOrder(trx: Transaction, updates: readonly Replacement[], renamed: readonly Row[]) {
     const before = new Set(namesOf(updates.map(update => update.before)).map(keyOf))
