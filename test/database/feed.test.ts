@@ -305,6 +305,15 @@ test.serial(
   },
 )
 
+test.serial('numbering: a write is followed by the numbering of its events', async t => {
+  // Nothing else numbers events here: a worker would number those that are left each second.
+  const recording = createDatabase({ ...config.database, url }, createLog('warn', 'test'), true)
+  t.teardown(() => recording.close())
+  await createWriters(recording, users).insertOne({ first_name: 'Numbered' })
+  await until(async () => (await readHead(recording)).head === 1)
+  t.deepEqual(await recording.query('SELECT * FROM change_queue', []), [])
+})
+
 test.serial('numbering: the reason why it fails is logged once', async t => {
   const lines: unknown[] = []
   const log = pino({ base: null }, { write: (line: string) => lines.push(JSON.parse(line).reason) })
