@@ -18,6 +18,9 @@ const demoted = [
   'ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED',
 ]
 
+// The server, or the account, has as many connections as it may have.
+const full = ['ER_CON_COUNT_ERROR', 'ER_TOO_MANY_USER_CONNECTIONS', 'ER_USER_LIMIT_REACHED']
+
 // The connection is lost or cannot be established, or the server accepts no writes or no more clients.
 const unreachable = new Set([
   ...demoted,
@@ -40,9 +43,11 @@ const unreachable = new Set([
   'ER_ACCESS_DENIED_ERROR',
   'ER_DBACCESS_DENIED_ERROR',
   'ER_BAD_DB_ERROR',
-  'ER_CON_COUNT_ERROR',
-  'ER_TOO_MANY_USER_CONNECTIONS',
-  'ER_USER_LIMIT_REACHED',
+  ...full,
+  'ER_HOST_IS_BLOCKED',
+  'ER_CANT_CREATE_THREAD',
+  'ER_OUT_OF_RESOURCES',
+  'ER_OUTOFMEMORY',
   'ER_SERVER_SHUTDOWN',
   'ER_CONNECTION_KILLED',
   'ER_NORMAL_SHUTDOWN',
@@ -119,6 +124,11 @@ function isStatementTimeout(error: unknown): boolean {
 /** Whether the server of this connection accepts no writes. A new connection can reach another server. */
 export function isDemoted(error: unknown): boolean {
   return hasCode(error) && demoted.includes(error.code) && !isCommitConflict(error)
+}
+
+/** Whether the server accepts no further connection. Those that are open still work. */
+export function isFull(error: unknown): boolean {
+  return hasCode(error) && full.includes(error.code)
 }
 
 /** Whether the database is unreachable; false if it replied with another error. */

@@ -4,13 +4,16 @@ import knex, { type Knex } from 'knex'
 import Client, { type PoolConnection, type Statement } from 'knex/lib/dialects/mysql2/index.js'
 import { hostUrls } from '../config/host-urls.ts'
 import type { Log } from '../core/log.ts'
-import { isDemoted } from './driver-errors.ts'
+import { retry } from '../core/retry.ts'
+import { isDemoted, isFull } from './driver-errors.ts'
 import { connectToFirst } from './first-host.ts'
 import { prepareSession, type SessionSettings } from './session.ts'
 
 const MAX_CONNECT_MS = 5000
 /** Of the wait for a connection: so the wait fails with the reason, and not because the pool seems to be full. */
 const CONNECT_SHARE = 0.6
+/** The pause before a server is asked again that accepts no further connection. */
+const FULL_PAUSE_MS = 200
 
 /**
  * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can
@@ -87,9 +90,10 @@ function abandon({ stream }: PoolConnection): void {
  */
 export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
   const { max, acquireTimeoutMs, silenceTimeoutMs, epoch = { number: 0 } } = settings
+  const connectTimeout = Math.min(MAX_CONNECT_MS, CONNECT_SHARE * acquireTimeoutMs)
   const connection = {
     charset: 'utf8mb4',
-    connectTimeout: Math.min(MAX_CONNECT_MS, CONNECT_SHARE * acquireTimeoutMs),
+    connectTimeout,
     // Objects in values are converted to strings, never expanded to SQL.
     stringifyObjects: true,
     multipleStatements: false,
@@ -114,7 +118,12 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         })
         return raw
       }
-      return connectToFirst(hostUrls(url), connect, late => late.stream.destroy())
+      // If the server accepts no further connection, the request takes one of the pool that becomes free meanwhile.
+      return retry(() => connectToFirst(hostUrls(url), connect, late => late.stream.destroy()), {
+        timeoutMs: connectTimeout,
+        pauseMs: () => FULL_PAUSE_MS,
+        isTransient: error => isFull(error) && this.pool.numUsed() > 0,
+      })
     }
 
     override async validateConnection(raw: PoolConnection): Promise<boolean> {
