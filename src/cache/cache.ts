@@ -48,10 +48,13 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   const isUsable = () => redis.status === 'ready' && !isOpen(breaker)
   /** Undefined until the first connection attempt has a result. */
   let loggedUsable: boolean | undefined
-  /** Logs the state if it has changed. @param reason why Redis may be unavailable */
-  function logState(reason?: string): void {
-    if (closed || isUsable() === loggedUsable) return
+  let loggedReason: string | undefined
+  /** Logs the state if it has changed. @param reason why Redis may be unavailable @param isNews whether to log a later reason, too */
+  function logState(reason?: string, isNews = false): void {
+    const isLater = isNews && !isUsable() && reason !== loggedReason
+    if (closed || (isUsable() === loggedUsable && !isLater)) return
     loggedUsable = isUsable()
+    loggedReason = reason
     if (loggedUsable) log.info('cache connected')
     else log.warn({ reason }, 'cache unavailable, reading from the database')
   }
@@ -63,7 +66,8 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   redis.on('error', error => {
     // A Redis Cluster also reports errors of single nodes while it is ready.
     log.debug({ reason: reasonOf(error) }, 'cache error')
-    logState(reasonOf(error))
+    // Of the later reasons, those count that need an operator: Redis can be reached again, but rejects the password.
+    logState(reasonOf(error), error.name === 'ReplyError')
   })
   redis.on('close', () => logState('connection closed'))
 

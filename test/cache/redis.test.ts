@@ -167,6 +167,22 @@ else {
     t.deepEqual(messages().slice(-2), ['cache unavailable, reading from the database', 'cache connected'])
   })
 
+  test('cache: a password that was changed is logged as the reason', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    const { client: admin } = await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    const { lines } = await openCache(t, [`redis://127.0.0.1:${port}`])
+    await admin.config('SET', 'requirepass', 'secret')
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await until(() => lines.length === 3)
+    t.deepEqual(
+      lines.slice(1).map(({ msg }) => msg),
+      ['cache unavailable, reading from the database', 'cache unavailable, reading from the database'],
+    )
+    t.is(lines[1]?.reason, 'connection closed')
+    t.regex(lines[2]?.reason ?? '', /^NOAUTH/)
+  })
+
   test('cache: a Redis that is full is logged once, and its values are still read', async t => {
     const { folder, claim } = await claimPlace(t)
     const port = claim.first
