@@ -103,7 +103,7 @@ function fatalOf(error: unknown): FatalError | undefined {
 process.noDeprecation = true
 
 // Signals are sent to the whole process group. Workers ignore them: the supervisor tells each worker when to exit.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {})
 
 try {
   await serve()

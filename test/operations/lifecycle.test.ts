@@ -328,10 +328,10 @@ test.serial(
   },
 )
 
-test.serial('workers: SIGINT, SIGTERM and SIGHUP are ignored', async t => {
+test.serial('workers: the signals to the supervisor are ignored', async t => {
   const { service, open } = await start(t)
   const [worker = 0] = await service.workers()
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(worker, signal)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) process.kill(worker, signal)
   const client = await open()
   client.write(get)
   t.regex(await client.answer(), /^HTTP\/1.1 200/)
