@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { chooseScenarios, runScenarios } from '../faults/run-scenarios.ts'
+import { type FeedCopy, startCopy } from '../support/feed-copy.ts'
 import { claimPorts } from '../support/ports.ts'
 import { ownBuild, startTrial } from '../trial/trial.ts'
 import { buildRevision } from './build-revision.ts'
@@ -33,9 +34,14 @@ async function main(): Promise<boolean> {
     const build = earlier ?? ownBuild(console.log)
     const trial = await startTrial({ base, firstPort: claim.first, mysql, build, print: console.log })
     console.log(`on ${trial.title}, Node ${process.version.slice(1)}`)
+    let copy: FeedCopy | undefined
     try {
-      return await runScenarios(chosen, { short, trial })
+      // Only an earlier revision can have no feed.
+      const hasFeed = earlier === undefined || (await fetch(`${trial.url}/v1/changes`)).status !== 404
+      copy = hasFeed ? startCopy(trial.url) : undefined
+      return await runScenarios(chosen, { short, trial, copy })
     } finally {
+      await copy?.stop()
       await trial.stop()
     }
   } finally {

@@ -6,6 +6,7 @@ import type { Status } from '../../src/supervisor/control/status.ts'
 import { createAttempts } from '../faults/attempts.ts'
 import { startVerifiedLoad } from '../faults/verified-load.ts'
 import { executeOn } from '../support/execute.ts'
+import type { FeedCopy } from '../support/feed-copy.ts'
 import { startFeedLoad, startFeedReader } from '../support/feed-load.ts'
 import { createClient } from '../support/http.ts'
 import { ask } from '../support/service.ts'
@@ -18,6 +19,8 @@ export interface ClusterContext {
   /** Run the shorter form that CI uses. */
   readonly short: boolean
   readonly trial: Trial
+  /** Follows the change feed through HAProxy. Undefined if the nodes run a revision without the feed. */
+  readonly copy: FeedCopy | undefined
 }
 
 const CLIENTS = 6
@@ -76,10 +79,10 @@ async function untilServing({ nodes }: Trial): Promise<void> {
   }
 }
 
-/** Follows the change feed through all nodes, while writers change records of their own. Earlier versions have no feed. */
-async function followFeed(urls: readonly string[]) {
+/** Follows the change feed through all nodes, while writers change records of their own. */
+async function followFeed(urls: readonly string[], copy: FeedCopy) {
   const answers = await Promise.all(urls.map(url => fetch(`${url}/v1/changes?after=latest`)))
-  if (answers.some(({ status }) => status === 404)) return undefined
+  for (const { status, url } of answers) assert.equal(status, 200, url)
   const { meta } = JSON.parse((await answers[0]?.text()) ?? '')
   const start = Number(/after=(\d+)/.exec(meta.links.next)?.[1])
   const load = startFeedLoad(urls, WRITERS)
@@ -89,11 +92,14 @@ async function followFeed(urls: readonly string[]) {
   ])
   return {
     stop: load.stop,
-    /** @returns the summary */
     async verify(): Promise<string> {
       const events = await load.verify(readers)
       await Promise.all(readers.map(reader => reader.stop()))
-      return `, ${load.acknowledged()} changes exactly once in ${events} events, the same for ${readers.length} readers`
+      return `${load.acknowledged()} changes exactly once in ${events} events, the same for ${readers.length} readers`
+    },
+    /** Compares the copy with the tables of each database. */
+    async compareCopy(databaseUrls: readonly string[]): Promise<string> {
+      return `a copy of ${await copy.compare(...databaseUrls)} records equals the tables`
     },
   }
 }
@@ -106,7 +112,7 @@ async function followFeed(urls: readonly string[]) {
  * @throws AssertionError if a write is lost, a read is stale, a key was done twice, or a total is wrong
  */
 export async function underLoad(
-  { trial, short }: ClusterContext,
+  { trial, short, copy }: ClusterContext,
   loses: boolean,
   fault: (pause: () => Promise<void>) => Promise<void>,
 ): Promise<string> {
@@ -120,7 +126,7 @@ export async function underLoad(
   })
   const nodeUrls = nodes.map(node => node.url)
   const crossed = await startCrossNodeLoad({ url, nodeUrls, clients: CLIENTS, attempts })
-  const feed = await followFeed(nodeUrls)
+  const feed = copy && (await followFeed(nodeUrls, copy))
   const serving = () => attempts.until('acknowledged', short ? 300 : 3000)
   // How long the fault lasts.
   const faultPause = () => delay(short ? MIN_FAULT_MS : 15_000)
@@ -134,14 +140,15 @@ export async function underLoad(
   }
   const records = await verified.verify()
   await crossed.verify()
-  const followed = (await feed?.verify()) ?? ''
+  const followed = (await feed?.verify()) ?? 'no feed'
   await assertTotals(trial)
+  const copied = (await feed?.compareCopy(trial.databaseUrls)) ?? 'no copy'
   const { acknowledged, unavailable, lost, refused, slowestMs } = attempts.tally
   const { crossReads, keys, replayed, races } = crossed.counts
   if (!loses) assert.deepEqual({ unavailable, lost, refused }, { unavailable: 0, lost: 0, refused: 0 })
   return (
     `${acknowledged} acknowledged, all ${records} records verified, 0 of ${crossReads} reads through the nodes ` +
-    `stale, ${keys} keys done once (${replayed} replays), ${races} races for a name won once, totals exact${followed}; ` +
+    `stale, ${keys} keys done once (${replayed} replays), ${races} races for a name won once, totals exact, ${followed}, ${copied}; ` +
     `${unavailable + lost + refused} failed in ${attempts.secondsWithFailures.size} different seconds, slowest ` +
     `${(slowestMs / 1000).toFixed(1)} s`
   )

@@ -236,12 +236,12 @@ export function startFeedReader(url: string, kind: 'stream' | 'pages', start: nu
 
   return {
     data,
-    position: () => Number(position),
     async stop(): Promise<void> {
       isOver = true
       stream?.close()
-      await running
+      // A page can be waiting for an event.
       client.close()
+      await running
     },
   }
 }
