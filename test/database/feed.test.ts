@@ -281,6 +281,41 @@ test.serial(
   },
 )
 
+test.serial('feed: a read whose connection is silent does not hold up readers that wait', async t => {
+  const append = async (...ids: number[]) => {
+    await database.transaction(trx => appendEvents(trx, eventsOf(...ids)))
+    await number()
+  }
+  await append(1, 2, 3, 4, 5)
+  await executeOn(url, 'UPDATE change_head SET floor = 3')
+  let reads = 0
+  let release = () => {}
+  const silence = new Promise<void>(resolve => {
+    release = resolve
+  })
+  const feed = createFeed({
+    ...database,
+    async query(sql, values) {
+      const isSilent = ++reads === 2
+      if (isSilent) await append(6, 7)
+      const rows = await database.query(sql, values)
+      if (isSilent) await silence
+      return rows
+    },
+  })
+  const { signal } = new AbortController()
+  // What the feed keeps in memory begins at the end, because position 0 has expired.
+  await feed.changed(0, signal)
+  await feed.changed(5, signal)
+  // The silent read has found the same events as the one after it, and does not add them to the memory again.
+  release()
+  await new Promise(setImmediate)
+  t.deepEqual(
+    (await feed.read(3, 10))?.events.map(({ id }) => id),
+    [4, 5, 6, 7],
+  )
+})
+
 test.serial(
   'events: groups that are deleted together take their members along, also from a second portion',
   async t => {

@@ -14,6 +14,8 @@ const MIN_PAUSE_MS = 20
 const MAX_PAUSE_MS = 200
 /** Reads continue for so long after the last reader has waited, because it usually comes back. */
 const LINGER_MS = 5000
+/** Waiting readers do not wait longer for one read, whose connection can be dead: the next one uses another connection. */
+const PATIENCE_MS = 1000
 /** Events in memory are served to other requests as well if they have been read in this time. */
 const FRESH_MS = 500
 /** Reads at once by this process: those of readers that are behind leave most connections to other requests. */
@@ -29,7 +31,8 @@ export function createFeed(database: Database) {
   let memory = { start: 0, head: 0, floor: 0, events: [] as readonly FeedEvent[] }
   let readMs = -Infinity
   let neededMs = -Infinity
-  let isReading = false
+  /** Reads in progress for waiting readers. */
+  let reading = 0
   let timer: NodeJS.Timeout | undefined
   const waiting = new Set<{ readonly after: number; readonly wake: () => void }>()
 
@@ -51,22 +54,29 @@ export function createFeed(database: Database) {
     for (const { after, wake } of waiting) if (isBroken || memory.head > after) wake()
   }
 
+  /** Reads what is new. */
+  async function readNew(): Promise<void> {
+    let found: Portion
+    do {
+      const { head } = memory
+      found = await read(head, READ_EVENTS)
+      // Another read was faster.
+      if (memory.head !== head) return
+      readMs = performance.now()
+      remember(found)
+    } while (found.events.length === READ_EVENTS)
+  }
+
   /** Reads what is new, and goes on while readers wait. */
   async function follow(): Promise<void> {
-    if (isReading) return
-    isReading = true
     clearTimeout(timer)
-    try {
-      let found: Portion
-      do {
-        found = await read(memory.head, READ_EVENTS)
-        readMs = performance.now()
-        remember(found)
-      } while (found.events.length === READ_EVENTS)
-    } catch {
-      // `database` logs outages. Readers go on waiting.
-    }
-    isReading = false
+    timer = setTimeout(follow, PATIENCE_MS).unref()
+    if (reading === MAX_READS) return
+    reading++
+    // `database` logs outages. Readers go on waiting.
+    await readNew().catch(() => {})
+    reading--
+    clearTimeout(timer)
     if (waiting.size > 0) neededMs = performance.now()
     const isNeeded = performance.now() - neededMs < LINGER_MS
     timer = isNeeded ? setTimeout(follow, pauseMs()).unref() : undefined
@@ -108,7 +118,7 @@ export function createFeed(database: Database) {
 
     /** Reads what is new now, if readers wait and the last read is a pause ago. */
     refresh(): void {
-      if (waiting.size > 0 && performance.now() - readMs >= pauseMs()) void follow()
+      if (reading === 0 && waiting.size > 0 && performance.now() - readMs >= pauseMs()) void follow()
     },
 
     /** The number of readers that wait for an event. */
