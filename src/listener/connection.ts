@@ -21,8 +21,14 @@ const asksForUpgrade = ({ headers: { upgrade, connection = '' } }: IncomingMessa
  * Queues the requests of `socket`. Times are values of `performance.now()`.
  * @param peer the address of the client or proxy at the other end
  * @param total is changed by the requests of this connection
+ * @param tcpSocket that of a TLS socket
  */
-export function createConnection(socket: Socket, peer: string | undefined, total: WaitingTotal) {
+export function createConnection(
+  socket: Socket,
+  peer: string | undefined,
+  total: WaitingTotal,
+  tcpSocket?: Socket,
+) {
   const requests = createRequestQueue(total)
   /** The response to the most recent request, which may have finished before its request. */
   let latest: ServerResponse | undefined
@@ -30,8 +36,10 @@ export function createConnection(socket: Socket, peer: string | undefined, total
   let idleSinceMs = performance.now()
   /** When the request in progress began to be served. */
   let servedMs = idleSinceMs
-  /** `socket.bytesRead` when the last request or the PROXY header finished. More bytes than that belong to another request. */
-  let idleBytesRead = 0
+  /** Increases with all that is read. A TLS socket counts a record when it is complete, the TCP socket each part of it. */
+  const bytesRead = () => socket.bytesRead + (tcpSocket?.bytesRead ?? 0)
+  /** `bytesRead()` when the last request, the handshake or the PROXY header finished. More bytes belong to another request. */
+  let idleBytesRead = bytesRead()
   /** `socket.bytesWritten` when the last response was complete. */
   let writtenBefore = 0
   /** Sends the error response to input that was rejected. */
@@ -72,7 +80,7 @@ export function createConnection(socket: Socket, peer: string | undefined, total
   /** Notes that everything read so far belongs to requests that have finished. */
   function becomeIdle(): void {
     idleSinceMs = performance.now()
-    idleBytesRead = socket.bytesRead
+    idleBytesRead = bytesRead()
   }
 
   // Node.js resumes the socket too, for example to read the body of a request.
@@ -115,12 +123,12 @@ export function createConnection(socket: Socket, peer: string | undefined, total
       return isDue ? response : undefined
     },
     /** Whether no request is in flight, not even a partially received one. */
-    isIdle: () => requests.length() === 0 && socket.bytesRead === idleBytesRead,
+    isIdle: () => requests.length() === 0 && bytesRead() === idleBytesRead,
 
     /** Notes that a PROXY header has been read. @param source the address in it, if there is one */
     headerRead(source: string | undefined): void {
       peer = source ?? peer
-      idleBytesRead = socket.bytesRead - socket.readableLength
+      idleBytesRead = bytesRead() - socket.readableLength
     },
 
     /** Whether another request is processed: none is after input that was rejected. */

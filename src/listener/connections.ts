@@ -57,12 +57,12 @@ export function createConnections(
     return longestIdle !== undefined
   }
 
-  function add(socket: Socket, peer: string | undefined): void {
+  function add(socket: Socket, peer: string | undefined, tcpSocket?: Socket): void {
     if (open.size >= limits.connections && !evictIdle()) {
       socket.destroy()
       return
     }
-    const connection = createConnection(socket, peer, waiting)
+    const connection = createConnection(socket, peer, waiting, tcpSocket)
     connection.closeAfterResponse(closeAfterResponse)
     open.set(socket, connection)
     socket.once('close', () => {
@@ -100,7 +100,7 @@ export function createConnections(
     replace(tcpSocket: Socket, socket: Socket): void {
       const peer = open.get(tcpSocket)?.peer()
       open.delete(tcpSocket)
-      add(socket, peer)
+      add(socket, peer, tcpSocket)
     },
 
     /** Calls `serve` when all earlier responses on the connection are complete. Every request passes through here. */

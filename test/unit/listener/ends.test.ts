@@ -1,7 +1,10 @@
 // The end of a connection over real sockets: the client gets its responses, whatever it still sends or no longer sends.
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import net from 'node:net'
 import test from 'ava'
 import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
+import { connect } from '../../support/raw.ts'
 import { until } from '../../support/until.ts'
 
 const megabytes = 8
@@ -111,4 +114,33 @@ test('https: a connection that ends before its handshake is closed', async t => 
     await until(() => port.report().connections === 0)
   }
   t.pass()
+})
+
+test('https: drain: a connection with a part of a TLS record is not idle', async t => {
+  const { port, number, open } = await start(t, { protocol: 'https' })
+  let forwardRest = (): void => {}
+  let maxBytes = Infinity
+  const proxy = net.createServer(socket => {
+    const server = net.connect(number, '127.0.0.1')
+    server.pipe(socket)
+    socket.on('data', bytes => {
+      server.write(bytes.subarray(0, maxBytes))
+      forwardRest = () => void server.write(bytes.subarray(maxBytes))
+    })
+  })
+  await once(proxy.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => proxy.close())
+  const address = proxy.address()
+  const client = await connect(typeof address === 'object' ? (address?.port ?? 0) : 0, { tls: true })
+  t.teardown(() => client.socket.destroy())
+  client.write(get)
+  await client.answer()
+
+  const idle = await open()
+  maxBytes = 20
+  client.write(get)
+  port.setState('draining')
+  await idle.closed
+  forwardRest()
+  t.regex(await client.answer(), /^HTTP\/1.1 200/)
 })
