@@ -11,6 +11,7 @@ import { busyGroup } from './busy-group.ts'
 import { changeFeed } from './change-feed.ts'
 import { fullPool } from './full-pool.ts'
 import { fuzz } from './fuzz.ts'
+import { groupRenames } from './group-renames.ts'
 import { heldLocks } from './held-locks.ts'
 import { hostile } from './hostile.ts'
 import { killQuery } from './kill-query.ts'
@@ -31,6 +32,7 @@ const scenarios: Record<string, Scenario> = {
   storm,
   'held-locks': heldLocks,
   'busy-group': busyGroup,
+  'group-renames': groupRenames,
   'kill-query': killQuery,
   'full-pool': fullPool,
   'redis-faults': redisFaults,
