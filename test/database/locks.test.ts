@@ -9,7 +9,8 @@ import { createDatabase } from '../../src/database/database.ts'
 import type { Result } from '../../src/database/lane/outcome.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createInsert } from '../../src/database/writing/insert.ts'
-import { skipLocked } from '../../src/database/writing/row-locks.ts'
+import { createRowLocks, skipLocked } from '../../src/database/writing/row-locks.ts'
+import { createUpdate } from '../../src/database/writing/update.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { relation } from '../support/relation.ts'
@@ -28,6 +29,7 @@ const database = createDatabase(settings, log)
 const foreign = createDatabase(settings, log)
 const writers = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
+const { write: updateGroups } = createUpdate(database, groups)
 const memberships = createMemberWriters(database, users, relation, 1000)
 const records = createRecords(database, users)
 const observer = await mysql.createConnection(url)
@@ -100,6 +102,11 @@ async function whileHeld<T>(
   return waiting
 }
 
+function renameGroups(ids: readonly number[]): Promise<Result> {
+  const patches = ids.map(id => ({ id, values: { name: `renamed ${++sequence}` } }))
+  return updateGroups({ origin, patches })
+}
+
 const repeated = <T>(count: number, act: (index: number) => Promise<T>): Promise<T>[] =>
   Array.from({ length: count }, (_, index) => act(index))
 
@@ -130,9 +137,10 @@ test.serial('locks: a locked row delays only requests that change it', async t =
 test.serial(
   'locks: sessions that share the lock of a row in turn do not pass a request that waits for it',
   async t => {
-    const group = await createGroup()
-    const requests = [
+    const [group, other] = [await createGroup(), await createGroup()]
+    const requests: (() => Promise<unknown>)[] = [
       () => groupWriters.update(group, { name: `renamed ${++sequence}` }),
+      () => renameGroups([other, group]),
       () => groupWriters.remove(group),
     ]
     const share = async () => {
@@ -155,6 +163,28 @@ test.serial(
     }
   },
 )
+
+test.serial('locks: a write of several rows locks none behind a row of another session', async t => {
+  const [first, held, last] = [await createUser(), await createUser(), await createUser()]
+  const { writeIn } = createUpdate(database, users)
+  const lockRows = createRowLocks(users, 'update')
+  const patches = [last, held, first].map(id => ({ id, values: person() }))
+  let written: Promise<Result> | undefined
+  await foreign.transaction(async holder => {
+    await lockRows(holder, [held])
+    const isLastFree = await new Promise<boolean>(resolve => {
+      written = writeIn({ origin, patches }, (_, write) =>
+        write().catch(async error => {
+          // Its transaction is still open.
+          resolve((await lockRows(holder, [last])).rows.has(last))
+          throw error
+        }),
+      )
+    })
+    t.true(isLastFree)
+  })
+  t.like(await written, [{ changed: true }, { changed: true }, { changed: true }])
+})
 
 test.serial('locks: deletes of a locked row and additions to a locked group wait apart', async t => {
   const [held, member] = [await createUser(), await createUser()]

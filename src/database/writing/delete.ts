@@ -161,6 +161,7 @@ export function createDelete(
       const { rows, skippedIds } = await lockRows(
         trx,
         items.flatMap(({ ids }) => ids),
+        items.length === 1,
       )
       const free = new Set(items.filter(({ ids }) => !ids.some(id => skippedIds.has(id))))
       const size = Math.min(...Array.from(free, ({ portions }) => portions.begin()))

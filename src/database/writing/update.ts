@@ -152,7 +152,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
 
     async apply(trx, items) {
       const ids = items.flatMap(({ patches }) => patches.map(({ id }) => id))
-      const { rows, skippedIds } = await lockRows(trx, ids)
+      const { rows, skippedIds } = await lockRows(trx, ids, items.length === 1)
       const isFree = ({ patches }: Update) => patches.every(({ id }) => !skippedIds.has(id))
       const outcomes = new Map<Patch, Outcome>()
       for (const round of roundsOf(items.filter(isFree))) await applyRound(trx, rows, round, outcomes)
