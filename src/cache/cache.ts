@@ -49,7 +49,11 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
   /** Undefined until the first connection attempt has a result. */
   let loggedUsable: boolean | undefined
   let loggedReason: string | undefined
-  /** Logs the state if it has changed. @param reason why Redis may be unavailable @param isNews whether to log a later reason, too */
+  /**
+   * Logs the state if it has changed.
+   * @param reason why Redis may be unavailable
+   * @param isNews whether to log the reason also if Redis was unavailable before, for another one
+   */
   function logState(reason?: string, isNews = false): void {
     const isLater = isNews && !isUsable() && reason !== loggedReason
     if (closed || (isUsable() === loggedUsable && !isLater)) return
