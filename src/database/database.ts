@@ -6,8 +6,9 @@ import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
+import type { Change } from './changes.ts'
 import { createCompaction } from './counting/compaction.ts'
-import { storeDerivedRows } from './derived-rows.ts'
+import { derive } from './derived-rows.ts'
 import {
   contentionPauseMs,
   isContention,
@@ -120,11 +121,12 @@ export function createDatabase(
 
   /** Runs a transaction, and starts after it what its rows need: a compaction after some of them, a numbering of its events. */
   async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
-    let derived = { countRows: 0, hasEvents: false }
-    const beforeCommit = async (trx: Transaction) => {
-      derived = await storeDerivedRows(trx, recordsEvents)
+    let derived = derive([], recordsEvents)
+    const lastStatements = (changes: readonly Change[]) => {
+      derived = derive(changes, recordsEvents)
+      return derived.statements
     }
-    const result = await transact(knex, act, { beforeCommit })
+    const result = await transact(knex, act, { lastStatements })
     compaction.after(derived.countRows)
     if (derived.hasEvents) numbering.request()
     return result

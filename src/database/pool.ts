@@ -16,10 +16,11 @@ const CONNECT_SHARE = 0.6
 const FULL_PAUSE_MS = 200
 
 /**
- * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can
- * have the wrong isolation level. ROLLBACK TO SAVEPOINT fails after a deadlock, which has ended the transaction.
+ * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can have the
+ * wrong isolation level. If BEGIN or COMMIT is in one packet with other statements, ROLLBACK leaves a known state. ROLLBACK TO
+ * SAVEPOINT fails after a deadlock, which has ended the transaction.
  */
-const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK(?! TO\b))/
+const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN;?$|COMMIT|ROLLBACK(?! TO\b))/
 
 /** The number increases when a server is found that accepts no writes any more. */
 export interface Epoch {
@@ -96,7 +97,8 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     connectTimeout,
     // Objects in values are converted to strings, never expanded to SQL.
     stringifyObjects: true,
-    multipleStatements: false,
+    // A transaction sends several statements in one packet. All values are parameters, which the driver escapes.
+    multipleStatements: true,
   }
   /** The epoch of each connection. */
   const epochs = new WeakMap<PoolConnection, number>()

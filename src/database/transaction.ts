@@ -1,5 +1,6 @@
-// Transactions that are atomic also if the server refuses BEGIN, ROLLBACK or COMMIT: the pool closes the connection then,
-// so that the server rolls back. If the answer to COMMIT is lost, the outcome is looked up on another connection.
+// Transactions that are atomic also if the server refuses ROLLBACK or COMMIT: the pool closes the connection then, so that the
+// server rolls back. If the answer to COMMIT is lost, the outcome is looked up on another connection.
+// BEGIN is sent with the first statement and COMMIT with the last ones: each packet costs as much as a small statement.
 // `knex.transaction` creates a client of its own for each transaction, which costs more than the statements of a write.
 import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
@@ -7,7 +8,7 @@ import { retry } from '../core/retry.ts'
 import { type Change, isStored, type Proof, proofsOf } from './changes.ts'
 import { isContention, isUnreachable } from './driver-errors.ts'
 import { type PoolConnection, send, withConnection } from './pool.ts'
-import { type Columns, type Modified, modifiedOf, rowsOf } from './results.ts'
+import { type Columns, lastOf, type Modified, modifiedOf, rowsOf } from './results.ts'
 
 /** Executes statements: each one alone, or all of them in one transaction. */
 export interface Statements {
@@ -16,6 +17,9 @@ export interface Statements {
   /** Executes SQL text. An array in `values` is a list, an array of arrays is a list of rows. */
   query(sql: string, values: readonly unknown[]): Promise<Columns[]>
 }
+
+/** The parameters of `Transaction.execute`. */
+export type SqlStatement = readonly [sql: string, values: readonly unknown[]]
 
 /** The statements of a transaction. They fail after its end. */
 export interface Transaction extends Statements {
@@ -70,9 +74,10 @@ async function checkStored(knex: Knex, changes: readonly Change[], error: unknow
     )
 }
 
-/** Creates the statements of a transaction that has begun on `connection`. */
-function openTransaction(knex: Knex, connection: PoolConnection) {
+/** @param begin the statement that begins the transaction: it is sent with the first one */
+function openTransaction(knex: Knex, connection: PoolConnection, begin: string) {
   const changes: Change[] = []
+  let hasBegun = false
   let hasEnded = false
   /** After the end, the connection belongs to another transaction, or executes in autocommit mode. */
   function assertOpen(): void {
@@ -80,11 +85,17 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
   }
   async function sendOpen(sql: string, values: readonly unknown[]): Promise<unknown> {
     assertOpen()
-    return send(knex, connection, sql, values)
+    if (hasBegun) return send(knex, connection, sql, values)
+    hasBegun = true
+    return lastOf(await send(knex, connection, `${begin}; ${sql}`, values))
   }
   const trx: Transaction = {
     async run(statement) {
       assertOpen()
+      if (!hasBegun) {
+        hasBegun = true
+        await send(knex, connection, begin)
+      }
       return statement(knex).connection(connection)
     },
     query: async (sql, values) => rowsOf(await sendOpen(sql, values)),
@@ -95,9 +106,12 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
     },
     changes,
   }
-  async function end(sql: 'COMMIT' | 'ROLLBACK'): Promise<void> {
+  /** @param before statements that are sent with the last one */
+  async function end(last: 'COMMIT' | 'ROLLBACK', before: readonly SqlStatement[] = []): Promise<void> {
     hasEnded = true
-    await send(knex, connection, sql)
+    const text = [...before.map(([sql]) => sql), last].join('; ')
+    const allValues = before.flatMap(([, values]) => values)
+    await send(knex, connection, text, allValues)
   }
   return { trx, end }
 }
@@ -108,8 +122,8 @@ interface TransactionOptions {
    * UNCOMMITTED: reads return what other transactions have not committed yet.
    */
   readonly isolation?: 'REPEATABLE READ' | 'READ UNCOMMITTED'
-  /** Called before the COMMIT, as part of the transaction. */
-  readonly beforeCommit?: (trx: Transaction) => Promise<void>
+  /** Returns the last statements of the transaction, which follow from its changes. */
+  readonly lastStatements?: (changes: readonly Change[]) => readonly SqlStatement[]
 }
 
 /**
@@ -119,22 +133,26 @@ interface TransactionOptions {
 export async function transact<T>(
   knex: Knex,
   act: (trx: Transaction) => Promise<T>,
-  { isolation, beforeCommit }: TransactionOptions = {},
+  { isolation, lastStatements }: TransactionOptions = {},
 ): Promise<T> {
   const { result, changes, commitError } = await withConnection(knex, async connection => {
-    if (isolation !== undefined) await send(knex, connection, `SET TRANSACTION ISOLATION LEVEL ${isolation}`)
-    await send(knex, connection, 'BEGIN')
-    const { trx, end } = openTransaction(knex, connection)
+    const begin = isolation === undefined ? 'BEGIN' : `SET TRANSACTION ISOLATION LEVEL ${isolation}; BEGIN`
+    const { trx, end } = openTransaction(knex, connection, begin)
     const { changes } = trx
     let result: T
+    let last: readonly SqlStatement[] | undefined
     try {
       result = await act(trx)
-      await beforeCommit?.(trx)
+      last = lastStatements?.(changes)
     } catch (error) {
       await end('ROLLBACK').catch(() => {})
       throw error
     }
-    const commitError: unknown = await end('COMMIT').catch((error: unknown) => error)
+    const commitError: unknown = await end('COMMIT', last).catch(async (error: unknown) => {
+      // One of the statements before it may have failed: the transaction is open then.
+      await end('ROLLBACK').catch(() => {})
+      return error
+    })
     return { result, changes, commitError }
   })
   if (commitError !== undefined) await checkStored(knex, changes, commitError)

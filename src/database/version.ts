@@ -2,7 +2,7 @@
 import { randomFillSync } from 'node:crypto'
 import type { Knex } from 'knex'
 import { limitedRelations, type Resource } from '../model/resource.ts'
-import type { Transaction } from './transaction.ts'
+import type { SqlStatement } from './transaction.ts'
 
 /** Random words, generated many at once: a call for a few bytes takes as long. */
 const words = new Uint32Array(512)
@@ -37,7 +37,8 @@ export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
   return [on.raw(`${tokens.join(' ^ ')} AS generation`)]
 }
 
-/** Invalidates all cached includes with records of a resource. @param table its `generation` */
-export async function renewGeneration(trx: Transaction, table: string): Promise<void> {
-  await trx.run(knex => knex(table).insert({ id: 1, token: newVersion() }).onConflict('id').merge())
-}
+/** Returns the statement that invalidates all cached includes with records of a resource. @param table its `generation` */
+export const renewGeneration = (table: string): SqlStatement => [
+  `INSERT INTO ${table} (id, token) VALUES (1, ?) ON DUPLICATE KEY UPDATE token = VALUES(token)`,
+  [newVersion()],
+]

@@ -22,13 +22,14 @@ export const countUp = (database: Database, ids: readonly number[], by: string) 
       const [row] = await trx.query('SELECT count FROM sequences WHERE id = ?', [id])
       counted.push({ id, count: Number(row?.count) })
     }
-    await appendEvents(
-      trx,
-      counted.map(({ id, count }) => ({
-        type: 'user.updated',
-        ids: { user_id: id },
-        origin: { by, requestId: `${count}` },
-      })),
+    await trx.execute(
+      ...appendEvents(
+        counted.map(({ id, count }) => ({
+          type: 'user.updated',
+          ids: { user_id: id },
+          origin: { by, requestId: `${count}` },
+        })),
+      ),
     )
   })
 

@@ -97,10 +97,13 @@ export function createRecount(database: Database, resources: readonly Resource[]
         // Two recounts would correct the same difference twice. This row makes the second one wait for the first.
         await trx.run(knex => knex('schema_info').where({ id: 1 }).increment('recounts'))
         const differences = await find(trx)
-        for (const { kind, slot, block, owner, kept, actual } of differences)
-          if (owner === undefined || (await lockRecord(trx, owner, slot)))
-            await insertCountChanges(trx, [{ kind, slot, block, amount: actual - kept }])
-          else await deleteMemberCount(trx, owner, slot)
+        for (const { kind, slot, block, owner, kept, actual } of differences) {
+          const exists = owner === undefined || (await lockRecord(trx, owner, slot))
+          const statements = exists
+            ? [insertCountChanges([{ kind, slot, block, amount: actual - kept }])]
+            : deleteMemberCount(owner, slot)
+          for (const statement of statements) await trx.execute(...statement)
+        }
         if (keepExact) await trx.run(excludeEarlier)
         return differences
       }),
