@@ -9,6 +9,7 @@ import { createDatabase } from '../../src/database/database.ts'
 import type { Result } from '../../src/database/lane/outcome.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createInsert } from '../../src/database/writing/insert.ts'
+import { createMemberships } from '../../src/database/writing/memberships.ts'
 import { createRowLocks, skipLocked } from '../../src/database/writing/row-locks.ts'
 import { createUpdate } from '../../src/database/writing/update.ts'
 import { groups } from '../../src/model/groups.ts'
@@ -138,17 +139,20 @@ test.serial(
   'locks: sessions that share the lock of a row in turn do not pass a request that waits for it',
   async t => {
     const [group, other] = [await createGroup(), await createGroup()]
-    const requests: (() => Promise<unknown>)[] = [
-      () => groupWriters.update(group, { name: `renamed ${++sequence}` }),
-      () => renameGroups([other, group]),
-      () => groupWriters.remove(group),
+    const [user, member] = [await createUser(), await createUser()]
+    const requests: [table: string, id: number, request: () => Promise<unknown>][] = [
+      ['groups', group, () => groupWriters.update(group, { name: `renamed ${++sequence}` })],
+      ['groups', group, () => renameGroups([other, group])],
+      ['users', user, () => memberships.add(user, [group])],
+      ['users', user, () => memberships.addMembers(other, [member, user])],
+      ['groups', group, () => groupWriters.remove(group)],
     ]
-    const share = async () => {
-      const trx = await foreign.knex.transaction()
-      const [rows] = await trx.raw(`SELECT id FROM \`groups\` WHERE id = ? ${skipLocked.share}`, [group])
-      return { trx, isShared: rows.length > 0 }
-    }
-    for (const request of requests) {
+    for (const [table, id, request] of requests) {
+      const share = async () => {
+        const trx = await foreign.knex.transaction()
+        const [rows] = await trx.raw(`SELECT id FROM \`${table}\` WHERE id = ? ${skipLocked.share}`, [id])
+        return { trx, isShared: rows.length > 0 }
+      }
       const first = await share()
       t.true(first.isShared)
       const answer = request()
@@ -165,25 +169,34 @@ test.serial(
 )
 
 test.serial('locks: a write of several rows locks none behind a row of another session', async t => {
-  const [first, held, last] = [await createUser(), await createUser(), await createUser()]
-  const { writeIn } = createUpdate(database, users)
   const lockRows = createRowLocks(users, 'update')
-  const patches = [last, held, first].map(id => ({ id, values: person() }))
-  let written: Promise<Result> | undefined
-  await foreign.transaction(async holder => {
-    await lockRows(holder, [held])
-    const isLastFree = await new Promise<boolean>(resolve => {
-      written = writeIn({ origin, patches }, (_, write) =>
-        write().catch(async error => {
-          // Its transaction is still open.
-          resolve((await lockRows(holder, [last])).rows.has(last))
-          throw error
-        }),
-      )
+  const [first, held, last] = [await createUser(), await createUser(), await createUser()]
+  const ids = [last, held, first]
+  const group = await createGroup()
+  const update = createUpdate(database, users)
+  const members = createMemberships(database, users, relation, 1000)
+  type Around = Parameters<typeof update.writeIn<Result>>[1]
+  const writes: ((around: Around) => Promise<Result>)[] = [
+    around => update.writeIn({ origin, patches: ids.map(id => ({ id, values: person() })) }, around),
+    around => members.writeIn({ origin, action: 'add', side: 'related', id: group, others: ids }, around),
+  ]
+  for (const write of writes) {
+    let written: Promise<Result> | undefined
+    await foreign.transaction(async holder => {
+      await lockRows(holder, [held])
+      const isLastFree = await new Promise<boolean>(resolve => {
+        written = write((_, apply) =>
+          apply().catch(async error => {
+            // Its transaction is still open.
+            resolve((await lockRows(holder, [last])).rows.has(last))
+            throw error
+          }),
+        )
+      })
+      t.true(isLastFree)
     })
-    t.true(isLastFree)
-  })
-  t.like(await written, [{ changed: true }, { changed: true }, { changed: true }])
+    t.like(await written, [{ changed: true }, { changed: true }, { changed: true }])
+  }
 })
 
 test.serial('locks: deletes of a locked row and additions to a locked group wait apart', async t => {
@@ -252,6 +265,7 @@ test.serial('locks: a locked user and a locked group delay only the additions th
       await sql('SELECT id FROM `groups` WHERE id = ? FOR UPDATE', [lockedGroup])
     },
     () => [
+      memberships.addMembers(lockedGroup, []),
       ...repeated(10, () => memberships.addMembers(group, [free, held])),
       ...repeated(10, () => memberships.addMembers(lockedGroup, [free])),
     ],

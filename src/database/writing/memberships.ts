@@ -7,7 +7,7 @@ import type { Item, Writer } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createPairs, type Pair, pairKey } from './pairs.ts'
-import { createRowLocks, rowKey } from './row-locks.ts'
+import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
 
 /**
  * Memberships of one record to add or to remove. An outcome has the row of the other record. `not_found` and
@@ -33,10 +33,14 @@ export function createMemberships(
   const { to } = relation
   const lockLimited = createRowLocks(resource, 'update')
   const lockRelated = createRowLocks(to, 'share')
+  const claimLimited = createClaim(resource)
   const pairs = createPairs(relation)
 
   const pairsOf = ({ side, id, others }: Memberships): Pair[] =>
     others.map(other => (side === 'limited' ? { id, otherId: other } : { id: other, otherId: id }))
+
+  const limitedIds = ({ side, id, others }: Memberships) => (side === 'limited' ? [id] : others)
+  const relatedIds = ({ side, id, others }: Memberships) => (side === 'related' ? [id] : others)
 
   // The ids make the new versions differ from each other. A scan of a small table would lock all of its rows.
   const renewSql = `UPDATE \`${resource.plural}\` FORCE INDEX (PRIMARY) SET version = ? ^ id WHERE id IN (?)`
@@ -84,17 +88,13 @@ export function createMemberships(
 
   return database.createWriter<Memberships>({
     // Without the related record: transactions share its lock.
-    keysOf(item) {
-      const ids = pairsOf(item).map(({ id }) => id)
-      return (item.side === 'limited' ? [item.id] : ids).map(id => rowKey(resource, id))
-    },
+    keysOf: item => limitedIds(item).map(id => rowKey(resource, id)),
+    claim: (trx, item) => claimLimited(trx, limitedIds(item)),
 
     async apply(trx, items) {
       // Every membership change locks the rows of the limited side first, to protect their limits and versions.
-      const idsOf = (side: Memberships['side']) =>
-        items.flatMap(item => (item.side === side ? [item.id] : item.others))
-      const limited = await lockLimited(trx, idsOf('limited'))
-      const related = await lockRelated(trx, idsOf('related'))
+      const limited = await lockLimited(trx, items.flatMap(limitedIds), items.length === 1)
+      const related = await lockRelated(trx, items.flatMap(relatedIds))
       const sides = { limited, related }
       const isFree = ({ side, id, others }: Memberships) => {
         const other = side === 'limited' ? related : limited

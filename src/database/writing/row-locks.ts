@@ -57,6 +57,6 @@ export function createClaim({ plural: table }: Resource) {
   const claimSql = `SELECT id FROM \`${table}\` WHERE id = ? FOR UPDATE`
 
   return async (trx: Transaction, ids: readonly number[]): Promise<void> => {
-    await trx.query(claimSql, [Math.min(...ids)])
+    if (ids.length > 0) await trx.query(claimSql, [Math.min(...ids)])
   }
 }
