@@ -34,10 +34,10 @@ const characters =
 
 /**
  * Each statement outside of a transaction is committed, COMMIT begins no other transaction, no result is cut, and no
- * statement is rejected because it lacks a condition on a key.
+ * statement is rejected because it lacks a condition on a key or reads many rows.
  */
 const behaviour =
-  'autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0'
+  'autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1'
 
 export interface SessionSettings {
   /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
@@ -60,8 +60,9 @@ const groupReads = "SET SESSION group_replication_consistency = 'BEFORE'"
 
 /**
  * Sets the session variables that results depend on, independent of the server's defaults: strict mode, one
- * escaping rule, the character set, complete results, autocommit, short lock waits, READ COMMITTED, which has fewer gap locks
- * and deadlocks, and reads of the latest write in a database cluster. Then it begins a transaction that can write.
+ * escaping rule, the character set, complete results, autocommit, short lock waits, transactions that can write, READ
+ * COMMITTED, which has fewer gap locks and deadlocks, and reads of the latest write in a database cluster. Then it begins a
+ * transaction that can write.
  * @throws the error of a server that accepts no writes, or that is not part of its cluster
  */
 export async function prepareSession(raw: Connection, { silenceTimeoutMs }: SessionSettings): Promise<void> {
@@ -77,7 +78,7 @@ export async function prepareSession(raw: Connection, { silenceTimeoutMs }: Sess
       ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion}
       ${variables.has('wsrep_sync_wait') ? galeraReads : ''}`,
   )
-  await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
+  await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE')
   await query(BEGIN_WRITE)
   await query('ROLLBACK')
   const level = variables.get('group_replication_consistency')

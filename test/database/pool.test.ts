@@ -42,7 +42,9 @@ test.serial('session: results do not depend on defaults that a server can have',
   const select = async (connection: typeof odd, sql: string) =>
     (await connection.query<RowDataPacket[]>(sql))[0].map(row => ({ ...row }))
   await odd.query(`SET SESSION sql_select_limit = 2, autocommit = 0, character_set_client = latin1,
-    character_set_results = latin1, collation_connection = latin1_bin, completion_type = 'CHAIN', sql_safe_updates = 1`)
+    character_set_results = latin1, collation_connection = latin1_bin, completion_type = 'CHAIN', sql_safe_updates = 1,
+    sql_big_selects = 0`)
+  await odd.query('SET SESSION TRANSACTION READ ONLY')
   await prepareSession(raw, { silenceTimeoutMs: 0 })
   t.is((await select(odd, 'SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 3')).length, 3)
   await odd.query("INSERT INTO users (first_name, last_name, version) VALUES ('é😀', 'session', 1)")
@@ -51,7 +53,9 @@ test.serial('session: results do not depend on defaults that a server can have',
   t.deepEqual(await select(odd, "SELECT first_name FROM users WHERE last_name = 'session'"), [
     { first_name: 'é😀' },
   ])
-  t.deepEqual(await select(odd, 'SELECT @@sql_safe_updates AS safe'), [{ safe: 0 }])
+  t.deepEqual(await select(odd, 'SELECT @@sql_safe_updates AS safe, @@sql_big_selects AS big'), [
+    { safe: 0, big: 1 },
+  ])
   await odd.query('BEGIN')
   await odd.query('COMMIT')
   await odd.query("UPDATE users SET version = 2 WHERE last_name = 'session'")
