@@ -11,7 +11,6 @@ import { startService, stopEverything } from './cli/pm2/service.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
 import { base, startMissingServers } from './cli/private-servers/missing-servers.ts'
-import { createProgress, type Progress } from './cli/progress.ts'
 import { startRemarks } from './cli/start-remarks.ts'
 import { dataUrl, describeUrls, directPort } from './cli/urls.ts'
 import { isAuthOn } from './config/auth.ts'
@@ -21,8 +20,6 @@ import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { readState } from './supervisor/state-file.ts'
 
 const DATABASE_TIMEOUT_MS = 30_000
-
-type Begin = Progress['begin']
 
 /** The text that is printed after a start. */
 function describeService(config: Config): string {
@@ -46,8 +43,8 @@ async function assertPreconditions(config: Config): Promise<void> {
   if (config.database.url === null || config.cache.url === null) await assertWritable(base)
 }
 
-/** @param begin throws after an interruption, so that no further step is started */
-async function startAll(config: Config, begin: Begin): Promise<void> {
+/** @param begin prints the next step; throws after an interruption, so that no further step is started */
+async function startAll(config: Config, begin: (step: string) => void): Promise<void> {
   const env = await startMissingServers(config, { base, durable: true, print: begin }, startServer)
   const url = config.database.url ?? env.DATABASE_URL
   if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, begin)
@@ -73,19 +70,16 @@ function interruption(): AbortSignal {
 async function startOrUndo(config: Config): Promise<void> {
   await assertPreconditions(config)
   const interrupted = interruption()
-  const progress = createProgress(process.stdout)
-  const begin = (line: string): void => {
+  const begin = (step: string): void => {
     interrupted.throwIfAborted()
-    progress.begin(line)
+    print(step)
   }
   try {
     await Promise.race([
       startAll(config, begin),
       once(interrupted, 'abort').then(() => interrupted.throwIfAborted()),
     ])
-    progress.end()
   } catch (error) {
-    progress.end()
     if (interrupted.aborted) print('interrupted: stopping everything that this command has started')
     await stopEverything()
     throw error

@@ -3,7 +3,6 @@
 import { parseArgs } from 'node:util'
 import { print, runCommand, UsageError } from '../../src/cli/command-line.ts'
 import { assertWritable } from '../../src/cli/private-servers/folders.ts'
-import { createProgress } from '../../src/cli/progress.ts'
 import { askKeeper, base } from './ask-keeper.ts'
 import { type KeeperOptions, launchKeeper } from './launch.ts'
 
@@ -31,15 +30,9 @@ async function start({ mysql, port }: KeeperOptions): Promise<number> {
   }
   await assertWritable(base)
   const startedMs = performance.now()
-  const progress = createProgress(process.stdout)
-  try {
-    const description = await launchKeeper({ port, mysql }, progress.begin, interruption.signal)
-    progress.end()
-    print(`started in ${((performance.now() - startedMs) / 1000).toFixed(1)} s: ${description}`)
-    return exitCodes.done
-  } finally {
-    progress.end()
-  }
+  const description = await launchKeeper({ port, mysql }, print, interruption.signal)
+  print(`started in ${((performance.now() - startedMs) / 1000).toFixed(1)} s: ${description}`)
+  return exitCodes.done
 }
 
 async function stop(): Promise<number> {

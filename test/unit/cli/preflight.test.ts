@@ -1,7 +1,6 @@
-// The checks and migrations of `npm start` before it starts the service, and its progress lines.
+// The checks and migrations of `npm start` before it starts the service.
 import test from 'ava'
 import { assertPortsFree, migrateWhenUp } from '../../../src/cli/preflight.ts'
-import { createProgress } from '../../../src/cli/progress.ts'
 import { claimPorts } from '../../support/ports.ts'
 
 test('migrateWhenUp: an unreachable database is reported with its remedy after the timeout', async t => {
@@ -41,21 +40,4 @@ test('assertPortsFree: checks data ports and control ports and releases them', a
   await t.throwsAsync(assertPortsFree({ ...settings, control: { ...settings.control, host: '192.0.2.1' } }), {
     message: /\(control port of one\): this machine has no such address/,
   })
-})
-
-test('progress: whole lines in a file, one redrawn line per step on a terminal', t => {
-  const texts = [false, true].map(isTTY => {
-    const parts: string[] = []
-    const progress = createProgress({ isTTY, write: (part: string) => parts.push(part) > 0 })
-    progress.begin('one')
-    progress.begin('two')
-    progress.end()
-    progress.end()
-    return parts.join('')
-  })
-  const drawn = (title: string) => `\r\u001b[Kusers-api: ${title}`
-  t.deepEqual(texts, [
-    'users-api: one\nusers-api: two\n',
-    `${drawn('one')}${drawn('one')}\n${drawn('two')}${drawn('two')}\n`,
-  ])
 })
