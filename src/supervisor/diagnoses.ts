@@ -1,5 +1,6 @@
 // The commands `heap-snapshot` and `cpu-profile`: asks one of the processes for a file that shows its inside.
 import cluster, { type Worker } from 'node:cluster'
+import { on } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Diagnosis, type DiagnosisKind, diagnose } from '../core/diagnosis.ts'
@@ -23,32 +24,25 @@ export class DiagnosisError extends Error {}
 const workers = (): Worker[] => Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)
 
 /** @throws Error of the worker, or if it exits or does not reply */
-function askWorker(worker: Worker, diagnosis: Diagnosis, excuse: (id: number) => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setInterval(() => excuse(worker.id), EXCUSE_MS)
-    const timeout = setTimeout(
-      () => end(new Error('the worker has not replied')),
-      1000 * diagnosis.seconds + MAX_MS,
-    )
-    function end(error?: Error): void {
-      clearInterval(timer)
-      clearTimeout(timeout)
-      worker.off('message', onMessage).off('exit', onExit)
-      if (error === undefined) resolve()
-      else reject(error)
-    }
-    function onMessage(message: unknown): void {
-      const parsed = parseWorkerMessage(message)
-      if (parsed?.type !== 'diagnosed' || parsed.file !== diagnosis.file) return
-      end(parsed.error === undefined ? undefined : new Error(parsed.error))
-    }
-    const onExit = () => end(new Error('the worker has exited'))
-    worker.on('message', onMessage).on('exit', onExit)
+async function askWorker(worker: Worker, diagnosis: Diagnosis, excuse: (id: number) => void): Promise<void> {
+  const signal = AbortSignal.timeout(1000 * diagnosis.seconds + MAX_MS)
+  const timer = setInterval(() => excuse(worker.id), EXCUSE_MS)
+  try {
+    const messages = on(worker, 'message', { signal, close: ['exit'] })
     // A worker that has exited before emits no event any more.
-    worker.send({ type: 'diagnose', ...diagnosis }, error => {
-      if (error !== null) onExit()
-    })
-  })
+    worker.send({ type: 'diagnose', ...diagnosis }, error => error && messages.return?.())
+    for await (const [message] of messages) {
+      const reply = parseWorkerMessage(message)
+      if (reply?.type !== 'diagnosed' || reply.file !== diagnosis.file) continue
+      if (reply.error !== undefined) throw new Error(reply.error)
+      return
+    }
+    throw new Error('the worker has exited')
+  } catch (error) {
+    throw signal.aborted ? new Error('the worker has not replied') : error
+  } finally {
+    clearInterval(timer)
+  }
 }
 
 /** @throws DiagnosisError if the argument is not `<pid>`, or `<pid>:<seconds>` for a profile */
