@@ -16,40 +16,32 @@ declare module 'node:http' {
   }
 }
 
-/** A signal that can be given again. The responses since the last time share one AbortSignal. */
-function createRelease() {
-  let controller = new AbortController()
+/** All responses since the last time that a signal was given share one. */
+function createSignal(): AbortController {
+  const controller = new AbortController()
   setMaxListeners(0, controller.signal)
-  return {
-    signal: () => controller.signal,
-    give: () => controller.abort(),
-    renew(): void {
-      if (!controller.signal.aborted) return
-      controller = new AbortController()
-      setMaxListeners(0, controller.signal)
-    },
-  }
+  return controller
 }
 
 export function createReleases(delayMs: number) {
-  const draining = createRelease()
-  const leaving = createRelease()
+  let draining = createSignal()
+  let leaving = createSignal()
   let timer: NodeJS.Timeout | undefined
 
   return {
     /** Returns the signals for a response. */
-    signals: () => ({ draining: draining.signal(), leaving: leaving.signal() }),
+    signals: () => ({ draining: draining.signal, leaving: leaving.signal }),
 
     setState(state: ListenerState): void {
       clearTimeout(timer)
       if (state === 'serving') {
-        draining.renew()
-        leaving.renew()
+        if (draining.signal.aborted) draining = createSignal()
+        if (leaving.signal.aborted) leaving = createSignal()
         return
       }
-      draining.give()
-      if (state === 'closing') leaving.give()
-      else timer = setTimeout(leaving.give, delayMs).unref()
+      draining.abort()
+      if (state === 'closing') leaving.abort()
+      else timer = setTimeout(() => leaving.abort(), delayMs).unref()
     },
   }
 }
