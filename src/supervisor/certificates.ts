@@ -89,8 +89,8 @@ export function createCertificates(
   const folder = dirname(config.stateFile)
   const httpsPorts = config.ports.filter(({ protocol }) => protocol === 'https')
   let descriptions: Readonly<Record<string, Description>> = {}
-  /** Why certificates could not be used when their files were read last, by label. */
-  let refused: ReadonlyMap<string, string> = new Map()
+  /** Why certificates could not be used when their files were read last. */
+  let fault: string | undefined
 
   /** The faults of certificates that have been logged. */
   const reported = new Set<string>()
@@ -109,10 +109,10 @@ export function createCertificates(
   /**
    * Reads the certificates of all ports, and uses those that are not in use yet. Contents are compared, so a swapped symbolic
    * link counts.
-   * @returns why others cannot be used, by label: the old ones stay
+   * @throws Error that names each port whose certificate cannot be used, and why: its old one stays
    */
-  async function update(check: (pair: KeyPair) => void): Promise<ReadonlyMap<string, string>> {
-    const faults = new Map<string, string>()
+  async function update(check: (pair: KeyPair) => void): Promise<void> {
+    const faults: string[] = []
     for (const port of httpsPorts) {
       const { label } = port
       try {
@@ -123,17 +123,9 @@ export function createCertificates(
         desired.set({ keyPairs: { ...keyPairs, [label]: pair } })
         descriptions = { ...descriptions, [label]: describe(pair) }
       } catch (error) {
-        faults.set(label, reasonOf(error))
+        faults.push(`the certificate of ${label} cannot be used: ${reasonOf(error)}`)
       }
     }
-    return faults
-  }
-
-  /** @throws Error that names each port whose certificate cannot be used, and why */
-  async function updateAll(check: (pair: KeyPair) => void): Promise<void> {
-    const faults = [...(await update(check))].map(
-      ([label, reason]) => `the certificate of ${label} cannot be used: ${reason}`,
-    )
     if (faults.length > 0) throw new Error(faults.join('; '))
   }
 
@@ -143,7 +135,7 @@ export function createCertificates(
      * @throws Error that names each port whose certificate cannot be used, and why
      */
     async load(): Promise<void> {
-      await updateAll(checkKeyPair)
+      await update(checkKeyPair)
       reportUntimely()
     },
     /**
@@ -152,23 +144,26 @@ export function createCertificates(
      * @throws Error that names each port whose certificate cannot be used, and why; their old ones stay
      */
     async reload(): Promise<Readonly<Record<string, Description>>> {
-      await updateAll(checkReplacement)
+      await update(checkReplacement)
       return descriptions
     },
     /**
-     * Uses the certificates whose files have changed. After a fault, the old certificate stays, and the fault is logged unless it
+     * Uses the certificates whose files have changed. After a fault, the old certificates stay, and the fault is logged unless it
      * was the same before. Also logs that a certificate has expired.
      * @returns whether the desired state has changed
      */
     async refresh(): Promise<boolean> {
       const before = descriptions
-      const faults = await update(checkReplacement)
+      try {
+        await update(checkReplacement)
+        fault = undefined
+      } catch (error) {
+        const reason = reasonOf(error)
+        if (reason !== fault) log.error({ reason }, 'changed certificate cannot be used, the old one stays')
+        fault = reason
+      }
       for (const [label, description] of Object.entries(descriptions))
         if (description !== before[label]) log.info({ label, ...description }, 'certificate changed')
-      for (const [label, reason] of faults)
-        if (reason !== refused.get(label))
-          log.error({ label, reason }, 'changed certificate cannot be used, the old one stays')
-      refused = faults
       reportUntimely()
       return descriptions !== before
     },
