@@ -1,5 +1,6 @@
 // Remembers the clients that check the health of a port at a steady interval, such as proxies, and the last response to
 // each. Operators see from it whether a proxy has noticed a drain. A client that checks only now and then is not listed.
+import * as z from 'zod'
 import type { Moment } from '../port-states.ts'
 
 /** Limit of clients per port. Beyond it, the one that has not checked for longest is removed. */
@@ -14,17 +15,18 @@ const MAX_VARIATION = 2
 const EXPIRY_INTERVALS = 3
 const MAX_TIMES = 2 * MAX_PROCESSES + 1
 
-interface Checker {
-  readonly address: string
-  /** HTTP status of the response to the last check. */
-  readonly status: number
-  /** HAProxy's view of the server, from the header X-Haproxy-Server-State. */
-  readonly server_state: string | null
+export const checkerSchema = z.object({
+  address: z.string(),
   /** Time of the last check, ISO 8601. */
-  readonly seen: string
+  seen: z.string(),
+  /** HTTP status of the response to the last check. */
+  status: z.int(),
+  /** HAProxy's view of the server, from the header X-Haproxy-Server-State. */
+  server_state: z.string().nullable(),
   /** The number of checks since the maintenance of the port began; 0 while it serves. */
-  readonly noticed: number
-}
+  noticed: z.int(),
+})
+type Checker = Readonly<z.output<typeof checkerSchema>>
 
 interface Check extends Omit<Checker, 'seen' | 'noticed'> {
   /** The start of the port's maintenance, which identifies it; null while it serves. */

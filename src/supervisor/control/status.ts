@@ -9,7 +9,7 @@ import type { Fleet } from '../fleet/fleet.ts'
 import { databaseDownMs, isServing, type WorkerView } from '../fleet/worker-handle.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { arrivingAt, portStates, stateOf } from '../port-states.ts'
-import type { Checkers } from './checkers.ts'
+import { type Checkers, checkerSchema } from './checkers.ts'
 import { type Health, healthOf } from './health.ts'
 
 export interface StatusOptions {
@@ -32,17 +32,7 @@ export const portSchema = z.object({
   in_flight: z.int(),
   /** When the certificate expires, ISO 8601; null for http. */
   valid_to: z.string().nullable(),
-  checkers: z.array(
-    z.object({
-      address: z.string(),
-      /** Time of the last check, ISO 8601. */
-      seen: z.string(),
-      status: z.int(),
-      server_state: z.string().nullable(),
-      /** The number of checks since the maintenance began; 0 while the port serves. */
-      noticed: z.int(),
-    }),
-  ),
+  checkers: z.array(checkerSchema),
 })
 export type PortStatus = z.output<typeof portSchema>
 
