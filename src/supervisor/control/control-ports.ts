@@ -1,7 +1,7 @@
 // The control ports: read-only HTTP servers for health checks and status. Every control port answers for every label.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import { type Config, ConfigError } from '../../config/config.ts'
-import { ApiError } from '../../core/api-error.ts'
+import { ApiError, errorMeta } from '../../core/api-error.ts'
 import { createIsKnownHost, unknownHost } from '../../core/known-hosts.ts'
 import type { Log } from '../../core/log.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
@@ -44,9 +44,14 @@ const serverOptions = {
 }
 const connectionLimits = { connections: 1000, unreadBytes: 8_388_608, waitingBytes: 8_388_608 }
 const requestLimits = { urlBytes: 16_384, headerBytes: 16_384, headers: 1000 }
-const readOnly = 'control ports are read-only; use GET or HEAD'
-const allow = { Allow: 'GET, HEAD' }
-const connectNotAllowed = new ApiError('method_not_allowed', readOnly, { headers: allow })
+const notAllowed = new ApiError('method_not_allowed', 'control ports are read-only; use GET or HEAD', {
+  headers: { Allow: 'GET, HEAD' },
+})
+const notExpected = new ApiError(
+  'expectation_failed',
+  'the Expect header is not supported on control ports',
+  { headers: { Connection: 'close' } },
+)
 
 const healthResponse = ({ status, message, code }: Health): ControlResponse => ({
   status,
@@ -59,19 +64,13 @@ const alive: ControlResponse = {
   body: { meta: { status: 200, message: 'the supervisor is running', code: 'alive' } },
 }
 
-/** Has the format of a data port's error response. The status is explicit: an unknown path is not a 404 here. */
-function failure(
-  request: IncomingMessage,
-  status: number,
-  code: string,
-  message: string,
-  headers?: Document['headers'],
-): ControlResponse {
+/** Has the format of a data port's error response. @param status that of the error, except for an unknown path */
+function failure(request: IncomingMessage, error: ApiError, status = error.status): ControlResponse {
   const id = requestIdOf(request)
   return {
     status,
-    body: { meta: { status, message, code, request_id: id } },
-    headers: { 'Request-Id': id, ...headers },
+    body: { meta: { ...errorMeta(error, status), request_id: id } },
+    headers: { 'Request-Id': id, ...error.headers },
   }
 }
 
@@ -139,25 +138,15 @@ export function createControl(options: ControlOptions) {
     try {
       return { status: 200, ...(await document()) }
     } catch (error) {
-      return failure(request, 500, 'internal_error', String(error))
+      return failure(request, new ApiError('internal_error', String(error)))
     }
   }
 
   function respond(request: IncomingMessage): ControlResponse | Promise<ControlResponse> {
     const { host, expect } = request.headers
-    if (!isKnownHost(host)) return failure(request, 400, 'malformed_request', unknownHost)
-    if (expect !== undefined && expect.toLowerCase() !== '100-continue')
-      return failure(
-        request,
-        417,
-        'expectation_failed',
-        'the Expect header is not supported on control ports',
-        {
-          Connection: 'close',
-        },
-      )
-    if (request.method !== 'GET' && request.method !== 'HEAD')
-      return failure(request, 405, 'method_not_allowed', readOnly, allow)
+    if (!isKnownHost(host)) return failure(request, new ApiError('malformed_request', unknownHost))
+    if (expect !== undefined && expect.toLowerCase() !== '100-continue') return failure(request, notExpected)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return failure(request, notAllowed)
     const path = pathOf(request)
     const document = Object.hasOwn(options.documents, path) ? options.documents[path] : undefined
     if (document !== undefined) return documentResponse(request, document)
@@ -167,7 +156,8 @@ export function createControl(options: ControlOptions) {
     if (label !== undefined) return check(request, label)
     // Not 404: a load balancer would take a mistyped path for a drained port.
     const known = [...labels.map(one => HEALTH + one), READINESS, LIVENESS].join(', ')
-    return failure(request, 400, 'port_not_found', `unknown path ${path}; the health checks are ${known}`)
+    const error = new ApiError('port_not_found', `unknown path ${path}; the health checks are ${known}`)
+    return failure(request, error, 400)
   }
 
   const listeners = config.ports.map(({ label, port }) => {
@@ -178,7 +168,7 @@ export function createControl(options: ControlOptions) {
     serveRequests(server, connections, {
       listener: async (request, response) => send(request, response, await respond(request)),
       limits: requestLimits,
-      connectNotAllowed,
+      connectNotAllowed: notAllowed,
     })
     return createControlListener({
       label,
