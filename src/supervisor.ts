@@ -20,8 +20,7 @@ import { createFleetTraffic } from './supervisor/control/traffic-totals.ts'
 import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
 import { createDiagnoses } from './supervisor/diagnoses.ts'
-import { createFleet } from './supervisor/fleet/fleet.ts'
-import type { Limits } from './supervisor/fleet/plan.ts'
+import { createFleet, type FleetLimits } from './supervisor/fleet/fleet.ts'
 import { takeSockets } from './supervisor/inherited-sockets.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
@@ -42,13 +41,11 @@ function workerFile(): string {
   return fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url))
 }
 
-function limitsOf({ workers, fleet, drain }: Config): Limits {
+function limitsOf({ workers, fleet, drain }: Config): FleetLimits {
   return {
+    ...fleet,
     workers: workers === 'auto' ? availableParallelism() : workers,
-    bootMs: fleet.bootMs,
-    silentMs: fleet.silentMs,
     retireMs: drain.deadlineMs + EXIT_GRACE_MS,
-    bootFailures: fleet.bootFailures,
   }
 }
 
@@ -83,8 +80,6 @@ async function supervise(): Promise<void> {
   const systemd = createSystemd(readSystemdRequest(), log)
   const fleet = createFleet({
     limits: limitsOf(config),
-    heartbeatMs: config.fleet.beatMs,
-    memoryBytes: config.fleet.memoryBytes,
     exec: workerFile(),
     log,
     desired,

@@ -1,6 +1,7 @@
 // Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results as the events of
 // events.ts. Supervisor and workers exchange only the messages of core/messages.ts.
 import cluster from 'node:cluster'
+import type { Config } from '../../config/config.ts'
 import { root } from '../../config/root.ts'
 import { type DataSocket, release } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
@@ -19,12 +20,11 @@ const MIN_HEARTBEAT_MS = 300
 /** The id of a worker without a process. Those of node:cluster begin with 1. */
 const NO_WORKER = 0
 
+/** A worker whose resident memory exceeds `memoryBytes` is replaced as in a reload. */
+export type FleetLimits = Limits & Pick<Config['fleet'], 'beatMs' | 'memoryBytes'>
+
 export interface FleetOptions {
-  readonly limits: Limits
-  /** Interval of the workers' heartbeats. */
-  readonly heartbeatMs: number
-  /** A worker whose resident memory exceeds this is replaced as in a reload. */
-  readonly memoryBytes: number
+  readonly limits: FleetLimits
   /** Path of the file that a worker runs. */
   readonly exec: string
   readonly log: Log
@@ -43,7 +43,7 @@ export type Fleet = ReturnType<typeof createFleet>
 
 export function createFleet(options: FleetOptions) {
   const { limits, log, desired, sockets } = options
-  const heartbeatMs = Math.max(options.heartbeatMs, MIN_HEARTBEAT_MS)
+  const heartbeatMs = Math.max(limits.beatMs, MIN_HEARTBEAT_MS)
   const tickMs = Math.min(heartbeatMs, limits.silentMs / 4)
   const handles = new Map<number, Handle>()
   let lostWorkers = 0
@@ -106,7 +106,7 @@ export function createFleet(options: FleetOptions) {
     const handle = handles.get(id)
     if (handle === undefined) return
     const withoutDatabase = message.type === 'heartbeat' && message.databaseDownMs !== undefined
-    const overMemoryLimit = message.type === 'heartbeat' && message.rssBytes > options.memoryBytes
+    const overMemoryLimit = message.type === 'heartbeat' && message.rssBytes > limits.memoryBytes
     record({ type: 'message', id, withoutDatabase, overMemoryLimit })
     if (message.type === 'hello') send(id)
     else if (message.type === 'socket-request')
