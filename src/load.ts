@@ -12,6 +12,7 @@ import { readJson } from './cli/import/json.ts'
 import type { Source } from './cli/import/source.ts'
 import { dataUrl, directPort } from './cli/urls.ts'
 import { apiToken, loadConfig } from './config/config.ts'
+import { reasonOf } from './core/error-reason.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 
 const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience SECONDS]
@@ -69,7 +70,7 @@ async function openSource(file: string): Promise<Source> {
   try {
     return await (type === '.json' ? readJson(file) : readCsv(file))
   } catch (error) {
-    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`)
+    throw new Error(`${file}: ${reasonOf(error)}`)
   }
 }
 
@@ -108,7 +109,7 @@ async function main(): Promise<number> {
   } catch (error) {
     progress.end()
     if (error instanceof FatalError) throw error
-    throw new FatalError(exitCodes.invalidFile, error instanceof Error ? error.message : String(error))
+    throw new FatalError(exitCodes.invalidFile, reasonOf(error))
   }
 }
 

@@ -3,13 +3,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isAuthOn } from '../config/auth.ts'
 import type { Config } from '../config/config.ts'
+import { isLoopback } from '../core/known-hosts.ts'
 import { readStatus } from './operator/client.ts'
 
 const PAUSE_MS = 200
 /** How long the service may take to find out whether Redis can be reached. */
 const REDIS_TIMEOUT_MS = 5000
-
-const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
 
 /** @returns the remarks about the callers of the API, one line each */
 export function authRemarks({ auth, host, ports, production }: Config): string[] {

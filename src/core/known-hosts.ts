@@ -9,7 +9,7 @@ export type IsKnownHost = (host: string | undefined) => boolean
 export const unknownHost =
   'Host: must be localhost, an IP address, a name without a dot, or one of the names in the setting hosts, because the server listens on a loopback address'
 
-const isLoopback = (address: string): boolean => /^(?:localhost|127\..*|::1)$/i.test(address)
+export const isLoopback = (address: string): boolean => /^(?:localhost|127\..*|::1)$/i.test(address)
 
 /**
  * @param address the address or the name that the server listens on; unless it is a loopback one, every host is known

@@ -1,5 +1,4 @@
 // Error responses to requests that do not reach the application: invalid HTTP, too large requests and CONNECT.
-import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import { ApiError, rawError } from '../core/api-error.ts'
@@ -52,12 +51,7 @@ export function parserError(error: ParserError, limits: Limits): ApiError {
  * Sends an error on a socket that has no response object, and ends the connection.
  * @param method the response to HEAD has no body
  */
-export function answerRaw(
-  socket: Socket,
-  error: ApiError,
-  requestId: string = randomUUID(),
-  method?: string,
-): void {
+export function answerRaw(socket: Socket, error: ApiError, requestId: string, method?: string): void {
   const text = rawError(error, requestId)
   socket.write(method === 'HEAD' ? text.slice(0, text.indexOf('\r\n\r\n') + 4) : text)
   linger(socket)

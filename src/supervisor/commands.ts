@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { drainModes, type LogLevel, logLevels } from '../config/schema.ts'
+import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
 import { type CommandName, takesArgument } from './command-names.ts'
@@ -180,7 +181,7 @@ export function createCommands(options: CommandOptions) {
         log.info({ command, argument, by, outcome: 'done' }, 'command')
         return { outcome: 'done', reply: { command, argument, ...result } }
       } catch (failure) {
-        const error = failure instanceof Error ? failure.message : String(failure)
+        const error = reasonOf(failure)
         log.warn({ command, argument, by, outcome: error }, 'command')
         const outcome =
           failure instanceof CommandError || failure instanceof DiagnosisError ? 'refused' : 'failed'

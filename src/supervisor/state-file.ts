@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import * as z from 'zod'
 import { drainModes } from '../config/schema.ts'
+import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { writeAtomically } from '../core/write-file.ts'
 import type { PortMaintenance } from './port-states.ts'
@@ -26,7 +27,7 @@ export function readState(file: string): State {
   try {
     return { is: 'kept', ...schema.parse(JSON.parse(readFileSync(file, 'utf8'))) }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return { is: 'missing' }
+    if (hasCode(error) && error.code === 'ENOENT') return { is: 'missing' }
     return { is: 'damaged', reason: String(error) }
   }
 }

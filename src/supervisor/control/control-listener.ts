@@ -1,6 +1,7 @@
 // The listener of one control port. It is open unless the maintenance mode is `refuse`. If another process has taken the
 // port, opening is retried every second.
 import type { Server } from 'node:http'
+import { reasonOf } from '../../core/error-reason.ts'
 import { type Address, listen, type SocketHandle } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
 
@@ -42,7 +43,7 @@ export function createControlListener(options: ControlListenerOptions) {
       hasFailed = false
       return undefined
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = reasonOf(error)
       if (!hasFailed) log.error({ label, reason }, 'control port cannot be opened, retrying')
       hasFailed = true
       retry = setTimeout(() => enqueue(update), RETRY_MS)
