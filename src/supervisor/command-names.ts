@@ -1,4 +1,4 @@
-// The names of the operators' commands.
+// The names of the operators' commands, and the error of one that is refused.
 
 export const commandNames = [
   'drain',
@@ -19,3 +19,6 @@ const withoutArgument: readonly CommandName[] = ['status', 'reload', 'reload-cer
 
 /** Whether the command requires an argument: a port, a log level or a process. */
 export const takesArgument = (name: CommandName): boolean => !withoutArgument.includes(name)
+
+/** The command is refused and nothing has changed. The message says what is allowed. */
+export class CommandError extends Error {}

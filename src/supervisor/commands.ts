@@ -5,11 +5,11 @@ import { drainModes, type LogLevel, logLevels } from '../config/schema.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
-import { type CommandName, takesArgument } from './command-names.ts'
+import { CommandError, type CommandName, takesArgument } from './command-names.ts'
 import type { Control } from './control/control-ports.ts'
 import type { createStatus, PortStatus } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
-import { type createDiagnoses, DiagnosisError } from './diagnoses.ts'
+import type { createDiagnoses } from './diagnoses.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { Maintenance } from './maintenance.ts'
 import { type DrainMode, hasSeen } from './port-states.ts'
@@ -39,9 +39,6 @@ export interface CommandResult {
   readonly outcome: 'done' | 'refused' | 'failed'
   readonly reply: Reply
 }
-
-/** The command is rejected and nothing has changed. The message says what is allowed. */
-class CommandError extends Error {}
 
 const isLogLevel = (level: string): level is LogLevel => logLevels.some(one => one === level)
 const isDrainMode = (mode: string): mode is DrainMode => drainModes.some(one => one === mode)
@@ -183,8 +180,7 @@ export function createCommands(options: CommandOptions) {
       } catch (failure) {
         const error = reasonOf(failure)
         log.warn({ command, argument, by, outcome: error }, 'command')
-        const outcome =
-          failure instanceof CommandError || failure instanceof DiagnosisError ? 'refused' : 'failed'
+        const outcome = failure instanceof CommandError ? 'refused' : 'failed'
         return { outcome, reply: { command, argument, error } }
       }
     },

@@ -5,6 +5,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Diagnosis, type DiagnosisKind, diagnose } from '../core/diagnosis.ts'
 import { parseWorkerMessage } from '../core/messages.ts'
+import { CommandError } from './command-names.ts'
 
 const DEFAULT_SECONDS = 10
 const MAX_SECONDS = 300
@@ -17,9 +18,6 @@ const extensions: Readonly<Record<DiagnosisKind, string>> = {
   'heap-snapshot': 'heapsnapshot',
   'cpu-profile': 'cpuprofile',
 }
-
-/** The argument is not valid, or another file is being written. */
-export class DiagnosisError extends Error {}
 
 const workers = (): Worker[] => Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)
 
@@ -45,13 +43,13 @@ async function askWorker(worker: Worker, diagnosis: Diagnosis, excuse: (id: numb
   }
 }
 
-/** @throws DiagnosisError if the argument is not `<pid>`, or `<pid>:<seconds>` for a profile */
+/** @throws CommandError if the argument is not `<pid>`, or `<pid>:<seconds>` for a profile */
 function parseArgument(kind: DiagnosisKind, argument: string): { pid: number; seconds: number } {
   const [, pid, seconds] = /^(\d{1,10})(?::(\d{1,3}))?$/.exec(argument) ?? []
   const isProfile = kind === 'cpu-profile'
   const duration = seconds === undefined ? DEFAULT_SECONDS : Number(seconds)
   if (pid === undefined || (seconds !== undefined && !isProfile) || duration < 1 || duration > MAX_SECONDS)
-    throw new DiagnosisError(
+    throw new CommandError(
       isProfile
         ? `use cpu-profile <pid> or cpu-profile <pid>:<seconds>, with 1 to ${MAX_SECONDS} seconds`
         : 'use heap-snapshot <pid>',
@@ -67,18 +65,17 @@ export function createDiagnoses(folder: string, excuse: (id: number) => void) {
   let isWriting = false
 
   return {
-    /** Writes a file. @throws DiagnosisError if nothing was begun, Error if the process could not write it */
+    /** Writes a file. @throws CommandError if nothing was begun, Error if the process could not write it */
     async write(kind: DiagnosisKind, argument: string): Promise<{ pid: number; path: string }> {
       const { pid, seconds } = parseArgument(kind, argument)
       const worker = workers().find(one => one.process.pid === pid)
       if (worker === undefined && pid !== process.pid)
-        throw new DiagnosisError(
+        throw new CommandError(
           `no process ${pid}; the workers are ${workers()
             .map(one => one.process.pid)
             .join(', ')}, and the supervisor is ${process.pid}`,
         )
-      if (isWriting)
-        throw new DiagnosisError('another snapshot or profile is being written; wait for its end')
+      if (isWriting) throw new CommandError('another snapshot or profile is being written; wait for its end')
       isWriting = true
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 })
