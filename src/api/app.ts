@@ -77,8 +77,6 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   ]
   const resourceRoutes = findCaller === undefined ? openRoutes : openRoutes.map(withCaller)
   const docsRoutes = createDocsRoutes(resources, resourceRoutes, limits)
-  // Two routers: API requests are not compared with the rarely used docs routes.
-  const routers = [createRouter(resourceRoutes), createRouter(docsRoutes)]
 
   const app = new Koa()
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))
@@ -88,7 +86,8 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   app.use(framing)
   app.use(knownHosts(isKnownHost))
   app.use(normalizePath)
-  for (const router of routers) app.use(router.routes())
-  app.use(notFound(routers, [...resourceRoutes, ...docsRoutes]))
+  // Two routers: API requests are not compared with the rarely used docs routes.
+  for (const routes of [resourceRoutes, docsRoutes]) app.use(createRouter(routes).routes())
+  app.use(notFound([...resourceRoutes, ...docsRoutes]))
   return app.callback()
 }

@@ -1,25 +1,9 @@
 // Answers requests that no route handles: OPTIONS, methods that a path does not support, and unknown paths.
-import type { Router } from '@koa/router'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { methodNotAllowed } from '../errors.ts'
 import { rejectUnknownParameters } from '../requests/query.ts'
-import type { Route } from '../router.ts'
-
-/** The layers that match a path, one for each route. */
-const layersOf = (routers: readonly Router[], path: string) =>
-  routers.flatMap(router => router.match(path, '').path)
-
-function routeNotFound(routers: readonly Router[], path: string): ApiError {
-  const versioned = `/v1${path.startsWith('/') ? path : `/${path}`}`
-  const isVersioned = path === '/v1' || path.startsWith('/v1/')
-  const hint = isVersioned ? '' : ': every path begins with /v1'
-  const suggestion = !isVersioned && layersOf(routers, versioned).length > 0 ? `, try ${versioned}` : ''
-  return new ApiError(
-    'route_not_found',
-    `there is no route ${path}${hint}${suggestion}; /v1/docs lists the routes`,
-  )
-}
+import { createRouter, type Route } from '../router.ts'
 
 /** The query parameters that any method of these routes accepts. */
 const queryParametersOf = (routes: readonly Route[]): string[] =>
@@ -30,13 +14,28 @@ const queryParametersOf = (routes: readonly Route[]): string[] =>
 
 /**
  * Throws `route_not_found` or `method_not_allowed`, or answers OPTIONS with 204 and `Allow`.
- * @param routes the routes of all `routers`
+ * @param routes all routes of the service
  */
-export function notFound(routers: readonly Router[], routes: readonly Route[]): Middleware {
+export function notFound(routes: readonly Route[]): Middleware {
+  const router = createRouter(routes)
+  /** The layers that match a path, one for each route. */
+  const layersOf = (path: string) => router.match(path, '').path
+
+  function routeNotFound(path: string): ApiError {
+    const versioned = `/v1${path.startsWith('/') ? path : `/${path}`}`
+    const isVersioned = path === '/v1' || path.startsWith('/v1/')
+    const hint = isVersioned ? '' : ': every path begins with /v1'
+    const suggestion = !isVersioned && layersOf(versioned).length > 0 ? `, try ${versioned}` : ''
+    return new ApiError(
+      'route_not_found',
+      `there is no route ${path}${hint}${suggestion}; /v1/docs lists the routes`,
+    )
+  }
+
   return ctx => {
-    const layers = layersOf(routers, ctx.path)
+    const layers = layersOf(ctx.path)
     const [layer] = layers
-    if (layer === undefined) throw routeNotFound(routers, ctx.path)
+    if (layer === undefined) throw routeNotFound(ctx.path)
     const matching = routes.filter(({ path }) => path === layer.path)
     const params = layer.params(ctx.path, layer.captures(ctx.path))
     for (const { checkPath } of matching) checkPath?.(params)
