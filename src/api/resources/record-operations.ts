@@ -1,12 +1,18 @@
-// Describes the operations that read and write the records of a resource.
+// Describes the operations that read and write the records of a resource: one, or several with one request.
 import type { Config } from '../../config/config.ts'
 import { idName, limitedRelations, type Resource } from '../../model/resource.ts'
-import { exists } from '../errors.ts'
+import { exists, invalidBatch } from '../errors.ts'
 import {
   batchExample,
   batchFailures,
+  changedExample,
+  changeExample,
+  changeFailures,
+  deletedExample,
   fieldsExample,
+  idsFailures,
   listFailures,
+  missing,
   pageExample,
   queryFailures,
   recordExample,
@@ -15,8 +21,10 @@ import {
 } from '../openapi/examples.ts'
 import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
-import { collectionParameters, includeParameters } from '../openapi/parameters.ts'
+import { collectionParameters, idsParameters, includeParameters } from '../openapi/parameters.ts'
 import { parseRecordQuery, unpagedRecords } from '../requests/query.ts'
+
+const patchTypes = ['application/json', 'application/merge-patch+json']
 
 export function describeRecords(resource: Resource, limits: Config['limits']) {
   const { singular, plural } = resource
@@ -72,6 +80,36 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       ],
     }),
 
+    patchMany: describe('patch', collection, {
+      operationId: `update${capitalize(plural)}`,
+      tags,
+      summary: `Update several ${plural}`,
+      description: `Changes up to ${limits.batchEntries} ${plural}, in their order and in one transaction. An entry has the id of a ${singular} and the fields to change; \`null\` removes an optional field. Each entry succeeds or fails independently, as its \`meta\` reports, and shows the ${singular} as it is after the entry. An id can come twice. You can repeat the request: it has the same result.`,
+      body: json(ref(`${type}Patches`), { 'A batch': { [plural]: [changeExample(resource)] } }, patchTypes),
+      success: [
+        'The results of the batch.',
+        json(ref(`Updated${capitalize(plural)}`), {
+          'A batch': changedExample(resource, exists(resource)),
+        }),
+      ],
+      failures: [...changeFailures(limits), ...batchFailures(plural, limits), invalidBatch(plural)],
+    }),
+
+    removeMany: describe('delete', collection, {
+      operationId: `delete${capitalize(plural)}`,
+      tags,
+      summary: `Delete several ${plural}`,
+      description: `Deletes the ${plural} with these ids, and their memberships. At least one id is required, and at most ${limits.batchEntries} are allowed. Each id succeeds or fails independently, as its \`meta\` reports; an id that comes twice fails the second time. If a parameter is invalid, nothing is deleted.`,
+      parameters: idsParameters(`The ids of the ${plural} to delete.`),
+      invalidQuery: idsFailures(limits),
+      success: [
+        'The results, in the order of the ids.',
+        json(ref(`Deleted${capitalize(plural)}`), {
+          'Two ids': deletedExample(plural, `${singular} 1 deleted`, missing(resource)),
+        }),
+      ],
+    }),
+
     get: describe('get', path, {
       operationId: `get${type}`,
       tags,
@@ -104,7 +142,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       description:
         'Changes the fields in the body and leaves the others unchanged. `null` removes an optional field (JSON Merge Patch, RFC 7396).',
       target: resource,
-      body: json(ref(`${type}Changes`), fields, ['application/json', 'application/merge-patch+json']),
+      body: json(ref(`${type}Changes`), fields, patchTypes),
       success: updated,
       failures: updateFailures('patch'),
     }),

@@ -3,12 +3,8 @@ import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
 import { createCompleteLoader, createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords } from '../../database/reading/records.ts'
-import { createDelete } from '../../database/writing/delete.ts'
-import { createUpdate } from '../../database/writing/update.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Policy, Route } from '../router.ts'
-import { createBulkHandlers } from './bulk-handlers.ts'
-import { describeBulk } from './bulk-operations.ts'
 import { checkId, type Services } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
 import { describeMemberships } from './membership-operations.ts'
@@ -23,7 +19,7 @@ interface ResourceRoutes {
 }
 
 function routesOf(resource: Resource, services: Services, policies: readonly Policy[]): ResourceRoutes {
-  const { resources, limits, database, cache } = services
+  const { limits, database, cache } = services
   const records = createRecords(database, resource)
   const loader = createRecordLoader(records)
   const related = limitedRelations(resource).map(relation => ({
@@ -36,13 +32,8 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
     new Map(related.map(({ relation, includes }) => [relation.name, includes])),
   )
   const read = createReadHandlers(resource, records, loader, includeSet, services)
-  const writers = {
-    update: createUpdate(database, resource),
-    deleteRecords: createDelete(database, resource, resources),
-  }
-  const write = createWriteHandlers(resource, loader, writers, services)
-  const bulk = createBulkHandlers(resource, writers, services)
-  const described = { ...describeRecords(resource, limits), ...describeBulk(resource, limits) }
+  const write = createWriteHandlers(resource, loader, services)
+  const described = describeRecords(resource, limits)
   const checkPath = checkId(resource)
 
   const relations = related.map(({ relation, includes }): ResourceRoutes => {
@@ -71,8 +62,8 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
     own: [
       { ...described.list, policies, handler: read.list },
       { ...described.create, policies, handler: write.create },
-      { ...described.patchMany, policies, handler: bulk.patch },
-      { ...described.removeMany, policies, handler: bulk.remove },
+      { ...described.patchMany, policies, handler: write.patchMany },
+      { ...described.removeMany, policies, handler: write.removeMany },
       { ...described.get, checkPath, policies, handler: read.get },
       { ...described.replace, checkPath, policies, handler: write.replace },
       { ...described.patch, checkPath, policies, handler: write.patch },

@@ -1,40 +1,33 @@
-// The handlers that create, change and delete records. They check for faults in this order: path, parameters,
-// conditions, body, Idempotency-Key, existence.
+// The handlers that create, change and delete records: one, or several with one request. They check for faults in this order:
+// path, parameters, conditions, body, Idempotency-Key, existence.
 import { Faults } from '../../core/api-error.ts'
 import type { Origin } from '../../database/changes.ts'
 import type { Outcome, Refusal, Result, Stored } from '../../database/lane/outcome.ts'
-import type { Writer } from '../../database/lane/writer.ts'
 import type { RecordLoader } from '../../database/reading/record-loader.ts'
 import type { Precondition } from '../../database/version.ts'
-import type { Delete } from '../../database/writing/delete.ts'
+import { createDelete } from '../../database/writing/delete.ts'
 import { createInsert } from '../../database/writing/insert.ts'
-import type { Update } from '../../database/writing/update.ts'
+import { createUpdate } from '../../database/writing/update.ts'
 import { recordText } from '../../model/representation.ts'
 import type { Resource } from '../../model/resource.ts'
 import type { Values } from '../../model/row.ts'
+import { invalidBatch } from '../errors.ts'
+import { batchText, checkEntries, deleted, entriesOf, failed } from '../requests/batch.ts'
+import { parseIdsQuery } from '../requests/ids-query.ts'
 import { collectionCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
-import { checkBody, type JsonObject } from '../requests/validation.ts'
+import { checkBody, checkChange, type JsonObject } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
 import { objectBody, originOf, pathId, refused, type Services } from './handler.ts'
 import { postWork } from './post-work.ts'
 
-/** The writers of the handlers of one record and of those of many. */
-export interface RecordWriters {
-  readonly update: Writer<Update>
-  readonly deleteRecords: Delete
-}
-
-export function createWriteHandlers(
-  resource: Resource,
-  loader: RecordLoader,
-  { update, deleteRecords }: RecordWriters,
-  services: Services,
-) {
-  const { limits, database, readBody, withIdempotency } = services
+export function createWriteHandlers(resource: Resource, loader: RecordLoader, services: Services) {
+  const { resources, limits, database, readBody, withIdempotency } = services
   const insert = createInsert(database, resource)
+  const update = createUpdate(database, resource)
+  const deleteRecords = createDelete(database, resource, resources)
   const { singular, plural } = resource
   const etags = createEtags(resource)
 
@@ -103,5 +96,42 @@ export function createWriteHandlers(
     respond(ctx, JSON.stringify({ meta: { status: 200, message: `${singular} ${id} deleted` } }))
   }
 
-  return { create, replace: change('replace'), patch: change('patch'), remove }
+  const patchMany: Handler = async ctx => {
+    parseNoQuery(ctx.querystring)
+    const assertCondition = collectionCondition(ctx.req.headers)
+    const body = await objectBody(ctx, readBody)
+    const list = entriesOf(body, plural, limits.batchEntries)
+    if (list === undefined) throw invalidBatch(plural)
+    const entries = checkEntries(
+      list,
+      (entry, faults) => checkChange(resource, entry, faults),
+      ({ id }) => (id === undefined ? {} : { id }),
+    )
+    assertCondition()
+    const patches = entries.valid.flatMap(({ id, values }) => (id === undefined ? [] : [{ id, values }]))
+    const result = await update.write({ origin: originOf(ctx), patches })
+    if (typeof result === 'string') throw refused(resource, result)
+    const outcomes = entries.outcomes(({ id }, index) => {
+      const written = result[index] ?? 'not_found'
+      if (typeof written === 'string') return refused(resource, written, id)
+      return { text: recordText(resource, written.row), result: 'updated' }
+    })
+    respond(ctx, batchText(plural, outcomes, 'updated'))
+  }
+
+  const removeMany: Handler = async ctx => {
+    const ids = parseIdsQuery(ctx.querystring, limits.batchEntries)
+    const assertCondition = collectionCondition(ctx.req.headers)
+    assertAcceptsJson(ctx)
+    assertCondition()
+    const result = await deleteRecords({ origin: originOf(ctx), ids })
+    const outcomes = ids.map((id, index) => {
+      const outcome = result[index] ?? 'not_found'
+      if (typeof outcome === 'string') return failed(refused(resource, outcome, id), { id })
+      return deleted(id, `${singular} ${id} deleted`)
+    })
+    respond(ctx, batchText(plural, outcomes, 'deleted'))
+  }
+
+  return { create, replace: change('replace'), patch: change('patch'), patchMany, remove, removeMany }
 }
