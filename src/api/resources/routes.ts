@@ -32,7 +32,7 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
     new Map(related.map(({ relation, includes }) => [relation.name, includes])),
   )
   const read = createReadHandlers(resource, records, loader, includeSet, services)
-  const write = createWriteHandlers(resource, loader, services)
+  const write = createWriteHandlers(resource, services)
   const described = describeRecords(resource, limits)
   const checkPath = checkId(resource)
 

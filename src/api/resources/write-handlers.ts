@@ -3,8 +3,6 @@
 import { Faults } from '../../core/api-error.ts'
 import type { Origin } from '../../database/changes.ts'
 import type { Outcome, Refusal, Result, Stored } from '../../database/lane/outcome.ts'
-import type { RecordLoader } from '../../database/reading/record-loader.ts'
-import type { Precondition } from '../../database/version.ts'
 import { createDelete } from '../../database/writing/delete.ts'
 import { createInsert } from '../../database/writing/insert.ts'
 import { createUpdate } from '../../database/writing/update.ts'
@@ -23,7 +21,7 @@ import { createEtags, preconditionOf } from './etags.ts'
 import { objectBody, originOf, pathId, refused, type Services } from './handler.ts'
 import { postWork } from './post-work.ts'
 
-export function createWriteHandlers(resource: Resource, loader: RecordLoader, services: Services) {
+export function createWriteHandlers(resource: Resource, services: Services) {
   const { resources, limits, database, readBody, withIdempotency } = services
   const insert = createInsert(database, resource)
   const update = createUpdate(database, resource)
@@ -50,16 +48,6 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, se
     throw refused(resource, outcome ?? 'not_found', id)
   }
 
-  /** Updates a record. An empty change returns it as it is. @throws ApiError */
-  async function store(id: number, values: Values, precondition: Precondition | undefined, origin: Origin) {
-    if (Object.keys(values).length > 0)
-      return storedOf(id, await update.write({ origin, patches: [{ id, values, precondition }] })).row
-    const row = await loader(id)
-    if (row === undefined) throw refused(resource, 'not_found', id)
-    if (precondition?.(row.version) === false) throw refused(resource, 'precondition_failed', id)
-    return row
-  }
-
   const change =
     (mode: 'replace' | 'patch'): Handler =>
     async ctx => {
@@ -69,7 +57,8 @@ export function createWriteHandlers(resource: Resource, loader: RecordLoader, se
       const faults = new Faults()
       const values = checkBody(resource, await objectBody(ctx, readBody), mode, faults, id)
       faults.throw()
-      const row = await store(id, values, precondition, originOf(ctx))
+      const patches = [{ id, values, precondition }]
+      const { row } = storedOf(id, await update.write({ origin: originOf(ctx), patches }))
       setEtag(ctx, etags.record(row))
       respond(ctx, recordText(resource, row))
     }
