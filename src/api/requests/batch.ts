@@ -1,6 +1,7 @@
 // Batches: several entries in one body. The response has one outcome for each entry, in the same order.
 import { ApiError, errorMeta, type Fault, Faults } from '../../core/api-error.ts'
 import { shortened } from '../../core/quoted.ts'
+import type { Outcome as Written } from '../../database/lane/outcome.ts'
 import { notAnObject } from '../errors.ts'
 import { isObject, type JsonObject } from './validation.ts'
 
@@ -51,9 +52,13 @@ interface CheckedEntries<Fields> {
   readonly valid: readonly Fields[]
   /**
    * Returns the outcomes of all entries, in order.
-   * @param outcomeOf returns the outcome of a valid entry; `index` is its place in `valid`
+   * @param written what was written for the valid entries
+   * @param outcomeOf returns the outcome of a valid entry
    */
-  outcomes(outcomeOf: (fields: Fields, index: number) => ApiError | Outcome): Outcome[]
+  outcomes(
+    written: readonly Written[],
+    outcomeOf: (written: Written, fields: Fields) => ApiError | Outcome,
+  ): Outcome[]
 }
 
 /**
@@ -80,9 +85,9 @@ export function checkEntries<Fields>(
   }
   return {
     valid,
-    outcomes(outcomeOf) {
+    outcomes(written, outcomeOf) {
       const outcomes = valid.map((fields, index) => {
-        const outcome = outcomeOf(fields, index)
+        const outcome = outcomeOf(written[index] ?? 'not_found', fields)
         return outcome instanceof ApiError ? failed(outcome, repeated(fields)) : outcome
       })
       // With those before it in place, each one gets the index of its entry.

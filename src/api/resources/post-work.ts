@@ -3,7 +3,6 @@ import { ApiError, Faults } from '../../core/api-error.ts'
 import type { KeptAnswer } from '../../database/idempotency-keys.ts'
 import type { Refusal, Result, Stored, Outcome as Written } from '../../database/lane/outcome.ts'
 import type { Writer } from '../../database/lane/writer.ts'
-import type { Transaction } from '../../database/transaction.ts'
 import { batchText, checkEntries, entriesOf, type Outcome } from '../requests/batch.ts'
 import type { JsonObject } from '../requests/validation.ts'
 
@@ -21,11 +20,12 @@ interface Writing<Fields, Item> {
   headersOf?(stored: Stored): { readonly location: string; readonly etag: string }
 }
 
-export interface PostWork {
-  /** @throws ApiError if nothing was written */
-  run(): Promise<KeptAnswer>
-  /** Like `run`, in a transaction that `around` shares. @see Writer.writeIn */
-  runIn<T>(around: (trx: Transaction, run: () => Promise<KeptAnswer>) => Promise<T>): Promise<T>
+/** A write, and the response to it. */
+export interface PostWork<Item> {
+  readonly writer: Writer<Item>
+  readonly item: Item
+  /** Returns the response to a write with this result. @throws ApiError if nothing was written */
+  answerOf(result: Result): KeptAnswer
   /** False if all entries of a batch are invalid. */
   readonly hasRecords: boolean
 }
@@ -39,35 +39,27 @@ export function postWork<Fields extends JsonObject, Item>(
   name: string,
   maxEntries: number,
   { check, writer, itemOf, outcomeOf, refused, headersOf }: Writing<Fields, Item>,
-): PostWork {
-  /** @param answerOf returns the response; its parameter returns the outcome of the record with this index */
-  function work(
+): PostWork<Item> {
+  /** @param toOutcomes returns the response to the outcomes of the records */
+  const work = (
     records: readonly Fields[],
-    answerOf: (outcomeAt: (index: number) => Written) => KeptAnswer,
-  ): PostWork {
-    const item = itemOf(records)
-    const answer = (result: Result): KeptAnswer => {
+    toOutcomes: (outcomes: readonly Written[]) => KeptAnswer,
+  ): PostWork<Item> => ({
+    writer,
+    item: itemOf(records),
+    answerOf(result) {
       if (typeof result === 'string') throw refused(result)
-      return answerOf(index => {
-        const outcome = result[index]
-        if (outcome === undefined) throw new Error('a record of the body has no outcome')
-        return outcome
-      })
-    }
-    return {
-      run: async () => answer(await writer.write(item)),
-      runIn: around => writer.writeIn(item, (trx, write) => around(trx, async () => answer(await write()))),
-      hasRecords: records.length > 0,
-    }
-  }
+      return toOutcomes(result)
+    },
+    hasRecords: records.length > 0,
+  })
 
   const entries = entriesOf(body, name, maxEntries)
   if (entries === undefined) {
     const faults = new Faults()
     const values = check(body, faults)
     faults.throw()
-    return work([values], outcomeAt => {
-      const written = outcomeAt(0)
+    return work([values], ([written = 'not_found']) => {
       const outcome = outcomeOf(written, values)
       if (outcome instanceof ApiError) throw outcome
       const headers = typeof written === 'object' ? headersOf?.(written) : undefined
@@ -76,8 +68,8 @@ export function postWork<Fields extends JsonObject, Item>(
   }
 
   const { valid, outcomes } = checkEntries(entries, check, values => values)
-  return work(valid, outcomeAt => {
-    const shown = outcomes((values, index) => outcomeOf(outcomeAt(index), values))
-    return { status: 200, location: null, etag: null, body: batchText(name, shown) }
+  return work(valid, written => {
+    const body = batchText(name, outcomes(written, outcomeOf))
+    return { status: 200, location: null, etag: null, body }
   })
 }

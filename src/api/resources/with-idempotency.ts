@@ -11,10 +11,9 @@ import type { PostWork } from './post-work.ts'
 
 /**
  * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
- * If the request has a key, `work` writes in the transaction of the key. It must not have written anything when it throws an
- * ApiError. A batch whose entries are all invalid is not saved, like every invalid request.
+ * If the request has a key, `work` writes in the transaction of the key. A batch whose entries are all invalid is not saved, like every invalid request.
  */
-export type WithIdempotency = (ctx: Context, work: PostWork) => Promise<void>
+export type WithIdempotency = <Item>(ctx: Context, work: PostWork<Item>) => Promise<void>
 
 /**
  * Returns the key under which a response is saved: keys of different callers never meet. The space in it keeps it
@@ -51,11 +50,11 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
 }
 
 export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
-  return async (ctx, { run, runIn, hasRecords }) => {
+  return async (ctx, { writer, item, answerOf, hasRecords }) => {
     const key = idempotencyKeyOf(ctx.req.headers)
-    if (key === undefined || !hasRecords) return send(ctx, await run())
+    if (key === undefined || !hasRecords) return send(ctx, answerOf(await writer.write(item)))
     const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), around =>
-      runIn((trx, run) => around(trx, () => outcomeOf(ctx, run()))),
+      writer.writeIn(item, (trx, write) => around(trx, () => outcomeOf(ctx, write().then(answerOf)))),
     )
     if (replayed) ctx.set('Idempotent-Replayed', 'true')
     send(ctx, kept)

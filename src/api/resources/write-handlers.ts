@@ -100,8 +100,7 @@ export function createWriteHandlers(resource: Resource, services: Services) {
     const patches = entries.valid.flatMap(({ id, values }) => (id === undefined ? [] : [{ id, values }]))
     const result = await update.write({ origin: originOf(ctx), patches })
     if (typeof result === 'string') throw refused(resource, result)
-    const outcomes = entries.outcomes(({ id }, index) => {
-      const written = result[index] ?? 'not_found'
+    const outcomes = entries.outcomes(result, (written, { id }) => {
       if (typeof written === 'string') return refused(resource, written, id)
       return { text: recordText(resource, written.row), result: 'updated' }
     })
