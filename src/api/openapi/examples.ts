@@ -15,7 +15,7 @@ import {
   versionMismatch,
 } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
-import { batchText, deleted, entriesOf, failed } from '../requests/batch.ts'
+import { batchText, deleted, entriesOf, failed, type Success } from '../requests/batch.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
 import { parseListQuery } from '../requests/query.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
@@ -26,18 +26,19 @@ const EXAMPLE_ID = 1
 export const fieldsExample = (resource: Resource): Record<string, string> =>
   Object.fromEntries(Object.entries(resource.fields).map(([name, { example }]) => [name, example]))
 
-const row = (resource: Resource) => ({ id: EXAMPLE_ID, ...fieldsExample(resource) })
+/** A record as a row, and as an entry of a PATCH of a collection. */
+export const rowExample = (resource: Resource) => ({ id: EXAMPLE_ID, ...fieldsExample(resource) })
 
 /** @param relation the relation that the record embeds, if any */
 export function recordExample(resource: Resource, relation?: Relation): unknown {
-  const included = relation && `"${relation.name}":[${embeddedText(relation.to, row(relation.to))}]`
-  return JSON.parse(recordText(resource, row(resource), included))
+  const included = relation && `"${relation.name}":[${embeddedText(relation.to, rowExample(relation.to))}]`
+  return JSON.parse(recordText(resource, rowExample(resource), included))
 }
 
 /** A page with one record. @param path the path of the collection */
 export function pageExample(resource: Resource, path: string, recordsPerPage: number): unknown {
   const meta = listMeta(path, { startIndex: 0, recordsPerPage, others: '' }, 1, 1)
-  return JSON.parse(collectionText(resource.plural, [recordText(resource, row(resource))], meta))
+  return JSON.parse(collectionText(resource.plural, [recordText(resource, rowExample(resource))], meta))
 }
 
 /** The response to a batch of two. @param error the failure of the second entry, whose valid fields are `failedFields` */
@@ -46,18 +47,10 @@ export function batchExample(
   resource: Resource,
   error: ApiError,
   failedFields: JsonObject,
+  success: Success = 'created',
 ): unknown {
-  const created = { text: recordText(resource, row(resource)), result: 'created' } as const
-  return JSON.parse(batchText(name, [created, failed(error, failedFields)]))
-}
-
-/** An entry of a PATCH of a collection. */
-export const changeExample = (resource: Resource) => ({ id: EXAMPLE_ID, ...fieldsExample(resource) })
-
-/** The response to a PATCH of two records. @param error the failure of the second one */
-export function changedExample(resource: Resource, error: ApiError): unknown {
-  const updated = { text: recordText(resource, row(resource)), result: 'updated' } as const
-  return JSON.parse(batchText(resource.plural, [updated, failed(error, { id: 2 })], 'updated'))
+  const first = { text: recordText(resource, rowExample(resource)), result: success }
+  return JSON.parse(batchText(name, [first, failed(error, failedFields)], success))
 }
 
 /** The response to a DELETE of two records. @param error the failure of the second one, whose id is 7 */

@@ -5,8 +5,6 @@ import { exists, invalidBatch } from '../errors.ts'
 import {
   batchExample,
   batchFailures,
-  changedExample,
-  changeExample,
   changeFailures,
   deletedExample,
   fieldsExample,
@@ -18,6 +16,7 @@ import {
   recordExample,
   recordFailures,
   removedExample,
+  rowExample,
 } from '../openapi/examples.ts'
 import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
@@ -85,11 +84,11 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       tags,
       summary: `Update several ${plural}`,
       description: `Changes up to ${limits.batchEntries} ${plural}, in their order and in one transaction. An entry has the id of a ${singular} and the fields to change; \`null\` removes an optional field. Each entry succeeds or fails independently, as its \`meta\` reports, and shows the ${singular} as it is after the entry. An id can come twice. You can repeat the request: it has the same result.`,
-      body: json(ref(`${type}Patches`), { 'A batch': { [plural]: [changeExample(resource)] } }, patchTypes),
+      body: json(ref(`${type}Patches`), { 'A batch': { [plural]: [rowExample(resource)] } }, patchTypes),
       success: [
         'The results of the batch.',
         json(ref(`Updated${capitalize(plural)}`), {
-          'A batch': changedExample(resource, exists(resource)),
+          'A batch': batchExample(plural, resource, exists(resource), { id: 2 }, 'updated'),
         }),
       ],
       failures: [...changeFailures(limits), ...batchFailures(plural, limits), invalidBatch(plural)],
