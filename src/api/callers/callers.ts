@@ -6,7 +6,7 @@ import { hashOf } from './api-keys.ts'
 import { type Caller, invalidToken } from './caller.ts'
 import { createJwts } from './jwt.ts'
 
-/** Returns the caller of a token, if possible at once. It throws an ApiError, `unauthorized` or `unavailable`. */
+/** Returns the caller of a token, at once if it is known. It throws an ApiError, `unauthorized` or `unavailable`. */
 export type FindCaller = (token: string) => Caller | Promise<Caller>
 
 /**

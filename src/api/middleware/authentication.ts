@@ -23,14 +23,6 @@ function tokenOf({
   return authorization.slice('Bearer '.length).trim()
 }
 
-function admit(ctx: Context, caller: Caller): void {
-  // For the request log.
-  ctx.res.caller = caller.name
-  const needed = scopeOf(ctx.method)
-  if (!hasScope(caller, needed)) throw insufficientScope(needed)
-  ctx.state.caller = caller
-}
-
 /** Returns the caller of an admitted request; undefined if the API is open. */
 export function callerOf({ state }: Context): Caller | undefined {
   const { caller }: { caller?: Caller } = state
@@ -39,15 +31,13 @@ export function callerOf({ state }: Context): Caller | undefined {
 
 /** Throws `unauthorized`, `forbidden` or `unavailable`. */
 export function authentication(findCaller: FindCaller): Middleware {
-  return (ctx, next) => {
-    const found = findCaller(tokenOf(ctx.req))
-    // Most callers are known at once: a promise for each request would cost more than the look-up.
-    if (found instanceof Promise)
-      return found.then(caller => {
-        admit(ctx, caller)
-        return next()
-      })
-    admit(ctx, found)
+  return async (ctx, next) => {
+    const caller = await findCaller(tokenOf(ctx.req))
+    // For the request log.
+    ctx.res.caller = caller.name
+    const needed = scopeOf(ctx.method)
+    if (!hasScope(caller, needed)) throw insufficientScope(needed)
+    ctx.state.caller = caller
     return next()
   }
 }
