@@ -15,11 +15,10 @@ import { createEtags, preconditionOf } from './etags.ts'
 import { objectBody, originOf, pathId, refused, type Services } from './handler.ts'
 import { postWork } from './post-work.ts'
 
-/** @param loader its complete records have the related records alone, as the JSON text of an array */
 export function createMembershipHandlers(
   resource: Resource,
   relation: LimitedRelation,
-  loader: CompleteLoader,
+  findComplete: CompleteLoader,
   { limits, database, readBody, withIdempotency }: Services,
 ) {
   const { to, name } = relation
@@ -62,9 +61,11 @@ export function createMembershipHandlers(
     const id = pathId(resource, ctx.params)
     const query = parsePagingQuery(ctx.querystring, maxMemberships, limits)
     assertAcceptsJson(ctx)
-    const complete = await loader(id)
+    const complete = await findComplete(id)
     if (complete === undefined) throw notFound(resource, id)
-    const related: Record<string, unknown>[] = JSON.parse(complete.text)
+    const { [name]: related = [] }: Record<string, Record<string, unknown>[]> = JSON.parse(
+      `{${complete.text}}`,
+    )
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
     const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))

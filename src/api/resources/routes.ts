@@ -1,7 +1,7 @@
 // The routes of the resources: collections, records and memberships.
 import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
-import { createCompleteLoader, createRecordLoader } from '../../database/reading/record-loader.ts'
+import { createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords } from '../../database/reading/records.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Policy, Route } from '../router.ts'
@@ -22,24 +22,19 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
   const { limits, database, cache } = services
   const records = createRecords(database, resource)
   const loader = createRecordLoader(records)
-  const related = limitedRelations(resource).map(relation => ({
-    relation,
-    includes: createIncludes(database, cache, resource, relation),
-  }))
-  const includeSet = createIncludeSets(
-    database,
-    records,
-    new Map(related.map(({ relation, includes }) => [relation.name, includes])),
+  const includes = limitedRelations(resource).map(
+    relation => [relation.name, createIncludes(database, cache, resource, relation)] as const,
   )
+  const includeSet = createIncludeSets(database, records, new Map(includes))
   const read = createReadHandlers(resource, records, loader, includeSet, services)
   const write = createWriteHandlers(resource, services)
   const described = describeRecords(resource, limits)
   const checkPath = checkId(resource)
 
-  const relations = related.map(({ relation, includes }): ResourceRoutes => {
+  const relations = limitedRelations(resource).map((relation): ResourceRoutes => {
     const { to } = relation
-    const completeLoader = createCompleteLoader(database, records, includes)
-    const handlers = createMembershipHandlers(resource, relation, completeLoader, services)
+    const { findComplete } = includeSet([relation.name])
+    const handlers = createMembershipHandlers(resource, relation, findComplete, services)
     const listMembers = read.listMembers(relation, createRecordLoader(createRecords(database, to)))
     const described = describeMemberships(resource, relation, limits)
     const checkOther = checkId(to)
