@@ -7,11 +7,6 @@ import { traceOf } from '../../listener/request-identity.ts'
 import { internalError } from '../errors.ts'
 import { respondFailure } from '../respond.ts'
 
-function toApiError(thrown: unknown): ApiError {
-  if (thrown instanceof ApiError) return thrown
-  return internalError(thrown)
-}
-
 function logServerError(ctx: Context, error: ApiError, requestId: string, log: Log): void {
   // These have a known reason: a stack trace adds nothing.
   const reason = error.code === 'unavailable' ? reasonOf(error.cause ?? error.message) : error.cause
@@ -30,7 +25,7 @@ export function errorHandler(log: Log, isOutage: () => boolean): Middleware {
     try {
       await next()
     } catch (thrown) {
-      const error = toApiError(thrown)
+      const error = thrown instanceof ApiError ? thrown : internalError(thrown)
       const requestId = ctx.response.get('Request-Id')
       if (error.status >= 500 && !(error.code === 'unavailable' && isOutage()))
         logServerError(ctx, error, requestId, log)

@@ -5,13 +5,6 @@ import { methodNotAllowed } from '../errors.ts'
 import { rejectUnknownParameters } from '../requests/query.ts'
 import { createRouter, type Route } from '../router.ts'
 
-/** The query parameters that any method of these routes accepts. */
-const queryParametersOf = (routes: readonly Route[]): string[] =>
-  routes
-    .flatMap(({ operation }) => operation.parameters)
-    .filter(parameter => parameter.in === 'query')
-    .map(({ name }) => name)
-
 /**
  * Throws `route_not_found` or `method_not_allowed`, or answers OPTIONS with 204 and `Allow`.
  * @param routes all routes of the service
@@ -43,7 +36,12 @@ export function notFound(routes: readonly Route[]): Middleware {
     const allow = [...methods, 'OPTIONS'].sort().join(', ')
     if (ctx.method !== 'OPTIONS') throw methodNotAllowed(ctx.method, allow)
     // A CORS preflight repeats the query of the request that follows it.
-    rejectUnknownParameters(ctx.querystring, queryParametersOf(matching))
+    const parameters = matching.flatMap(({ operation }) => operation.parameters)
+    const inQuery = parameters.filter(parameter => parameter.in === 'query')
+    rejectUnknownParameters(
+      ctx.querystring,
+      inQuery.map(({ name }) => name),
+    )
     ctx.set('Allow', allow)
     ctx.status = 204
   }
