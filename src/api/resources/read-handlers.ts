@@ -4,8 +4,8 @@ import type { IncludeSet } from '../../database/reading/include-sets.ts'
 import { type Included, isOneMoment } from '../../database/reading/includes.ts'
 import type { Filter } from '../../database/reading/page-query.ts'
 import { isBounded } from '../../database/reading/page-seek.ts'
-import type { RecordLoader } from '../../database/reading/record-loader.ts'
-import type { Page, Records } from '../../database/reading/records.ts'
+import { createRecordLoader } from '../../database/reading/record-loader.ts'
+import { createRecords, type Page, type Records } from '../../database/reading/records.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
@@ -26,11 +26,11 @@ const hasIncludes = ({ include }: ListQuery): boolean => include.length > 0
 export function createReadHandlers(
   resource: Resource,
   records: Records,
-  loader: RecordLoader,
   includeSet: (names: readonly string[]) => IncludeSet,
   { limits, database, inLargePageSlot }: Services,
 ) {
   const etags = createEtags(resource)
+  const loader = createRecordLoader(records)
 
   /** Throws as soon as the texts of a page have more bytes than a response may have. @throws ApiError `limit_exceeded` */
   function createSizeCheck(include: boolean) {
@@ -109,11 +109,10 @@ export function createReadHandlers(
   /**
    * Returns the handler that lists the records with a membership of one related record. The page is that of the
    * collection with a filter for the related id.
-   * @param relatedLoader loads the related records
    */
-  const listMembers =
-    (relation: LimitedRelation, relatedLoader: RecordLoader): Handler =>
-    async ctx => {
+  function listMembers(relation: LimitedRelation): Handler {
+    const relatedLoader = createRecordLoader(createRecords(database, relation.to))
+    return async ctx => {
       const id = pathId(relation.to, ctx.params)
       const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: id } } as const
       await respondPage(ctx, [isMember], async () => {
@@ -121,6 +120,7 @@ export function createReadHandlers(
         if ((await relatedLoader(id)) === undefined) throw notFound(relation.to, id)
       })
     }
+  }
 
   const get: Handler = async ctx => {
     const id = pathId(resource, ctx.params)

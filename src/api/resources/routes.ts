@@ -1,7 +1,6 @@
 // The routes of the resources: collections, records and memberships.
 import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
-import { createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords } from '../../database/reading/records.ts'
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Policy, Route } from '../router.ts'
@@ -21,12 +20,11 @@ interface ResourceRoutes {
 function routesOf(resource: Resource, services: Services, policies: readonly Policy[]): ResourceRoutes {
   const { limits, database, cache } = services
   const records = createRecords(database, resource)
-  const loader = createRecordLoader(records)
   const includes = limitedRelations(resource).map(
     relation => [relation.name, createIncludes(database, cache, resource, relation)] as const,
   )
   const includeSet = createIncludeSets(database, records, new Map(includes))
-  const read = createReadHandlers(resource, records, loader, includeSet, services)
+  const read = createReadHandlers(resource, records, includeSet, services)
   const write = createWriteHandlers(resource, services)
   const described = describeRecords(resource, limits)
   const checkPath = checkId(resource)
@@ -35,7 +33,6 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
     const { to } = relation
     const { findComplete } = includeSet([relation.name])
     const handlers = createMembershipHandlers(resource, relation, findComplete, services)
-    const listMembers = read.listMembers(relation, createRecordLoader(createRecords(database, to)))
     const described = describeMemberships(resource, relation, limits)
     const checkOther = checkId(to)
     return {
@@ -46,7 +43,7 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
         { ...described.remove, checkPath: handlers.checkMember, policies, handler: handlers.remove },
       ],
       members: [
-        { ...described.listMembers, checkPath: checkOther, policies, handler: listMembers },
+        { ...described.listMembers, checkPath: checkOther, policies, handler: read.listMembers(relation) },
         { ...described.createMembers, checkPath: checkOther, policies, handler: handlers.createMembers },
         { ...described.removeMembers, checkPath: checkOther, policies, handler: handlers.removeMembers },
       ],
