@@ -20,7 +20,6 @@ With \`Accept: text/event-stream\` or \`Last-Event-ID\`, the response is a strea
 
 The service keeps events for a limited time. If it no longer has the events after a position, the response is 410. Then ask for \`after=latest\`, copy the collections, and continue with the \`next\` link that you asked for first.`
 
-/** Returns the schema of an event. */
 function eventSchema(resources: readonly Resource[]): Schema {
   const ids = Object.fromEntries(resources.map(resource => [`${idName(resource)}?`, idSchema]))
   return {

@@ -22,10 +22,8 @@ type Response = Readonly<Record<string, unknown>>
 /** The responses of an operation by status. */
 export type Responses = Readonly<Record<string, Response>>
 
-/** Describes a response header. */
 export const header = (description: string, schema = text) => ({ description, schema })
 
-/** The response headers by name. */
 export const headerComponents = {
   'Request-Id': {
     description: 'Identifies the request in the log: the `Request-Id` of the request, or a generated id.',
@@ -129,7 +127,6 @@ interface Texts {
   readonly description?: string
 }
 
-/** An OpenAPI operation object. */
 interface Operation extends Texts {
   readonly parameters: readonly Parameter[]
   readonly requestBody?: { readonly required: true; readonly content: Content }

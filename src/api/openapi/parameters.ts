@@ -196,7 +196,6 @@ function searchParameter(resource: Resource): Parameter {
   return inQuery('search', description, { type: 'string', examples: [words.join(' ')] })
 }
 
-/** Returns the parameters of a collection. */
 export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
   const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
   const description =

@@ -74,16 +74,13 @@ const codeOf = (codes: readonly string[]): Schema => ({ type: 'string', enum: co
 const entryCodes: readonly ErrorCode[] = ['invalid_body', 'missing_field', 'invalid_field', 'unknown_field']
 
 interface BatchResponse {
-  /** What the response counts. */
   readonly counted: Success
   readonly succeeded: Schema
   /** The fields that a failed entry repeats from the request. */
   readonly failed: Schemas
-  /** The error codes of an entry. */
   readonly codes: readonly ErrorCode[]
 }
 
-/** The response to a batch. */
 function batchResponse(name: string, { counted, succeeded, failed, codes }: BatchResponse): Schema {
   const fault = object({
     status: status(400),

@@ -2,7 +2,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ApiError } from '../../core/api-error.ts'
 
-/** The syntax of a key. */
 export const idempotencyKeyPattern = /^[!-~]{1,255}$/
 
 /** Returns the key of a request, or undefined if it has none. @throws ApiError `malformed_request` */

@@ -12,7 +12,6 @@ import { writeCondition } from '../requests/preconditions.ts'
 /** The ETag of a text that has no version. */
 export const textEtag = (text: string): string => hash('sha256', text, 'base64url')
 
-/** Returns functions for the ETags of the records of `resource`. */
 export function createEtags(resource: Resource) {
   const representation = representationOf(resource)
   const record = ({ version }: Row): string => `${version}.${representation}`
