@@ -62,6 +62,16 @@ const MAX_PLAIN_LENGTH = 4096
 /** Maximum number of expired keys that one transaction deletes. */
 const MAX_DELETED_KEYS = 200
 
+const findSql = `SELECT fingerprint, status, location, etag, body, packed,
+    created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND AS expired
+  FROM ${table} WHERE idempotency_key = ?`
+const claimSql = `INSERT INTO ${table} (idempotency_key, fingerprint, created_at) VALUES (?, ?, UTC_TIMESTAMP())`
+const saveSql = `UPDATE ${table} SET status = ?, location = ?, etag = ?, body = ?, packed = ?
+  WHERE idempotency_key = ?`
+const deleteSql = `DELETE FROM ${table} WHERE idempotency_key = ?`
+const deleteExpiredSql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND
+  ORDER BY created_at LIMIT ${MAX_DELETED_KEYS}`
+
 /** The columns that a version of the service without the column `packed` replays. */
 const unreadable: KeptAnswer = {
   status: 503,
@@ -98,20 +108,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
 
   /** Reads the row of a key. Without a lock, only committed rows are visible, which always have a response. */
   async function find(on: Statements, key: string, locked: boolean): Promise<SavedKey | undefined> {
-    const row = await on.run(knex => {
-      const found = knex(table)
-        .where({ idempotency_key: key })
-        .first(
-          'fingerprint',
-          'status',
-          'location',
-          'etag',
-          'body',
-          'packed',
-          knex.raw('created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND AS expired', [keepSeconds]),
-        )
-      return locked ? found.forUpdate().noWait() : found
-    })
+    const [row] = await on.query(locked ? `${findSql} FOR UPDATE NOWAIT` : findSql, [keepSeconds, key])
     return savedKey.optional().parse(row)
   }
 
@@ -136,10 +133,8 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
     try {
       const kept = await find(trx, key, true)
       if (kept?.expired === 0) return kept
-      if (kept !== undefined) await trx.run(knex => knex(table).where({ idempotency_key: key }).delete())
-      await trx.run(knex =>
-        knex(table).insert({ idempotency_key: key, fingerprint, created_at: knex.raw('UTC_TIMESTAMP()') }),
-      )
+      if (kept !== undefined) await trx.execute(deleteSql, [key])
+      await trx.execute(claimSql, [key, fingerprint])
       return undefined
     } catch (error) {
       if (!isLocked(error) && !isDuplicate(error)) throw error
@@ -162,17 +157,15 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
         'limit_exceeded',
         'the response is too large to be saved for an Idempotency-Key; send a smaller request',
       )
-    const packed = await pack(response)
-    const saved = await trx.run(knex => knex(table).where({ idempotency_key: key }).update(packed))
-    assertRowCount(table, saved, 1)
+    const { status, location, etag, body, packed } = await pack(response)
+    const { affectedRows } = await trx.execute(saveSql, [status, location, etag, body, packed, key])
+    assertRowCount(table, affectedRows, 1)
     return { ...response, replayed: false }
   }
 
   async function deleteExpired(trx: Transaction): Promise<number> {
-    const sql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND
-      ORDER BY created_at LIMIT ${MAX_DELETED_KEYS}`
     try {
-      return (await trx.execute(sql, [keepSeconds])).affectedRows
+      return (await trx.execute(deleteExpiredSql, [keepSeconds])).affectedRows
     } catch (error) {
       // A request that reuses one of the keys keeps it locked. The next call deletes the others.
       if (isLocked(error)) return 0

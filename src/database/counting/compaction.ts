@@ -1,8 +1,6 @@
 // Moves the recorded changes of counts into `counts`, so that reading a total stays cheap.
-
 import { assertRowCount } from '../driver-errors.ts'
 import { deleteListedSql } from '../listed-rows.ts'
-import { rowsOf } from '../results.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
 import { asRows, merge } from './counts.ts'
 
@@ -13,18 +11,13 @@ const MAX_COMPACT_ROWS = 500
 const addToCountsSql = `INSERT INTO counts (kind, slot, block, amount) VALUES ?
   ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)`
 
+// Rows that another process is compacting are locked and therefore skipped.
+const takeSql = `SELECT id, kind, slot, block, amount FROM count_changes
+  ORDER BY id LIMIT ${MAX_COMPACT_ROWS} FOR UPDATE SKIP LOCKED`
+
 /** @returns the number of rows that were moved */
 async function compactRows(trx: Transaction): Promise<number> {
-  // Rows that another process is compacting are locked and therefore skipped.
-  const result = await trx.run(knex =>
-    knex('count_changes')
-      .orderBy('id')
-      .limit(MAX_COMPACT_ROWS)
-      .forUpdate()
-      .skipLocked()
-      .select('id', 'kind', 'slot', 'block', 'amount'),
-  )
-  const rows = rowsOf(result).map(({ id, kind, slot, block, amount }) => ({
+  const rows = (await trx.query(takeSql, [])).map(({ id, kind, slot, block, amount }) => ({
     id: Number(id),
     kind: String(kind),
     slot: Number(slot),

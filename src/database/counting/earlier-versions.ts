@@ -13,11 +13,8 @@ export const hasExactBlocksSql = (on: Knex): Knex.Raw =>
 export const allAppendEventsSql = `(SELECT min_code_version >= ${EVENTS_VERSION} FROM schema_info WHERE id = 1)`
 
 /**
- * Returns a statement that makes versions before migration 008 refuse to start. Execute it only if all blocks are exact and none
- * of these versions runs: one that was started before does not read it.
+ * Makes versions before migration 008 refuse to start. Execute it only if all blocks are exact and none of these versions runs:
+ * one that was started before does not read it.
  */
-export const excludeEarlier = (knex: Knex): Knex.QueryBuilder =>
-  knex('schema_info')
-    .where({ id: 1 })
-    .where('min_code_version', '<', EVENTS_VERSION)
-    .update({ min_code_version: EVENTS_VERSION })
+export const excludeEarlierSql = `UPDATE schema_info SET min_code_version = ${EVENTS_VERSION}
+  WHERE id = 1 AND min_code_version < ${EVENTS_VERSION}`

@@ -3,7 +3,7 @@ import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import type { Statements, Transaction } from '../transaction.ts'
 import { BLOCK_IDS, deleteMemberCount, insertCountChanges, membersKind, SLOT_IDS } from './counts.ts'
-import { excludeEarlier } from './earlier-versions.ts'
+import { excludeEarlierSql } from './earlier-versions.ts'
 
 /** A kind of counts and the table that it counts. */
 interface Source {
@@ -81,7 +81,7 @@ export function createRecount(database: Database, resources: readonly Resource[]
 
   /** Returns whether the record exists. The lock keeps it from being deleted, and its member count with it. */
   async function lockRecord(trx: Transaction, { plural }: Resource, id: number): Promise<boolean> {
-    return (await trx.run(knex => knex(plural).where({ id }).forShare().first('id'))) !== undefined
+    return (await trx.query(`SELECT id FROM \`${plural}\` WHERE id = ? LOCK IN SHARE MODE`, [id])).length > 0
   }
 
   return {
@@ -95,7 +95,7 @@ export function createRecount(database: Database, resources: readonly Resource[]
     correct: (keepExact = false) =>
       database.transaction(async trx => {
         // Two recounts would correct the same difference twice. This row makes the second one wait for the first.
-        await trx.run(knex => knex('schema_info').where({ id: 1 }).increment('recounts'))
+        await trx.execute('UPDATE schema_info SET recounts = recounts + 1 WHERE id = 1', [])
         const differences = await find(trx)
         for (const { kind, slot, block, owner, kept, actual } of differences) {
           const exists = owner === undefined || (await lockRecord(trx, owner, slot))
@@ -104,7 +104,7 @@ export function createRecount(database: Database, resources: readonly Resource[]
             : deleteMemberCount(owner, slot)
           for (const statement of statements) await trx.execute(...statement)
         }
-        if (keepExact) await trx.run(excludeEarlier)
+        if (keepExact) await trx.execute(excludeEarlierSql, [])
         return differences
       }),
   }

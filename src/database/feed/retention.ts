@@ -14,6 +14,7 @@ const IDS_PER_SECOND = 2 ** 20
 
 const expiredSql = `SELECT last_id, at < UTC_TIMESTAMP(3) - INTERVAL ? SECOND AS expired FROM changes
   WHERE last_id > ? ORDER BY last_id LIMIT ${LOOK_AHEAD_ROWS}`
+const raiseSql = 'UPDATE change_head SET floor = ? WHERE id = 1 AND floor < ?'
 const removeSql = `DELETE FROM changes WHERE last_id <= (SELECT floor FROM change_head WHERE id = 1)
   ORDER BY last_id LIMIT ${PORTION_ROWS}`
 
@@ -39,14 +40,15 @@ export async function expirePositions(database: Database): Promise<number> {
  */
 const gap = { open: 0, closed: 1, closing: 2 } as const
 
+const noteGapSql = `UPDATE change_head SET is_complete = ${gap.open} WHERE id = 1 AND is_complete <> ${gap.open}`
+const closeGapSql = `UPDATE change_head SET last_id = last_id + 1, floor = last_id,
+    is_complete = IF(is_complete = ${gap.open}, ${gap.closing}, ${gap.closed})
+  WHERE id = 1 AND (is_complete = ${gap.open} OR is_complete = ${gap.closing} AND floor = ?)`
+const closingSql = `SELECT floor FROM change_head WHERE id = 1 AND is_complete = ${gap.closing}`
+
 /** Notes that changes are stored without an event, because a process runs without the feed. */
 export const noteGap = (database: Database): Promise<unknown> =>
-  database.run(knex =>
-    knex('change_head')
-      .where({ id: 1 })
-      .whereNot({ is_complete: gap.open })
-      .update({ is_complete: gap.open }),
-  )
+  database.transaction(trx => trx.execute(noteGapSql, []))
 
 /**
  * Makes the positions expire that were given out before or while a process ran without the feed: no event tells what it has
@@ -55,22 +57,11 @@ export const noteGap = (database: Database): Promise<unknown> =>
  * @returns the first valid position of a gap that is closing
  */
 export async function closeGap(database: Database, closing: number | undefined): Promise<number | undefined> {
-  await database.run(knex =>
-    knex('change_head')
-      .where({ id: 1 })
-      .where(on =>
-        on.where({ is_complete: gap.open }).orWhere({ is_complete: gap.closing, floor: closing ?? null }),
-      )
-      .update({
-        last_id: knex.raw('last_id + 1'),
-        floor: knex.raw('last_id'),
-        is_complete: knex.raw(`IF(is_complete = ${gap.open}, ${gap.closing}, ${gap.closed})`),
-      }),
-  )
-  const [head] = await database.query('SELECT floor FROM change_head WHERE id = 1 AND is_complete = ?', [
-    gap.closing,
-  ])
-  return head && Number(head.floor)
+  return database.transaction(async trx => {
+    await trx.execute(closeGapSql, [closing ?? null])
+    const [head] = await trx.query(closingSql, [])
+    return head && Number(head.floor)
+  })
 }
 
 /** Makes the positions before events expire that are older than `keepSeconds`. */
@@ -85,10 +76,7 @@ async function raiseFloor(database: Database, keepSeconds: number): Promise<void
     raised = Number(expired.at(-1)?.last_id ?? raised)
     if (expired.length < LOOK_AHEAD_ROWS) break
   }
-  if (raised > floor)
-    await database.run(knex =>
-      knex('change_head').where({ id: 1 }).where('floor', '<', raised).update({ floor: raised }),
-    )
+  if (raised > floor) await database.transaction(trx => trx.execute(raiseSql, [raised, raised]))
 }
 
 /** Removes the events that are older than `keepSeconds`. Several processes can do this at the same time. */

@@ -1,6 +1,6 @@
 // Counts the members of each group by blocks of user ids, for pages at any start index.
 import type { Knex } from 'knex'
-import { excludeEarlier } from '../counting/earlier-versions.ts'
+import { excludeEarlierSql } from '../counting/earlier-versions.ts'
 
 /** Number of ids per block. Databases have this migration already, so the value must not change. */
 const BLOCK_IDS = 16_384
@@ -40,5 +40,5 @@ export async function up(knex: Knex, isNew: boolean): Promise<void> {
     await knex.transaction(async trx => trx.raw(moveSql, { first, last: first + GROUPS_PER_STATEMENT - 1 }), {
       isolationLevel: 'read committed',
     })
-  if (isNew) await excludeEarlier(knex)
+  if (isNew) await knex.raw(excludeEarlierSql)
 }

@@ -6,7 +6,6 @@ import type { Database } from '../database.ts'
 import { assertRowCount, isLocked } from '../driver-errors.ts'
 import type { Outcome, Result } from '../lane/outcome.ts'
 import type { Item } from '../lane/writer.ts'
-import { idsOf } from '../results.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
 import { createPortions, type Portions } from './portions.ts'
@@ -32,6 +31,7 @@ export type Delete = (deletion: Omit<Deletion, 'portions'>) => Promise<readonly 
 
 /** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000
+const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
 /** The number of memberships that a transaction can remove, and how many of them are left. */
 interface Portion {
@@ -63,6 +63,7 @@ export function createDelete(
   const { plural: table } = resource
   const lockRows = createRowLocks(resource, 'update')
   const claimRow = createClaim(resource)
+  const deleteSql = `DELETE FROM \`${table}\` WHERE id = ?`
   /** The memberships that the record itself has; their number is limited. */
   const limitedSides = limitedRelations(resource).map(
     (relation): Side => ({ ...relation, resource, relation }),
@@ -81,21 +82,15 @@ export function createDelete(
    * concurrent transaction from deleting, and counting, the same ones.
    * @returns their number
    */
-  async function deletePairs(trx: Transaction, side: Side, id: number, origin: Origin, limit?: number) {
+  async function deletePairs(trx: Transaction, side: Side, id: number, origin: Origin, limit: number) {
     const { ownKey, otherKey, relation } = side
     const { table } = relation
-    const selecting = trx.run(knex => {
-      const selected = knex(table).where(ownKey, id).orderBy(otherKey).forUpdate().noWait()
-      if (limit !== undefined) selected.limit(limit)
-      return selected.pluck(otherKey)
-    })
-    const others = idsOf(await selecting)
-    const [first, last] = [others[0], others.at(-1)]
-    if (first === undefined || last === undefined) return 0
-    const deleted = await trx.run(knex =>
-      knex(table).where(ownKey, id).whereBetween(otherKey, [first, last]).delete(),
-    )
-    assertRowCount(table, deleted, others.length)
+    const lockSql = `SELECT ${otherKey} AS id FROM ${table} WHERE ${ownKey} = ? ORDER BY ${otherKey} LIMIT ? FOR UPDATE NOWAIT`
+    const others = (await trx.query(lockSql, [id, limit])).map(row => Number(row.id))
+    if (others.length === 0) return 0
+    const deleteSql = `DELETE FROM ${table} WHERE ${ownKey} = ? AND ${otherKey} BETWEEN ? AND ?`
+    const { affectedRows } = await trx.execute(deleteSql, [id, others[0], others.at(-1)])
+    assertRowCount(table, affectedRows, others.length)
     const isLimited = side.resource === resource
     const ended = { type: 'ended', resource: side.resource, relation, ending: resource, origin } as const
     trx.record(
@@ -109,15 +104,8 @@ export function createDelete(
   /** Whether a record has at least `count` members. */
   async function hasMembers(trx: Transaction, id: number, count: number): Promise<boolean> {
     for (const { ownKey, otherKey, relation } of memberSides) {
-      const last = await trx.run(knex =>
-        knex(relation.table)
-          .where(ownKey, id)
-          .orderBy(otherKey)
-          .offset(count - 1)
-          .limit(1)
-          .pluck(otherKey),
-      )
-      if (idsOf(last).length > 0) return true
+      const lastSql = `SELECT 1 FROM ${relation.table} WHERE ${ownKey} = ? ORDER BY ${otherKey} LIMIT 1 OFFSET ?`
+      if ((await trx.query(lastSql, [id, count - 1])).length > 0) return true
     }
     return false
   }
@@ -147,8 +135,9 @@ export function createDelete(
     if (row === undefined) return 'not_found'
     if (precondition?.(row.version) === false) return 'precondition_failed'
     if (portion.left <= 0 || !(await deleteMembers(trx, id, origin, portion))) return undefined
-    for (const side of limitedSides) portion.left -= await deletePairs(trx, side, id, origin)
-    assertRowCount(table, await trx.run(knex => knex(table).where({ id }).delete()), 1)
+    for (const side of limitedSides) portion.left -= await deletePairs(trx, side, id, origin, NO_LIMIT)
+    const { affectedRows } = await trx.execute(deleteSql, [id])
+    assertRowCount(table, affectedRows, 1)
     trx.record({ type: 'deleted', resource, id, before: row.version, after: undefined, origin })
     return { row, changed: true }
   }
