@@ -23,9 +23,14 @@ import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
 import { clientOf, openPool, send, withConnection } from './pool.ts'
-import { rowsOf } from './results.ts'
 import { createSemaphore, type Semaphore } from './semaphore.ts'
-import { type RunTransaction, type Statements, type Transaction, transact } from './transaction.ts'
+import {
+  createStatements,
+  type RunTransaction,
+  type Statements,
+  type Transaction,
+  transact,
+} from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
 /** Fewer cost more transactions, more make the writes of the group wait longer. */
@@ -33,7 +38,7 @@ const MAX_GROUP_TRIES = 3
 
 /** Each statement throws an ApiError `unavailable` if the database is unreachable. */
 export interface Database extends Statements {
-  /** Builds statements. Statements are executed with `run` or `transaction`. */
+  /** Builds statements. They are executed with `select`. */
   readonly knex: Knex
   /**
    * Runs a transaction, and repeats it on contention. Writes of records go through `createWriter`.
@@ -162,9 +167,9 @@ export function createDatabase(
 
   return {
     knex,
-    run: statement => read(() => statement(knex)),
-    query: (sql, values) =>
-      read(async () => rowsOf(await withConnection(knex, connection => send(knex, connection, sql, values)))),
+    ...createStatements(knex, (sql, values) =>
+      read(() => withConnection(knex, connection => send(knex, connection, sql, values))),
+    ),
     transaction,
     createWriter(options) {
       const { write, writeIn } = lane.createWriter(options)

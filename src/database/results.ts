@@ -24,18 +24,6 @@ export function rowsOf(result: unknown): Columns[] {
   throw new TypeError('the result of the statement is not a list of rows')
 }
 
-/** Returns the row of a query for the first one, if there is any. @throws TypeError for another result */
-export function firstOf(result: unknown): Columns | undefined {
-  if (result === undefined || isColumns(result)) return result
-  throw new TypeError('the result of the statement is not a row')
-}
-
-/** Returns the ids of a query for one column. @throws TypeError for another result */
-export function idsOf(result: unknown): number[] {
-  if (Array.isArray(result) && result.every(id => typeof id === 'number')) return result
-  throw new TypeError('the result of the statement is not a list of ids')
-}
-
 /** @throws TypeError for a result that neither tells the number of rows nor lists them */
 export function modifiedOf(result: unknown): Modified {
   if (isRows(result)) return { insertId: 0, affectedRows: result.length, returned: result }

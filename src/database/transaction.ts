@@ -12,10 +12,10 @@ import { type Columns, lastOf, type Modified, modifiedOf, rowsOf } from './resul
 
 /** Executes statements: each one alone, or all of them in one transaction. */
 export interface Statements {
-  /** Executes a statement of Knex's query builder. @returns the result for the functions of results.ts */
-  run(statement: (knex: Knex) => Knex.ChainableInterface): Promise<unknown>
-  /** Executes SQL text. An array in `values` is a list, an array of arrays is a list of rows. */
+  /** Executes SQL text, and returns its rows. An array in `values` is a list, an array of arrays is a list of rows. */
   query(sql: string, values: readonly unknown[]): Promise<Columns[]>
+  /** Executes a query of Knex's query builder. */
+  select(build: (knex: Knex) => Knex.QueryBuilder): Promise<Columns[]>
 }
 
 /** The parameters of `Transaction.execute`. */
@@ -33,6 +33,17 @@ export interface Transaction extends Statements {
   /** The changes so far, in their order. */
   readonly changes: readonly Change[]
 }
+
+type Send = (sql: string, values: readonly unknown[]) => Promise<unknown>
+
+/** @param send executes SQL text, and returns the result of the driver */
+export const createStatements = (knex: Knex, send: Send): Statements => ({
+  query: async (sql, values) => rowsOf(await send(sql, values)),
+  async select(build) {
+    const { sql, bindings } = build(knex).toSQL().toNative()
+    return rowsOf(await send(sql, bindings))
+  },
+})
 
 /** Runs a transaction, and repeats it on contention. */
 export type RunTransaction = <T>(act: (trx: Transaction) => Promise<T>) => Promise<T>
@@ -83,22 +94,14 @@ function openTransaction(knex: Knex, connection: PoolConnection, begin: string) 
   function assertOpen(): void {
     if (hasEnded) throw new Error('the transaction is already complete')
   }
-  async function sendOpen(sql: string, values: readonly unknown[]): Promise<unknown> {
+  const sendOpen: Send = async (sql, values) => {
     assertOpen()
     if (hasBegun) return send(knex, connection, sql, values)
     hasBegun = true
     return lastOf(await send(knex, connection, `${begin}; ${sql}`, values))
   }
   const trx: Transaction = {
-    async run(statement) {
-      assertOpen()
-      if (!hasBegun) {
-        hasBegun = true
-        await send(knex, connection, begin)
-      }
-      return statement(knex).connection(connection)
-    },
-    query: async (sql, values) => rowsOf(await sendOpen(sql, values)),
+    ...createStatements(knex, sendOpen),
     execute: async (sql, values) => modifiedOf(await sendOpen(sql, values)),
     record(...recorded) {
       assertOpen()

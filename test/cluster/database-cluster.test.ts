@@ -201,7 +201,9 @@ test.serial('conflicts: a large group is deleted while other nodes change its me
   const group = (await insertOne({ name: 'large' }))?.id ?? 0
   await node.transaction(async trx => {
     await trx.execute('INSERT INTO memberships (user_id, group_id) VALUES ?', [ids.map(id => [id, group])])
-    await trx.run(knex => knex('counts').insert({ kind: 'groups.members', slot: group, amount: members }))
+    await trx.execute('INSERT INTO counts (kind, slot, amount) VALUES (?)', [
+      ['groups.members', group, members],
+    ])
   })
   let ended = false
   const changes = Array.from({ length: 6 }, async (_, client) => {

@@ -149,7 +149,7 @@ test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => 
   const client = Object.getPrototypeOf(ignoring.knex.client)
   const { _query } = client
   client._query = function (connection: unknown, statement: { sql: string }) {
-    statement.sql = statement.sql.replace(/ for update skip locked$/, '')
+    statement.sql = statement.sql.replace(/ FOR UPDATE SKIP LOCKED$/, '')
     return _query.call(this, connection, statement)
   }
   const changes = Array.from({ length: 500 }, (_, slot) => ({ kind: 'twice?', slot, amount: 1 }))

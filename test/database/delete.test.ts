@@ -36,7 +36,9 @@ async function createLargeGroup(): Promise<number> {
   if (row === undefined) throw new Error('the group exists already')
   await database.transaction(async trx => {
     await trx.execute('INSERT INTO memberships (user_id, group_id) SELECT id, ? FROM users', [row.id])
-    await trx.run(knex => knex('counts').insert({ kind: 'groups.members', slot: row.id, amount: MEMBERS }))
+    await trx.execute('INSERT INTO counts (kind, slot, amount) VALUES (?)', [
+      ['groups.members', row.id, MEMBERS],
+    ])
   })
   return row.id
 }

@@ -9,9 +9,7 @@ export const createSequencesSql = 'CREATE TABLE sequences (id BIGINT PRIMARY KEY
 
 /** Inserts the records 1 to `records`. */
 export const insertSequences = (database: Database, records: number) =>
-  database.run(knex =>
-    knex('sequences').insert(Array.from({ length: records }, (_, at) => ({ id: at + 1, count: 0 }))),
-  )
+  database.knex('sequences').insert(Array.from({ length: records }, (_, at) => ({ id: at + 1, count: 0 })))
 
 /** Counts these records up in one transaction, in this order, and appends their events. */
 export const countUp = (database: Database, ids: readonly number[], by: string) =>

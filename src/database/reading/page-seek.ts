@@ -6,7 +6,6 @@ import { readField } from '../../model/row.ts'
 import { SLOT_IDS } from '../counting/counts.ts'
 import { hasExactBlocksSql } from '../counting/earlier-versions.ts'
 import { type CountedIds, memberIds, recordIds, seekSql } from '../counting/seek.ts'
-import { firstOf, rowsOf } from '../results.ts'
 import type { Statements } from '../transaction.ts'
 import type { Filter, PageQuery, SortKey } from './page-query.ts'
 import { idOfMatching, memberOfSql, membersFilter, type RelatedFilter } from './predicates.ts'
@@ -33,7 +32,7 @@ async function seekFrom(
 ): Promise<PageSeek> {
   const idColumn = idOfMatching(resource, query)
   for (const maxRanges of SEARCHED_RANGES) {
-    const [found] = rowsOf(await on.run(knex => seekSql(knex, ids, query.startIndex, maxRanges)))
+    const [found] = await on.select(knex => seekSql(knex, ids, query.startIndex, maxRanges))
     // The sums are NULL if one of their subqueries was interrupted.
     if (Number(found?.id_ranges) > 0 && found?.total == null)
       throw unavailable(new TypeError('the database returned counts without their sum'))
@@ -54,8 +53,8 @@ async function seekMember(
   members: RelatedFilter,
   on: Statements,
 ): Promise<PageSeek> {
-  const [related] = rowsOf(
-    await on.run(knex => memberOfSql(knex, members).select({ exact: hasExactBlocksSql(knex) })),
+  const [related] = await on.select(knex =>
+    memberOfSql(knex, members).select({ exact: hasExactBlocksSql(knex) }),
   )
   // NULL if the subquery was interrupted.
   if (!related?.exact) return {}
@@ -99,12 +98,11 @@ async function bound(resource: Resource, query: PageQuery, on: Statements): Prom
   const { plural: table } = resource
   const columns = indexedKeys(resource, query.sort).map(({ column }) => column)
   const descending = query.sort[0]?.descending === true
-  const result = await on.run(knex => {
+  const [last] = await on.select(knex => {
     const ordered = knex(table).offset(query.startIndex + query.recordsPerPage - 1)
     for (const column of columns) ordered.orderBy(column, descending ? 'desc' : 'asc')
-    return ordered.first(columns)
+    return ordered.limit(1).select(columns)
   })
-  const last = firstOf(result)
   // The collection ends before the end of the page.
   if (last === undefined) return {}
   const keys = columns.map(column => [`${table}.${column}`, readField(resource, column, last)] as const)

@@ -4,7 +4,7 @@ import { unavailable } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
-import { type Columns, rowsOf } from '../results.ts'
+import type { Columns } from '../results.ts'
 import type { Statements } from '../transaction.ts'
 import { generationColumns } from '../version.ts'
 import type { PageQuery } from './page-query.ts'
@@ -59,12 +59,10 @@ export function createRecords(database: Database, resource: Resource, rememberMs
   async function find(query: PageQuery, on: Statements | undefined): Promise<Columns[]> {
     const prepare = seekFor(resource, query)
     if (prepare === undefined)
-      return withTotal(query, async total =>
-        rowsOf(await (on ?? database).run(() => pageStatement(query, { total }))),
-      )
+      return withTotal(query, total => (on ?? database).select(() => pageStatement(query, { total })))
     const read = async (within: Statements) => {
       const seek = await prepare(within)
-      return rowsOf(await within.run(() => pageStatement(query, seek)))
+      return within.select(() => pageStatement(query, seek))
     }
     return on === undefined ? database.snapshot(read) : read(on)
   }

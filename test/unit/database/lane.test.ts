@@ -25,7 +25,7 @@ function transaction(): Transaction {
   const changes: Change[] = []
   const none = () => Promise.reject(new Error('no statement is expected'))
   return {
-    run: none,
+    select: none,
     query: none,
     execute: none,
     record: (...recorded) => void changes.push(...recorded),

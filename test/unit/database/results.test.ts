@@ -1,6 +1,6 @@
 // The guards that give results of statements their types.
 import test from 'ava'
-import { firstOf, idsOf, modifiedOf, rowsOf } from '../../../src/database/results.ts'
+import { modifiedOf, rowsOf } from '../../../src/database/results.ts'
 
 const header = { insertId: 7, affectedRows: 2, warningStatus: 0 }
 const others = [null, 1, 'text', true]
@@ -18,14 +18,4 @@ test('results: a query has rows, and a statement that modifies rows has their nu
   t.deepEqual(modifiedOf([{ id: 1 }]), { insertId: 0, affectedRows: 1, returned: [{ id: 1 }] })
   for (const other of [...others, undefined, {}, { insertId: 7 }, { affectedRows: '2', insertId: 7 }, [1]])
     t.throws(() => modifiedOf(other), { instanceOf: TypeError })
-})
-
-test('results: the first row can be missing, and a list of ids holds numbers only', t => {
-  t.is(firstOf(undefined), undefined)
-  t.deepEqual(firstOf({ id: 1 }), { id: 1 })
-  for (const other of [...others, [], [{ id: 1 }]]) t.throws(() => firstOf(other), { instanceOf: TypeError })
-  t.deepEqual(idsOf([1, 2]), [1, 2])
-  t.deepEqual(idsOf([]), [])
-  for (const other of [...others, undefined, header, ['1'], [null], [1, '2']])
-    t.throws(() => idsOf(other), { instanceOf: TypeError })
 })
