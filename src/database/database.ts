@@ -1,5 +1,4 @@
 // Access to the database: Knex with its pool, transactions with retries on contention, and outage detection.
-import type { Knex } from 'knex'
 import type { Config } from '../config/config.ts'
 import { unavailable } from '../core/api-error.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
@@ -17,68 +16,28 @@ import {
   isNotUpYet,
   translate,
 } from './driver-errors.ts'
-import { createNumbering, type Numbering } from './feed/numbering.ts'
+import { createNumbering } from './feed/numbering.ts'
 import { createLane } from './lane/lane.ts'
 import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
 import { clientOf, openPool, send, withConnection } from './pool.ts'
-import { createSemaphore, type Semaphore } from './semaphore.ts'
-import {
-  createStatements,
-  type RunTransaction,
-  type Statements,
-  type Transaction,
-  transact,
-} from './transaction.ts'
+import { createSemaphore } from './semaphore.ts'
+import { createStatements, type RunTransaction, type Transaction, transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
 /** Fewer cost more transactions, more make the writes of the group wait longer. */
 const MAX_GROUP_TRIES = 3
 
 /** Each statement throws an ApiError `unavailable` if the database is unreachable. */
-export interface Database extends Statements {
-  /** Builds statements. They are executed with `select`. */
-  readonly knex: Knex
-  /**
-   * Runs a transaction, and repeats it on contention. Writes of records go through `createWriter`.
-   * @throws ApiError `unavailable` like a statement, and after queryTimeoutMs of contention
-   */
-  readonly transaction: RunTransaction
-  /** Creates a writer of records, see `lane/lane.ts`. The writers of a database share one lane. */
-  createWriter<I extends Item>(options: WriterOptions<I>): Writer<I>
-  /** Limits the pages whose cost grows with the number of records: they leave connections to all other reads. */
-  readonly inPageSlot: Semaphore
-  /** Runs reads in one consistent snapshot, and repeats them on contention. */
-  snapshot<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
-  /** Runs reads that return what other transactions have not committed yet. */
-  uncommitted<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
-  /** Whether writes append events to the change feed. */
-  readonly recordsEvents: boolean
-  /** Numbers the events of the change feed. */
-  readonly numbering: Numbering
-  /** Moves the recorded changes of counts into `counts`. */
-  compact(): Promise<void>
-  /** The start of the current outage, or of `ready`, as `performance.now()`; undefined while the database can serve. */
-  downSinceMs(): number | undefined
-  /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
-  probe(): Promise<void>
-  /**
-   * Waits, with backoff, until the database is reachable.
-   * @throws SchemaError if the code cannot use its schema, FatalError if it rejects the connection
-   */
-  ready(): Promise<void>
-  /** Returns the numbers of used and free connections, of pending acquires, and the size of the pool. */
-  pool(): { used: number; free: number; waiting: number; max: number }
-  close(): Promise<void>
-}
+export type Database = ReturnType<typeof createDatabase>
 
 /** @param recordsEvents whether writes append events to the change feed */
 export function createDatabase(
   settings: Config['database'] & { url: string },
   log: Log,
   recordsEvents = false,
-): Database {
+) {
   const epoch = { number: 0 }
   const knex = openPool(
     settings.url,
@@ -122,7 +81,6 @@ export function createDatabase(
   const writeSlots = Math.max(1, Math.floor(settings.poolMax / 2))
   const pageSlots = Math.max(1, Math.floor((2 * settings.poolMax) / 5))
   const inWriteSlot = createSemaphore(writeSlots, settings.acquireTimeoutMs)
-  const inPageSlot = createSemaphore(pageSlots, settings.acquireTimeoutMs)
 
   /** Runs a transaction, and starts after it what its rows need: a compaction after some of them, a numbering of its events. */
   async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
@@ -166,26 +124,46 @@ export function createDatabase(
   })
 
   return {
+    /** Builds statements. They are executed with `select`. */
     knex,
     ...createStatements(knex, (sql, values) =>
       read(() => withConnection(knex, connection => send(knex, connection, sql, values))),
     ),
+    /**
+     * Runs a transaction, and repeats it on contention. Writes of records go through `createWriter`.
+     * @throws ApiError `unavailable` like a statement, and after queryTimeoutMs of contention
+     */
     transaction,
-    createWriter(options) {
+    /** Creates a writer of records, see `lane/lane.ts`. The writers of a database share one lane. */
+    createWriter<I extends Item>(options: WriterOptions<I>): Writer<I> {
       const { write, writeIn } = lane.createWriter(options)
       return {
         write: item => serve(() => write(item)),
         writeIn: (item, around) => serve(() => writeIn(item, around)),
       }
     },
-    inPageSlot,
-    snapshot: act => read(() => transact(knex, act, { isolation: 'REPEATABLE READ' })),
-    uncommitted: act => read(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
+    /** Limits the pages whose cost grows with the number of records: they leave connections to all other reads. */
+    inPageSlot: createSemaphore(pageSlots, settings.acquireTimeoutMs),
+    /** Runs reads in one consistent snapshot, and repeats them on contention. */
+    snapshot: <T>(act: (trx: Transaction) => Promise<T>) =>
+      read(() => transact(knex, act, { isolation: 'REPEATABLE READ' })),
+    /** Runs reads that return what other transactions have not committed yet. */
+    uncommitted: <T>(act: (trx: Transaction) => Promise<T>) =>
+      read(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
+    /** Whether writes append events to the change feed. */
     recordsEvents,
+    /** Numbers the events of the change feed. */
     numbering,
+    /** Moves the recorded changes of counts into `counts`. */
     compact: compaction.compact,
+    /** The start of the current outage, or of `ready`, as `performance.now()`; undefined while the database can serve. */
     downSinceMs: () => waitsSinceMs ?? outage.sinceMs(),
+    /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
     probe: outage.probe,
+    /**
+     * Waits, with backoff, until the database is reachable.
+     * @throws SchemaError if the code cannot use its schema, FatalError if it rejects the connection
+     */
     async ready() {
       waitsSinceMs = performance.now()
       await retry(() => assertMigrated(knex), {
@@ -208,6 +186,7 @@ export function createDatabase(
       })
       waitsSinceMs = undefined
     },
+    /** Returns the numbers of used and free connections, of pending acquires, and the size of the pool. */
     pool: () => ({
       used: pool.numUsed(),
       free: pool.numFree(),

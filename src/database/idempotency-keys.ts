@@ -26,19 +26,7 @@ type WriteIn = (
   around: (trx: Transaction, write: () => Promise<KeptAnswer>) => Promise<ReplayableAnswer>,
 ) => Promise<ReplayableAnswer>
 
-export interface IdempotencyKeys {
-  /**
-   * Returns the saved response of the key, or writes and saves its response in the same transaction. If the write
-   * returns an error response, it must not have written anything. If it throws, the transaction must be
-   * rolled back, so that no response is saved.
-   * @param fingerprint identifies the content of the request: a key is valid for one request only
-   * @param writeIn calls its parameter in a transaction, with a function that writes
-   * @throws ApiError `request_in_progress`, `idempotency_key_reused`, `limit_exceeded`
-   */
-  once(key: string, fingerprint: string, writeIn: WriteIn): Promise<ReplayableAnswer>
-  /** Deletes expired keys. Several processes can do this at the same time. */
-  removeExpired(): Promise<void>
-}
+export type IdempotencyKeys = ReturnType<typeof createIdempotencyKeys>
 
 /** A committed row. */
 const savedKey = keptAnswer.extend({
@@ -102,7 +90,7 @@ export const requestInProgress = (cause?: unknown) =>
 export const keyReused = () =>
   new ApiError('idempotency_key_reused', 'this Idempotency-Key was already used for a different request')
 
-export function createIdempotencyKeys(database: Database, keepSeconds: number): IdempotencyKeys {
+export function createIdempotencyKeys(database: Database, keepSeconds: number) {
   /** The keys of the requests of this process. */
   const inProgress = new Set<string>()
 
@@ -174,7 +162,15 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
   }
 
   return {
-    async once(key, fingerprint, writeIn) {
+    /**
+     * Returns the saved response of the key, or writes and saves its response in the same transaction. If the write
+     * returns an error response, it must not have written anything. If it throws, the transaction must be
+     * rolled back, so that no response is saved.
+     * @param fingerprint identifies the content of the request: a key is valid for one request only
+     * @param writeIn calls its parameter in a transaction, with a function that writes
+     * @throws ApiError `request_in_progress`, `idempotency_key_reused`, `limit_exceeded`
+     */
+    async once(key: string, fingerprint: string, writeIn: WriteIn): Promise<ReplayableAnswer> {
       // A write that needs a lock of another session claims its key only from time to time.
       if (inProgress.has(key)) return replay(await findSaved(database, key), fingerprint)
       inProgress.add(key)
@@ -185,7 +181,8 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number): 
       }
     },
 
-    async removeExpired() {
+    /** Deletes expired keys. Several processes can do this at the same time. */
+    async removeExpired(): Promise<void> {
       while ((await database.transaction(deleteExpired)) === MAX_DELETED_KEYS);
     },
   }

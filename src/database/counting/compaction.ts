@@ -34,16 +34,10 @@ async function compactRows(trx: Transaction): Promise<number> {
   return rows.length
 }
 
-export interface Compaction {
-  /** Moves the recorded changes. Several processes can do this at the same time. */
-  compact(): Promise<void>
-  /** Starts a compaction after some of the transactions, in proportion to the rows that they have inserted. */
-  after(countRows: number): void
-}
-
-export function createCompaction(transaction: RunTransaction): Compaction {
+export function createCompaction(transaction: RunTransaction) {
   let compacting = false
 
+  /** Moves the recorded changes. Several processes can do this at the same time. */
   async function compact(): Promise<void> {
     if (compacting) return
     compacting = true
@@ -56,7 +50,8 @@ export function createCompaction(transaction: RunTransaction): Compaction {
 
   return {
     compact,
-    after(countRows) {
+    /** Starts a compaction after some of the transactions, in proportion to the rows that they have inserted. */
+    after(countRows: number): void {
       // A failed compaction is ignored: the next one moves the same rows, and `database` logs outages.
       if (Math.random() < countRows / COMPACT_EVERY_ROWS) compact().catch(() => {})
     },

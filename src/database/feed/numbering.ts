@@ -39,8 +39,6 @@ async function numberRows(trx: Transaction): Promise<number> {
   return rows.length
 }
 
-export type Numbering = ReturnType<typeof createNumbering>
-
 export function createNumbering(transaction: RunTransaction, log: Log) {
   let onNumbered = (): void => {}
   let isRequested = false
