@@ -6,8 +6,8 @@ export interface RetryOptions {
   readonly timeoutMs: number
   /** Milliseconds to wait after the failed attempt with this number. The first attempt is number 1. */
   readonly pauseMs: (attempt: number) => number
-  /** Whether another attempt can succeed after this error; by default after every one. */
-  readonly isTransient?: (error: unknown) => boolean
+  /** Whether another attempt can succeed after this error of the attempt with this number; by default after every one. */
+  readonly isTransient?: (error: unknown, attempt: number) => boolean
   /** Called before each pause. An error that it throws ends the retries. */
   readonly beforePause?: (error: unknown, attempt: number) => void | Promise<void>
 }
@@ -24,7 +24,7 @@ export async function retry<T>(operation: () => Promise<T>, options: RetryOption
     try {
       return await operation()
     } catch (error) {
-      if (!isTransient(error) || performance.now() > deadlineMs) throw error
+      if (!isTransient(error, attempt) || performance.now() > deadlineMs) throw error
       await beforePause?.(error, attempt)
       await delay(pauseMs(attempt))
     }

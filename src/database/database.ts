@@ -104,10 +104,7 @@ export function createDatabase(
     retry(() => inWriteSlot(() => runTransaction(act)), {
       timeoutMs: settings.queryTimeoutMs,
       pauseMs: contentionPauseMs,
-      isTransient,
-      beforePause(error, tries) {
-        if (tries === maxTries) throw error
-      },
+      isTransient: (error, tries) => tries < maxTries && isTransient(error),
     })
 
   const transaction: RunTransaction = act => serve(() => attempt(act, isContention))

@@ -29,19 +29,11 @@ export function createKeyQueues<E extends Keyed>() {
       }
     },
     /** Whether all entries before this one are in `batch`. */
-    isNext(entry: E, batch: ReadonlySet<E>): boolean {
-      for (const key of entry.keys) if (firstOutside(key, batch) !== entry) return false
-      return true
-    },
-    /** Returns the entries that wait for this one, if `batch` is in progress: the next one of each of its queues. */
-    followers(entry: E, batch: ReadonlySet<E>): E[] {
-      const found: E[] = []
-      for (const key of entry.keys) {
-        const next = queues.get(key) === entry ? undefined : firstOutside(key, batch)
-        if (next !== undefined) found.push(next)
-      }
-      return found
-    },
+    isNext: (entry: E, batch: ReadonlySet<E>): boolean =>
+      entry.keys.every(key => firstOutside(key, batch) === entry),
+    /** Returns the entries that wait for one of `batch`, if `batch` is in progress: the next one of each of its queues. */
+    followers: (entry: E, batch: ReadonlySet<E>): E[] =>
+      entry.keys.flatMap(key => firstOutside(key, batch) ?? []),
     /** Removes an entry, and returns the entries that are first now. */
     leave(entry: E): E[] {
       const firsts: E[] = []
