@@ -49,11 +49,10 @@ export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: Locked
 
   /**
    * Lets one entry wait for the lock of its row in the queue of the database. Other sessions can lock a row in turn, so that no
-   * try ever finds it free. Only rows are waited for, not names. An entry with a transaction of its own does not wait here.
+   * try ever finds it free. Only rows are waited for, not names.
    */
   async function claimOne(): Promise<void> {
-    const shared = locked.filter(({ runAlone }) => runAlone === undefined)
-    const entry = shared.find(one => !claimed.has(one)) ?? shared[0]
+    const entry = locked.find(one => !claimed.has(one)) ?? locked[0]
     if (entry === undefined) return
     claimed.add(entry)
     locked = locked.filter(one => one !== entry)
