@@ -42,11 +42,7 @@ export function lastOf(results: unknown): unknown {
 }
 
 /** Executes a query and returns its rows. */
-export async function rawRows(
-  knex: Knex,
-  sql: string,
-  bindings: readonly Knex.RawBinding[] = [],
-): Promise<Columns[]> {
-  const result: unknown = await knex.raw(sql, bindings)
+export async function rawRows(knex: Knex, sql: string): Promise<Columns[]> {
+  const result: unknown = await knex.raw(sql)
   return rowsOf(Array.isArray(result) ? result[0] : undefined)
 }
