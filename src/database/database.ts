@@ -8,14 +8,7 @@ import { retry } from '../core/retry.ts'
 import type { Change } from './changes.ts'
 import { createCompaction } from './counting/compaction.ts'
 import { derive } from './derived-rows.ts'
-import {
-  contentionPauseMs,
-  isContention,
-  isFailure,
-  isLocked,
-  isNotUpYet,
-  translate,
-} from './driver-errors.ts'
+import { isContention, isFailure, isLocked, isNotUpYet, retryContention, translate } from './driver-errors.ts'
 import { createNumbering } from './feed/numbering.ts'
 import { createLane } from './lane/lane.ts'
 import type { Item, Writer, WriterOptions } from './lane/writer.ts'
@@ -68,13 +61,7 @@ export function createDatabase(
 
   /** Runs a read for a request, and repeats it on contention: a change of the schema can end it, on Galera that of any server. */
   const read = <T>(operation: () => PromiseLike<T>): Promise<T> =>
-    serve(() =>
-      retry(async () => operation(), {
-        timeoutMs: settings.queryTimeoutMs,
-        pauseMs: contentionPauseMs,
-        isTransient: isContention,
-      }),
-    )
+    serve(() => retryContention(operation, settings.queryTimeoutMs))
 
   // Transactions of writes use up to half of the connections, and pages that can be slow up to two fifths. One of ten is left to
   // other reads.
@@ -101,11 +88,11 @@ export function createDatabase(
     isTransient: (error: unknown) => boolean,
     maxTries = Infinity,
   ): Promise<T> =>
-    retry(() => inWriteSlot(() => runTransaction(act)), {
-      timeoutMs: settings.queryTimeoutMs,
-      pauseMs: contentionPauseMs,
-      isTransient: (error, tries) => tries < maxTries && isTransient(error),
-    })
+    retryContention(
+      () => inWriteSlot(() => runTransaction(act)),
+      settings.queryTimeoutMs,
+      (error, tries) => tries < maxTries && isTransient(error),
+    )
 
   const transaction: RunTransaction = act => serve(() => attempt(act, isContention))
   const compaction = createCompaction(transaction)

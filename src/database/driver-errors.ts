@@ -1,6 +1,7 @@
 // Classifies driver errors: unreachable database, contention that is retried, or a conflict for the client.
 import { ApiError, unavailable } from '../core/api-error.ts'
 import { type CodedError, hasCode, reasonOf } from '../core/error-reason.ts'
+import { retry } from '../core/retry.ts'
 
 // The server accepts no writes: it was demoted, has left its cluster, or is about to.
 const demoted = [
@@ -21,6 +22,9 @@ const demoted = [
 // The server, or the account, has as many connections as it may have.
 const full = ['ER_CON_COUNT_ERROR', 'ER_TOO_MANY_USER_CONNECTIONS', 'ER_USER_LIMIT_REACHED']
 
+// Waiting does not resolve these: the user, its privileges or the database name is wrong.
+const misconfigured = ['ER_ACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR', 'ER_BAD_DB_ERROR']
+
 // The connection is lost or cannot be established, or the server accepts no writes or no more clients.
 const unreachable = new Set([
   ...demoted,
@@ -40,9 +44,7 @@ const unreachable = new Set([
   'PROTOCOL_CONNECTION_LOST',
   'PROTOCOL_SEQUENCE_TIMEOUT',
   'HANDSHAKE_NO_SSL_SUPPORT',
-  'ER_ACCESS_DENIED_ERROR',
-  'ER_DBACCESS_DENIED_ERROR',
-  'ER_BAD_DB_ERROR',
+  ...misconfigured,
   ...full,
   'ER_HOST_IS_BLOCKED',
   'ER_CANT_CREATE_THREAD',
@@ -82,9 +84,18 @@ export function isContention(error: unknown): boolean {
 /** Short: the next transaction of another server can end while this one pauses, and then this one fails again. */
 const MAX_PAUSE_MS = 30
 
-/** Milliseconds before the next attempt. The jitter keeps two transactions from colliding again. */
-export const contentionPauseMs = (tries: number): number =>
-  Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** tries)
+/** Repeats an operation on contention, or as long as its error `isTransient`. */
+export const retryContention = <T>(
+  operation: () => PromiseLike<T>,
+  timeoutMs: number,
+  isTransient: (error: unknown, attempt: number) => boolean = isContention,
+): Promise<T> =>
+  retry(async () => operation(), {
+    timeoutMs,
+    // The jitter keeps two transactions from colliding again.
+    pauseMs: attempt => Math.random() * Math.min(MAX_PAUSE_MS, 5 * 2 ** attempt),
+    isTransient,
+  })
 
 /** Creates an error for contention that the database did not report itself. The transaction is retried. */
 const contentionError = (message: string): CodedError =>
@@ -149,12 +160,9 @@ export function isFailure(error: unknown): boolean {
   return isUnreachable(error) || hasCode(error)
 }
 
-// Waiting does not resolve these: the user, its privileges or the database name is wrong.
-const misconfigured = new Set(['ER_ACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR', 'ER_BAD_DB_ERROR'])
-
 /** At boot: whether the server can still become reachable; false if it runs and rejects the connection. */
 export function isNotUpYet(error: unknown): boolean {
-  return isUnreachable(error) && !(hasCode(error) && misconfigured.has(error.code))
+  return isUnreachable(error) && !(hasCode(error) && misconfigured.includes(error.code))
 }
 
 /** Converts unreachability and contention to ApiError `unavailable`. Other errors are returned unchanged. */

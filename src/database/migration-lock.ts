@@ -3,8 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { retry } from '../core/retry.ts'
-import { contentionPauseMs, isContention } from './driver-errors.ts'
+import { retryContention } from './driver-errors.ts'
 
 const TIMEOUT_MS = 120_000
 const RENEW_MS = 1000
@@ -16,23 +15,19 @@ const table = 'migration_lock'
 const FREE = ''
 
 /** Repeats an operation if a schema change or another server interrupts it. */
-export const retryContention = <T>(operation: () => PromiseLike<T>): Promise<T> =>
-  retry(async () => operation(), {
-    timeoutMs: TIMEOUT_MS,
-    pauseMs: contentionPauseMs,
-    isTransient: isContention,
-  })
+export const retryMigration = <T>(operation: () => PromiseLike<T>): Promise<T> =>
+  retryContention(operation, TIMEOUT_MS)
 
 /** Creates the row. Several processes can do this at the same time. */
 async function create(knex: Knex): Promise<void> {
-  await retryContention(() =>
+  await retryMigration(() =>
     knex.raw(`CREATE TABLE IF NOT EXISTS ${table} (
       id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
       holder CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
       renewals BIGINT UNSIGNED NOT NULL
     ) ENGINE = InnoDB`),
   )
-  await retryContention(() =>
+  await retryMigration(() =>
     knex(table).insert({ id: 1, holder: FREE, renewals: 0 }).onConflict('id').ignore(),
   )
 }
@@ -40,7 +35,7 @@ async function create(knex: Knex): Promise<void> {
 /** Sets the holder if the row still has the values `from`. @returns whether it has been set */
 async function replace(knex: Knex, from: { readonly holder?: string }, holder: string): Promise<boolean> {
   const row = () => knex(table).where({ id: 1, ...from })
-  return (await retryContention(() => row().update({ holder, renewals: knex.raw('renewals + 1') }))) === 1
+  return (await retryMigration(() => row().update({ holder, renewals: knex.raw('renewals + 1') }))) === 1
 }
 
 /** Waits until the lock is free, or its holder is gone. */
@@ -51,7 +46,7 @@ async function acquire(knex: Knex, holder: string): Promise<void> {
   let silentPolls = 0
   while (performance.now() < deadlineMs) {
     const startedMs = performance.now()
-    const row = await retryContention(() => knex(table).where({ id: 1 }).first('holder', 'renewals'))
+    const row = await retryMigration(() => knex(table).where({ id: 1 }).first('holder', 'renewals'))
     if (row?.holder === FREE || silentPolls > MAX_SILENT_POLLS)
       if (await replace(knex, { ...row }, holder)) return
     // A schema change can stop all writes of a database cluster, those of the holder too. Reads then take long.

@@ -5,7 +5,7 @@ import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
-import { retryContention, underMigrationLock } from './migration-lock.ts'
+import { retryMigration, underMigrationLock } from './migration-lock.ts'
 import { codeVersion, createMigrationSource, migrations } from './migrations/index.ts'
 import { clientOf, openPool } from './pool.ts'
 import { rawRows } from './results.ts'
@@ -132,7 +132,7 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
         await knex.migrate.latest({ migrationSource, disableMigrationsListValidation: true })
       }
       // Each migration can be repeated. On a database cluster, a write of the service can interrupt one.
-      await retryContention(apply)
+      await retryMigration(apply)
       return pending
     })
   } finally {
