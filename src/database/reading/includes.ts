@@ -36,12 +36,6 @@ export type Includes = (
   on?: Statements,
 ) => Promise<(Included | undefined)[]>
 
-/** The related records of a record, with the version and the generation at which they were read from the database. */
-interface Fresh extends Pick<Row, 'id' | 'version' | 'generation'> {
-  readonly key: string
-  readonly text: string
-}
-
 /** Maximum number of records whose texts are read from the cache at a time. */
 const MAX_RECORDS = 100
 /** Maximum number of related records that are read from the database at a time. */
@@ -76,7 +70,8 @@ export function createIncludes(
     .select(generationColumns(knex, resource))
     .toSQL().sql
 
-  function groupRows(rows: readonly Record<string, unknown>[]): Fresh[] {
+  /** Returns the related records with the ids, versions and generations of their records. */
+  function groupRows(rows: readonly Record<string, unknown>[]): Included[] {
     const grouped = new Map<number, { own: Row; texts: string[] }>()
     for (const row of rows) {
       const id = Number(row.own_id)
@@ -87,10 +82,7 @@ export function createIncludes(
       }
       if (row.id !== null) related.texts.push(embeddedText(to, row))
     }
-    return Array.from(grouped.values(), ({ own, texts }) => {
-      const { id, version, generation } = own
-      return { id, version, generation, key: keyOf(own), text: `[${texts.join(',')}]` }
-    })
+    return Array.from(grouped.values(), ({ own, texts }) => ({ row: own, text: `[${texts.join(',')}]` }))
   }
 
   /** Reads the related records from the database, some records at a time. */
@@ -114,27 +106,22 @@ export function createIncludes(
     }
   }
 
-  /** Reads the cached texts of at most MAX_RECORDS keys. */
-  async function readCached(keys: readonly string[]): Promise<(string | undefined)[]> {
-    const texts = await cache.read(keys)
-    return texts.map(text => (text !== undefined && isListOfRecords(text) ? text : undefined))
-  }
-
   /** Reads cache misses from the database and caches them under the version and the generation that were read. */
   async function readMissing(ids: readonly number[], onText: OnText | undefined, on: Statements) {
-    const found = new Map<number, Fresh>()
+    const found = new Map<number, Included>()
     for await (const portion of readPortions(ids, on)) {
-      cache.write(portion.map(({ key, text }) => [key, text]))
+      cache.write(portion.map(({ row, text }) => [keyOf(row), text]))
       for (const fresh of portion) {
         onText?.(fresh.text)
-        found.set(fresh.id, fresh)
+        found.set(fresh.row.id, fresh)
       }
     }
     return found
   }
 
   async function readRecords(rows: readonly Row[], onText: OnText | undefined, on: Statements) {
-    const texts = await readCached(rows.map(keyOf))
+    const cached = await cache.read(rows.map(keyOf))
+    const texts = cached.map(text => (text !== undefined && isListOfRecords(text) ? text : undefined))
     for (const text of texts) if (text !== undefined) onText?.(text)
     const missing = rows.flatMap(({ id }, index) => (texts[index] === undefined ? [id] : []))
     const found = missing.length === 0 ? undefined : await readMissing(missing, onText, on)
@@ -142,8 +129,8 @@ export function createIncludes(
       const text = texts[index]
       if (text !== undefined) return { row, text }
       const fresh = found?.get(row.id)
-      if (fresh?.version !== row.version) return undefined
-      return { row: { ...row, generation: fresh.generation }, text: fresh.text }
+      if (fresh?.row.version !== row.version) return undefined
+      return { row: { ...row, generation: fresh.row.generation }, text: fresh.text }
     })
   }
 
