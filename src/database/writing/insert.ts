@@ -20,7 +20,7 @@ interface NewRow {
 
 export function createInsert(database: Database, resource: Resource): Writer<Insert> {
   const { plural: table, unique } = resource
-  const { namesOf, keyOf, assertFree, heldKeys } = createNames(database, resource, 'update')
+  const { namesOf, keyOf, assertFree, heldItems } = createNames(database, resource, 'update')
   const fields = Object.keys(resource.fields)
   const columns = [...fields, 'version'].join(', ')
   // Existing rows are left unchanged. MariaDB executes the comment, which saves it the first query below.
@@ -81,9 +81,6 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
       )
     },
 
-    async held(items) {
-      const held = await heldKeys(items.flatMap(({ entries }) => namesOf(entries)))
-      return new Set(items.filter(({ entries }) => namesOf(entries).some(name => held.has(keyOf(name)))))
-    },
+    held: items => heldItems(items, ({ entries }) => namesOf(entries)),
   })
 }

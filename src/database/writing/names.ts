@@ -59,8 +59,9 @@ export function createNames(database: Database, { plural: table, unique }: Resou
     await readNames(trx, names, `FOR ${mode} OF \`${table}\` NOWAIT`)
   }
 
-  /** Returns the keys of those of the names that another session has locked. */
-  async function heldKeys(names: readonly Name[]): Promise<ReadonlySet<string>> {
+  /** Returns the items of which another session has locked a name. @param namesIn returns the names that an item needs */
+  async function heldItems<I>(items: readonly I[], namesIn: (item: I) => Name[]): Promise<ReadonlySet<I>> {
+    const names = items.flatMap(namesIn)
     if (names.length === 0) return new Set()
     const keysOf = (rows: readonly Record<string, unknown>[]) =>
       rows.map(row => keyOf(unique.map(field => row[field])))
@@ -69,9 +70,10 @@ export function createNames(database: Database, { plural: table, unique }: Resou
     return database.uncommitted(async trx => {
       const added = keysOf(await readNames(trx, names))
       const free = new Set(keysOf(await readNames(trx, names, skipLocked[mode])))
-      return new Set([...removed, ...added].filter(key => !free.has(key)))
+      const held = new Set([...removed, ...added].filter(key => !free.has(key)))
+      return new Set(items.filter(item => namesIn(item).some(name => held.has(keyOf(name)))))
     })
   }
 
-  return { namesOf, keyOf, assertFree, heldKeys }
+  return { namesOf, keyOf, assertFree, heldItems }
 }

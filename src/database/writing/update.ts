@@ -59,7 +59,7 @@ function roundsOf(items: readonly Update[]): Step[][] {
 export function createUpdate(database: Database, resource: Resource): Writer<Update> {
   const { plural: table, unique } = resource
   const fields = Object.keys(resource.fields)
-  const { namesOf, keyOf, assertFree, heldKeys } = createNames(database, resource, 'share')
+  const { namesOf, keyOf, assertFree, heldItems } = createNames(database, resource, 'share')
   const lockRows = createRowLocks(resource, 'update')
   const claimRow = createClaim(resource)
   const readSql = `SELECT id, version, ${unique.join(', ')} FROM \`${table}\` WHERE id IN (?)`
@@ -171,14 +171,13 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
       const ids = items.flatMap(({ patches }) => patches.map(({ id }) => id))
       const stored = (await database.query(readSql, [ids])).map(readRow)
       const rows = new Map(stored.map(row => [row.id, row]))
-      const namesAfter = ({ patches }: Update) =>
+      return heldItems(items, ({ patches }) =>
         patches.flatMap(({ id, values }) => {
           const row = rows.get(id)
           const renamed = row && { ...row, ...values }
           return row && renamed && isRenamed(row, renamed) ? namesOf([renamed]) : []
-        })
-      const held = await heldKeys(items.flatMap(namesAfter))
-      return new Set(items.filter(item => namesAfter(item).some(name => held.has(keyOf(name)))))
+        }),
+      )
     },
   })
 }
