@@ -9,8 +9,7 @@ import {
   merge,
   recordChange,
 } from './counting/counts.ts'
-import { appendEvents } from './feed/append-events.ts'
-import type { NewEvent } from './feed/events.ts'
+import { appendEvents, type NewEvent } from './feed/events.ts'
 import type { SqlStatement } from './transaction.ts'
 import { renewGeneration } from './version.ts'
 

@@ -1,8 +1,7 @@
 // Writers of events for tests of the change feed: each transaction counts one of a few records up under its lock, and
 // appends an event with the new count. Of each record, the feed must have the counts in ascending order.
 import type { Database } from '../../src/database/database.ts'
-import { appendEvents } from '../../src/database/feed/append-events.ts'
-import type { FeedEvent } from '../../src/database/feed/events.ts'
+import { appendEvents, type FeedEvent } from '../../src/database/feed/events.ts'
 import { readPortion } from '../../src/database/feed/portion.ts'
 
 export const createSequencesSql = 'CREATE TABLE sequences (id BIGINT PRIMARY KEY, count BIGINT NOT NULL)'

@@ -1,5 +1,6 @@
 // The events of the change feed, and their form in the database. A row has the events of one transaction; consecutive
 // events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
+import type { SqlStatement } from '../transaction.ts'
 
 /** The most events of one row. It bounds what a page reads beyond its end. */
 export const MAX_ROW_EVENTS = 1000
@@ -53,12 +54,20 @@ function packRow(events: readonly NewEvent[]): PackedEvents {
   return { amount: events.length, events: JSON.stringify(entries) }
 }
 
-/** Returns the rows for the events of a transaction, in their order. */
-export function packEvents(events: readonly NewEvent[]): PackedEvents[] {
-  const rows: PackedEvents[] = []
-  for (let start = 0; start < events.length; start += MAX_ROW_EVENTS)
-    rows.push(packRow(events.slice(start, start + MAX_ROW_EVENTS)))
-  return rows
+/**
+ * Returns the statement that appends the events of a transaction to `change_queue`. They get their numbers after its COMMIT, see
+ * numbering.ts. Execute it while the transaction holds the locks of the changed records: the rows of one record then have their
+ * ids in the order of the commits, because a server gives each row a greater id than every row that it has seen.
+ * @param events at least one
+ */
+export function appendEvents(events: readonly NewEvent[]): SqlStatement {
+  const now = { toSqlString: () => 'UTC_TIMESTAMP(3)' }
+  const rows: unknown[][] = []
+  for (let start = 0; start < events.length; start += MAX_ROW_EVENTS) {
+    const row = packRow(events.slice(start, start + MAX_ROW_EVENTS))
+    rows.push([now, row.amount, row.events])
+  }
+  return ['INSERT INTO change_queue (at, amount, events) VALUES ?', [rows]]
 }
 
 /**
