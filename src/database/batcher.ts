@@ -10,7 +10,6 @@ interface PendingCall<T, R> {
 export interface BatcherOptions {
   /** Maximum number of batches in progress. At the limit, new items wait for the next batch. */
   readonly concurrency: number
-  /** Maximum number of items in a batch. */
   readonly maxSize: number
 }
 

@@ -136,7 +136,6 @@ export function createDatabase(
       read(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
     /** Whether writes append events to the change feed. */
     recordsEvents,
-    /** Numbers the events of the change feed. */
     numbering,
     /** Moves the recorded changes of counts into `counts`. */
     compact: compaction.compact,

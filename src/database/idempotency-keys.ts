@@ -47,7 +47,6 @@ const MAX_BODY_LENGTH = 4 * 2 ** 20
  * long as its request, but it repeats the messages of the entries. Compressed, it is about as long as the request.
  */
 const MAX_PLAIN_LENGTH = 4096
-/** Maximum number of expired keys that one transaction deletes. */
 const MAX_DELETED_KEYS = 200
 
 const findSql = `SELECT fingerprint, status, location, etag, body, packed,
@@ -68,7 +67,6 @@ const unreadable: KeptAnswer = {
   body: '{"meta":{"status":503,"message":"a newer version of the service has saved this response, please try again","code":"unavailable"}}',
 }
 
-/** Returns the columns of a response. */
 async function pack(answer: KeptAnswer) {
   if (answer.body.length <= MAX_PLAIN_LENGTH) return { ...answer, packed: null }
   return { ...unreadable, packed: await promisify(deflateRaw)(JSON.stringify(answer)) }

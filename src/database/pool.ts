@@ -100,7 +100,6 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     // A transaction sends several statements in one packet. All values are parameters, which the driver escapes.
     multipleStatements: true,
   }
-  /** The epoch of each connection. */
   const epochs = new WeakMap<PoolConnection, number>()
 
   /** The client of Knex, with several hosts. It closes connections that must not be used again. */

@@ -41,7 +41,6 @@ export function lastOf(results: unknown): unknown {
   throw new TypeError('the result is not that of several statements')
 }
 
-/** Executes a query and returns its rows. */
 export async function rawRows(knex: Knex, sql: string): Promise<Columns[]> {
   const result: unknown = await knex.raw(sql)
   return rowsOf(Array.isArray(result) ? result[0] : undefined)

@@ -7,7 +7,6 @@ import { assertRowCount } from '../driver-errors.ts'
 import { deleteListedSql } from '../listed-rows.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
 
-/** The most rows of one numbering. */
 const MAX_ROWS = 500
 /**
  * The time between two numberings by this process, which bounds what they cost. Where they take long, because the machine or

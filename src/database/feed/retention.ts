@@ -1,7 +1,6 @@
 // Removes old events, and makes positions expire.
 import type { Database } from '../database.ts'
 
-/** Rows that one transaction removes. */
 const PORTION_ROWS = 200
 const LOOK_AHEAD_ROWS = 1000
 

@@ -50,7 +50,6 @@ export function createKeyQueues<E extends Keyed>() {
       }
       return firsts
     },
-    /** The number of keys in use. */
     size: () => queues.size,
   }
 }

@@ -5,7 +5,6 @@ import { lockedError } from '../driver-errors.ts'
 import type { Semaphore } from '../semaphore.ts'
 import { type Entry, groupsOf, type WriterOptions } from './writer.ts'
 
-/** The shortest pause before writes are tried again. */
 const MIN_PAUSE_MS = 10
 /** The pause after a try, in multiples of its duration, so that the tries leave the database to other writes. */
 const PAUSE_FACTOR = 4
@@ -18,7 +17,6 @@ interface LockedWritesOptions<I> {
   readonly inClaimSlot: Semaphore
   /** Runs a group. It does not reject. @param claims whether its transaction waits for the lock of the first one */
   run(entries: readonly Entry<I>[], claims?: boolean): Promise<void>
-  /** Rejects entries. */
   fail(entries: readonly Entry<I>[], error: unknown): void
 }
 

@@ -10,7 +10,6 @@ export interface IncludeSet {
   readonly findComplete: CompleteLoader
 }
 
-/** Combines the includes of several relations. */
 function combine(parts: readonly (readonly [name: string, includes: Includes])[]): Includes {
   return async (rows, onText, on) => {
     const lists = await Promise.all(parts.map(([, includes]) => includes(rows, onText, on)))

@@ -28,7 +28,6 @@ function totalFromCounts(on: Knex, resource: Resource, filter: Filter): Knex.Raw
   return undefined
 }
 
-/** Returns an SQL expression for the number of records that match the words of a search. */
 function foundSql(on: Knex, resource: Resource, words: readonly string[]): Knex.Raw {
   const counts = searchQueries(on, resource, words).map(query => query.count('*'))
   return on.raw(counts.map(() => '?').join(' + '), counts)

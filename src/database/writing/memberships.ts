@@ -55,7 +55,6 @@ export function createMemberships(
   }
   type State = Awaited<ReturnType<typeof readState>>
 
-  /** Applies one change to the state. */
   function change(
     state: State,
     action: Memberships['action'],
@@ -103,7 +102,6 @@ export function createMemberships(
       const state = await readState(trx, items.filter(isFree))
       const token = newVersion()
 
-      /** Applies the pairs of an item, and records the changes. */
       function applyItem(item: Memberships): Result {
         const { side, id, action, precondition, origin } = item
         const record = sides[side].rows.get(id)

@@ -30,7 +30,6 @@ interface Step {
   readonly origin: Origin
 }
 
-/** A step with the row before and after it. */
 interface Replacement extends Step {
   readonly before: Row
   readonly row: Row
