@@ -35,9 +35,9 @@ export function modifiedOf(result: unknown): Modified {
   throw new TypeError('the result of the statement has no number of rows')
 }
 
-/** Returns the result of the last one of several statements. @throws TypeError for the result of one statement */
-export function lastOf(results: unknown): unknown {
-  if (Array.isArray(results)) return results.at(-1)
+/** Returns the results of the last `count` ones of several statements. @throws TypeError for the result of one statement */
+export function lastOf(results: unknown, count: number): unknown[] {
+  if (Array.isArray(results)) return results.slice(-count)
   throw new TypeError('the result is not that of several statements')
 }
 

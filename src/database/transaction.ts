@@ -18,13 +18,15 @@ export interface Statements {
   select(build: (knex: Knex) => Knex.QueryBuilder): Promise<Columns[]>
 }
 
-/** The parameters of `Transaction.execute`. */
+/** A statement as text with its parameters. */
 export type SqlStatement = readonly [sql: string, values: readonly unknown[]]
 
 /** The statements of a transaction. They fail after its end. */
 export interface Transaction extends Statements {
   /** Executes SQL text that modifies rows. */
   execute(sql: string, values: readonly unknown[]): Promise<Modified>
+  /** Executes statements that are sent in one packet, up to the first that fails. @returns their results, see results.ts */
+  executeAll(...statements: readonly SqlStatement[]): Promise<unknown[]>
   /**
    * Says what the transaction has changed. What it stores beside its rows follows from that: counts, events and generations.
    * The changed rows also show whether the transaction was stored. Without a change, a COMMIT without an answer is an error.
@@ -94,15 +96,23 @@ function openTransaction(knex: Knex, connection: PoolConnection, begin: string) 
   function assertOpen(): void {
     if (hasEnded) throw new Error('the transaction is already complete')
   }
-  const sendOpen: Send = async (sql, values) => {
-    assertOpen()
-    if (hasBegun) return send(knex, connection, sql, values)
+  async function sendAll(statements: readonly SqlStatement[]): Promise<unknown[]> {
+    const texts = statements.map(([sql]) => sql)
+    if (!hasBegun) texts.unshift(begin)
     hasBegun = true
-    return lastOf(await send(knex, connection, `${begin}; ${sql}`, values))
+    const values = statements.flatMap(([, values]) => values)
+    const result = await send(knex, connection, texts.join('; '), values)
+    return texts.length === 1 ? [result] : lastOf(result, statements.length)
   }
+  async function executeAll(...statements: readonly SqlStatement[]): Promise<unknown[]> {
+    assertOpen()
+    return sendAll(statements)
+  }
+  const executeOne: Send = async (...statement) => (await executeAll(statement))[0]
   const trx: Transaction = {
-    ...createStatements(knex, sendOpen),
-    execute: async (sql, values) => modifiedOf(await sendOpen(sql, values)),
+    ...createStatements(knex, executeOne),
+    execute: async (sql, values) => modifiedOf(await executeOne(sql, values)),
+    executeAll,
     record(...recorded) {
       assertOpen()
       for (const change of recorded) changes.push(change)
@@ -112,9 +122,7 @@ function openTransaction(knex: Knex, connection: PoolConnection, begin: string) 
   /** @param before statements that are sent with the last one */
   async function end(last: 'COMMIT' | 'ROLLBACK', before: readonly SqlStatement[] = []): Promise<void> {
     hasEnded = true
-    const text = [...before.map(([sql]) => sql), last].join('; ')
-    const allValues = before.flatMap(([, values]) => values)
-    await send(knex, connection, text, allValues)
+    if (hasBegun || before.length > 0) await sendAll([...before, [last, []]])
   }
   return { trx, end }
 }

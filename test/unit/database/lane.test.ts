@@ -28,6 +28,7 @@ function transaction(): Transaction {
     select: none,
     query: none,
     execute: none,
+    executeAll: none,
     record: (...recorded) => void changes.push(...recorded),
     changes,
   }
