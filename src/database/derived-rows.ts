@@ -10,7 +10,7 @@ import {
   recordChange,
 } from './counting/counts.ts'
 import { appendEvents, type NewEvent } from './feed/events.ts'
-import type { SqlStatement } from './transaction.ts'
+import type { SqlStatement } from './pool.ts'
 import { renewGeneration } from './version.ts'
 
 function countChangeOf(change: Change) {

@@ -72,6 +72,33 @@ export async function send(
   return response?.[0]
 }
 
+/** A statement as text with its parameters. */
+export type SqlStatement = readonly [sql: string, values: readonly unknown[]]
+
+/** The connections to servers of a Galera cluster. */
+const toGalera = new WeakSet<PoolConnection>()
+
+/**
+ * Executes statements of one transaction up to the first that fails, in one round trip. On Galera, each one has its own: a write of
+ * another server can undo the transaction between two statements, and Galera reports that only to the next packet. The rest of a
+ * packet would be executed outside of the transaction, and its COMMIT would succeed.
+ * @returns their results, for the functions of results.ts
+ */
+export async function sendTogether(
+  knex: Knex,
+  connection: PoolConnection,
+  statements: readonly SqlStatement[],
+): Promise<unknown[]> {
+  const results: unknown[] = []
+  if (statements.length > 1 && !toGalera.has(connection)) {
+    const text = statements.map(([sql]) => sql).join('; ')
+    const values = statements.flatMap(([, values]) => values)
+    const all = await send(knex, connection, text, values)
+    if (Array.isArray(all)) results.push(...all)
+  } else for (const [sql, values] of statements) results.push(await send(knex, connection, sql, values))
+  return results
+}
+
 /**
  * Closes a connection that is idle, or whose server is silent. A reset drops what the kernel would send again when packets get
  * through: a COMMIT must not arrive after its transaction was looked up on another server.
@@ -97,7 +124,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     connectTimeout,
     // Objects in values are converted to strings, never expanded to SQL.
     stringifyObjects: true,
-    // A transaction sends several statements in one packet. All values are parameters, which the driver escapes.
+    // See `sendTogether`. All values are parameters, which the driver escapes.
     multipleStatements: true,
   }
   const epochs = new WeakMap<PoolConnection, number>()
@@ -113,10 +140,11 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         epochs.set(raw, number)
         // The timeout also closes idle connections. The pool opens new ones on demand.
         raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
-        await prepareSession(raw, settings).catch((error: unknown) => {
+        const { isGalera } = await prepareSession(raw, settings).catch((error: unknown) => {
           raw.stream.destroy()
           throw error
         })
+        if (isGalera) toGalera.add(raw)
         return raw
       }
       // If the server accepts no further connection, the request takes one of the pool that becomes free meanwhile.

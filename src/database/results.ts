@@ -35,12 +35,6 @@ export function modifiedOf(result: unknown): Modified {
   throw new TypeError('the result of the statement has no number of rows')
 }
 
-/** Returns the results of the last `count` ones of several statements. @throws TypeError for the result of one statement */
-export function lastOf(results: unknown, count: number): unknown[] {
-  if (Array.isArray(results)) return results.slice(-count)
-  throw new TypeError('the result is not that of several statements')
-}
-
 export async function rawRows(knex: Knex, sql: string): Promise<Columns[]> {
   const result: unknown = await knex.raw(sql)
   return rowsOf(Array.isArray(result) ? result[0] : undefined)

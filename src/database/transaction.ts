@@ -1,14 +1,14 @@
 // Transactions that are atomic also if the server refuses ROLLBACK or COMMIT: the pool closes the connection then, so that the
 // server rolls back. If the answer to COMMIT is lost, the outcome is looked up on another connection.
-// BEGIN is sent with the first statement and COMMIT with the last ones: each packet costs as much as a small statement.
+// BEGIN is sent with the first statement and COMMIT with the last ones: each round trip costs as much as a small statement.
 // `knex.transaction` creates a client of its own for each transaction, which costs more than the statements of a write.
 import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
 import { retry } from '../core/retry.ts'
 import { type Change, isStored, type Proof, proofsOf } from './changes.ts'
 import { isContention, isUnreachable } from './driver-errors.ts'
-import { type PoolConnection, send, withConnection } from './pool.ts'
-import { type Columns, lastOf, type Modified, modifiedOf, rowsOf } from './results.ts'
+import { type PoolConnection, type SqlStatement, sendTogether, withConnection } from './pool.ts'
+import { type Columns, type Modified, modifiedOf, rowsOf } from './results.ts'
 
 /** Executes statements: each one alone, or all of them in one transaction. */
 export interface Statements {
@@ -18,14 +18,11 @@ export interface Statements {
   select(build: (knex: Knex) => Knex.QueryBuilder): Promise<Columns[]>
 }
 
-/** A statement as text with its parameters. */
-export type SqlStatement = readonly [sql: string, values: readonly unknown[]]
-
 /** The statements of a transaction. They fail after its end. */
 export interface Transaction extends Statements {
   /** Executes SQL text that modifies rows. */
   execute(sql: string, values: readonly unknown[]): Promise<Modified>
-  /** Executes statements that are sent in one packet, up to the first that fails. @returns their results, see results.ts */
+  /** Executes statements with `sendTogether`. @returns their results, for the functions of results.ts */
   executeAll(...statements: readonly SqlStatement[]): Promise<unknown[]>
   /**
    * Says what the transaction has changed. What it stores beside its rows follows from that: counts, events and generations.
@@ -87,8 +84,8 @@ async function checkStored(knex: Knex, changes: readonly Change[], error: unknow
     )
 }
 
-/** @param begin the statement that begins the transaction: it is sent with the first one */
-function openTransaction(knex: Knex, connection: PoolConnection, begin: string) {
+/** @param begin the statements that begin the transaction: they are sent with the first one */
+function openTransaction(knex: Knex, connection: PoolConnection, begin: readonly SqlStatement[]) {
   const changes: Change[] = []
   let hasBegun = false
   let hasEnded = false
@@ -97,12 +94,10 @@ function openTransaction(knex: Knex, connection: PoolConnection, begin: string) 
     if (hasEnded) throw new Error('the transaction is already complete')
   }
   async function sendAll(statements: readonly SqlStatement[]): Promise<unknown[]> {
-    const texts = statements.map(([sql]) => sql)
-    if (!hasBegun) texts.unshift(begin)
+    const before = hasBegun ? [] : begin
     hasBegun = true
-    const values = statements.flatMap(([, values]) => values)
-    const result = await send(knex, connection, texts.join('; '), values)
-    return texts.length === 1 ? [result] : lastOf(result, statements.length)
+    const results = await sendTogether(knex, connection, [...before, ...statements])
+    return results.slice(before.length)
   }
   async function executeAll(...statements: readonly SqlStatement[]): Promise<unknown[]> {
     assertOpen()
@@ -122,7 +117,7 @@ function openTransaction(knex: Knex, connection: PoolConnection, begin: string) 
   /** @param before statements that are sent with the last one */
   async function end(last: 'COMMIT' | 'ROLLBACK', before: readonly SqlStatement[] = []): Promise<void> {
     hasEnded = true
-    if (hasBegun || before.length > 0) await sendAll([...before, [last, []]])
+    await sendAll([...before, [last, []]])
   }
   return { trx, end }
 }
@@ -147,8 +142,9 @@ export async function transact<T>(
   { isolation, lastStatements }: TransactionOptions = {},
 ): Promise<T> {
   const { result, changes, commitError } = await withConnection(knex, async connection => {
-    const begin = isolation === undefined ? 'BEGIN' : `SET TRANSACTION ISOLATION LEVEL ${isolation}; BEGIN`
-    const { trx, end } = openTransaction(knex, connection, begin)
+    const setLevel: SqlStatement[] =
+      isolation === undefined ? [] : [[`SET TRANSACTION ISOLATION LEVEL ${isolation}`, []]]
+    const { trx, end } = openTransaction(knex, connection, [...setLevel, ['BEGIN', []]])
     const { changes } = trx
     let result: T
     let last: readonly SqlStatement[] | undefined

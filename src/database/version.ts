@@ -2,7 +2,7 @@
 import { randomFillSync } from 'node:crypto'
 import type { Knex } from 'knex'
 import { limitedRelations, type Resource } from '../model/resource.ts'
-import type { SqlStatement } from './transaction.ts'
+import type { SqlStatement } from './pool.ts'
 
 /** Random words, generated many at once: a call for a few bytes takes as long. */
 const words = new Uint32Array(512)

@@ -185,6 +185,30 @@ test.serial('conflicts: hot rows are written through all nodes, and no write fai
   t.is(Number(total?.counted), Number(total?.rows_there))
 })
 
+test.serial('conflicts: nothing remains of a transaction that another node has undone', async t => {
+  await executeOn(first, 'CREATE TABLE undone (id INT PRIMARY KEY, amount INT NOT NULL)')
+  await executeOn(first, 'INSERT INTO undone VALUES (1, 0)')
+  const increment = 'UPDATE undone SET amount = amount + 1 WHERE id = 1'
+  const [one, other] = nodes
+  let conflicting: Promise<unknown> | undefined
+  await one?.transaction(async trx => {
+    await trx.execute(increment, [])
+    conflicting ??= other?.transaction(trx => trx.execute(increment, []))
+    // The other transaction is committed during the first one of these statements.
+    await trx.executeAll(['DO SLEEP(1)', []], ['INSERT INTO undone VALUES (2, 1)', []])
+  })
+  await conflicting
+  const stored = await one?.query('SELECT id, amount FROM undone ORDER BY id', [])
+  t.deepEqual(
+    stored?.map(row => ({ ...row })),
+    [
+      { id: 1, amount: 2 },
+      { id: 2, amount: 1 },
+    ],
+  )
+  await executeOn(first, 'DROP TABLE undone')
+})
+
 test.serial('conflicts: a large group is deleted while other nodes change its members', async t => {
   const members = 8000
   const [node, ...others] = nodes

@@ -3,7 +3,7 @@
 // Compaction (`compaction.ts`) occasionally adds these rows to `counts`. A count is the sum of both tables in one snapshot.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import type { SqlStatement } from '../transaction.ts'
+import type { SqlStatement } from '../pool.ts'
 
 /**
  * Number of ids per slot. A million records have about 500 slots to sum, and a page at any offset is found by

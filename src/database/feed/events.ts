@@ -1,6 +1,6 @@
 // The events of the change feed, and their form in the database. A row has the events of one transaction; consecutive
 // events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
-import type { SqlStatement } from '../transaction.ts'
+import type { SqlStatement } from '../pool.ts'
 
 /** The most events of one row. It bounds what a page reads beyond its end. */
 export const MAX_ROW_EVENTS = 1000

@@ -5,8 +5,9 @@ import { reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import { deleteListedSql } from '../listed-rows.ts'
+import type { SqlStatement } from '../pool.ts'
 import { modifiedOf, rowsOf } from '../results.ts'
-import type { RunTransaction, SqlStatement, Transaction } from '../transaction.ts'
+import type { RunTransaction, Transaction } from '../transaction.ts'
 
 const MAX_ROWS = 500
 /**
