@@ -5,9 +5,8 @@ import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
-import type { Change } from './changes.ts'
 import { createCompaction } from './counting/compaction.ts'
-import { derive } from './derived-rows.ts'
+import { storeDerivedRows } from './derived-rows.ts'
 import { isContention, isFailure, isLocked, isNotUpYet, retryContention, translate } from './driver-errors.ts'
 import { createNumbering } from './feed/numbering.ts'
 import { createLane } from './lane/lane.ts'
@@ -71,12 +70,11 @@ export function createDatabase(
 
   /** Runs a transaction, and starts after it what its rows need: a compaction after some of them, a numbering of its events. */
   async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
-    let derived = derive([], recordsEvents)
-    const lastStatements = (changes: readonly Change[]) => {
-      derived = derive(changes, recordsEvents)
-      return derived.statements
+    let derived = { countRows: 0, hasEvents: false }
+    const beforeCommit = async (trx: Transaction) => {
+      derived = await storeDerivedRows(trx, recordsEvents)
     }
-    const result = await transact(knex, act, { lastStatements })
+    const result = await transact(knex, act, { beforeCommit })
     compaction.after(derived.countRows)
     if (derived.hasEvents) numbering.request()
     return result

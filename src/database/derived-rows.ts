@@ -1,4 +1,4 @@
-// The rows that follow from the changes of a transaction: counts, events and generations. They are stored with its COMMIT.
+// The rows that follow from the changes of a transaction: counts, events and generations. They are stored before its COMMIT.
 import { idName, type Resource } from '../model/resource.ts'
 import type { Change } from './changes.ts'
 import {
@@ -6,11 +6,10 @@ import {
   deleteMemberCount,
   insertCountChanges,
   memberChange,
-  merge,
   recordChange,
 } from './counting/counts.ts'
 import { appendEvents, type NewEvent } from './feed/events.ts'
-import type { SqlStatement } from './pool.ts'
+import type { Transaction } from './transaction.ts'
 import { renewGeneration } from './version.ts'
 
 function countChangeOf(change: Change) {
@@ -55,18 +54,20 @@ function eventsOf(changes: readonly Change[]): NewEvent[] {
   return changes.filter(change => !endsWithRecord(change)).map(eventOf)
 }
 
-/** What follows from the changes of a transaction. */
+/** What waits after a transaction to be processed apart. */
 interface Derived {
-  /** Its last statements, in a fixed order, so that concurrent transactions do not deadlock. */
-  readonly statements: readonly SqlStatement[]
   /** The rows that wait for a compaction of the counts. */
   readonly countRows: number
   /** Whether events wait for a number. */
   readonly hasEvents: boolean
 }
 
-/** @param recordsEvents whether there is a change feed */
-export function derive(changes: readonly Change[], recordsEvents: boolean): Derived {
+/**
+ * Stores what follows from the changes of a transaction, in a fixed order, so that concurrent transactions do not deadlock.
+ * @param recordsEvents whether there is a change feed
+ */
+export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean): Promise<Derived> {
+  const { changes } = trx
   const countChanges: CountChange[] = []
   const outdated = new Set<string>()
   for (const change of changes) {
@@ -75,19 +76,13 @@ export function derive(changes: readonly Change[], recordsEvents: boolean): Deri
     const generation = outdatedBy(change)?.generation
     if (generation !== undefined) outdated.add(generation)
   }
-  const counts = merge(countChanges)
+  const countRows = await insertCountChanges(trx, countChanges)
+  for (const change of changes)
+    if (change.type === 'deleted' && change.resource.generation !== undefined)
+      await deleteMemberCount(trx, change.resource, change.id)
   const events = recordsEvents ? eventsOf(changes) : []
-  const hasMemberCount = ({ type, resource }: Change) =>
-    type === 'deleted' && resource.generation !== undefined
-  return {
-    statements: [
-      ...(counts.length > 0 ? [insertCountChanges(counts)] : []),
-      ...changes.filter(hasMemberCount).flatMap(({ resource, id }) => deleteMemberCount(resource, id)),
-      ...(events.length > 0 ? [appendEvents(events)] : []),
-      // All writers share these rows, so they are locked last.
-      ...[...outdated].sort().map(renewGeneration),
-    ],
-    countRows: counts.length,
-    hasEvents: events.length > 0,
-  }
+  await appendEvents(trx, events)
+  // All writers share these rows, so they are locked last.
+  for (const generation of [...outdated].sort()) await renewGeneration(trx, generation)
+  return { countRows, hasEvents: events.length > 0 }
 }

@@ -16,11 +16,10 @@ const CONNECT_SHARE = 0.6
 const FULL_PAUSE_MS = 200
 
 /**
- * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can have the
- * wrong isolation level. If BEGIN or COMMIT is in one packet with other statements, ROLLBACK leaves a known state. ROLLBACK TO
- * SAVEPOINT fails after a deadlock, which has ended the transaction.
+ * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can
+ * have the wrong isolation level. ROLLBACK TO SAVEPOINT fails after a deadlock, which has ended the transaction.
  */
-const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN;?$|COMMIT|ROLLBACK(?! TO\b))/
+const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK(?! TO\b))/
 
 /** The number increases when a server is found that accepts no writes any more. */
 export interface Epoch {
@@ -72,33 +71,6 @@ export async function send(
   return response?.[0]
 }
 
-/** A statement as text with its parameters. */
-export type SqlStatement = readonly [sql: string, values: readonly unknown[]]
-
-/** The connections to servers of a Galera cluster. */
-const toGalera = new WeakSet<PoolConnection>()
-
-/**
- * Executes statements of one transaction up to the first that fails, in one round trip. On Galera, each one has its own: a write of
- * another server can undo the transaction between two statements, and Galera reports that only to the next packet. The rest of a
- * packet would be executed outside of the transaction, and its COMMIT would succeed.
- * @returns their results, for the functions of results.ts
- */
-export async function sendTogether(
-  knex: Knex,
-  connection: PoolConnection,
-  statements: readonly SqlStatement[],
-): Promise<unknown[]> {
-  const results: unknown[] = []
-  if (statements.length > 1 && !toGalera.has(connection)) {
-    const text = statements.map(([sql]) => sql).join('; ')
-    const values = statements.flatMap(([, values]) => values)
-    const all = await send(knex, connection, text, values)
-    if (Array.isArray(all)) results.push(...all)
-  } else for (const [sql, values] of statements) results.push(await send(knex, connection, sql, values))
-  return results
-}
-
 /**
  * Closes a connection that is idle, or whose server is silent. A reset drops what the kernel would send again when packets get
  * through: a COMMIT must not arrive after its transaction was looked up on another server.
@@ -124,8 +96,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     connectTimeout,
     // Objects in values are converted to strings, never expanded to SQL.
     stringifyObjects: true,
-    // See `sendTogether`. All values are parameters, which the driver escapes.
-    multipleStatements: true,
+    multipleStatements: false,
   }
   const epochs = new WeakMap<PoolConnection, number>()
 
@@ -140,11 +111,10 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         epochs.set(raw, number)
         // The timeout also closes idle connections. The pool opens new ones on demand.
         raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
-        const { isGalera } = await prepareSession(raw, settings).catch((error: unknown) => {
+        await prepareSession(raw, settings).catch((error: unknown) => {
           raw.stream.destroy()
           throw error
         })
-        if (isGalera) toGalera.add(raw)
         return raw
       }
       // If the server accepts no further connection, the request takes one of the pool that becomes free meanwhile.

@@ -65,13 +65,10 @@ const groupReads = "SET SESSION group_replication_consistency = 'BEFORE'"
  * transaction that can write.
  * @throws the error of a server that accepts no writes, or that is not part of its cluster
  */
-export async function prepareSession(
-  raw: Connection,
-  { silenceTimeoutMs }: SessionSettings,
-): Promise<{ isGalera: boolean }> {
+export async function prepareSession(raw: Connection, { silenceTimeoutMs }: SessionSettings): Promise<void> {
   const query = promisify<string, unknown>(raw.query.bind(raw))
   const result = await query(
-    "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait', 'group_replication_consistency')",
+    "SHOW VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')",
   )
   const variables = new Map(
     rowsOf(result).map(({ Variable_name, Value }) => [String(Variable_name), String(Value)] as const),
@@ -85,13 +82,11 @@ export async function prepareSession(
   await query(BEGIN_WRITE)
   await query('ROLLBACK')
   const level = variables.get('group_replication_consistency')
-  if (level !== undefined) {
-    // The check above comes first: it rejects a server that accepts no writes without waiting for the group.
-    if (level !== 'BEFORE_AND_AFTER') await query(groupReads)
-    await query(BEGIN_WRITE)
-    await query('ROLLBACK')
-  }
-  return { isGalera: variables.get('wsrep_on') === 'ON' }
+  if (level === undefined) return
+  // The check above comes first: it rejects a server that accepts no writes without waiting for the group.
+  if (level !== 'BEFORE_AND_AFTER') await query(groupReads)
+  await query(BEGIN_WRITE)
+  await query('ROLLBACK')
 }
 
 /** Fails on a server that accepts no writes, and on a Galera server outside the primary component. It reads no table. */

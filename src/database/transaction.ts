@@ -1,13 +1,12 @@
-// Transactions that are atomic also if the server refuses ROLLBACK or COMMIT: the pool closes the connection then, so that the
-// server rolls back. If the answer to COMMIT is lost, the outcome is looked up on another connection.
-// BEGIN is sent with the first statement and COMMIT with the last ones: each round trip costs as much as a small statement.
+// Transactions that are atomic also if the server refuses BEGIN, ROLLBACK or COMMIT: the pool closes the connection then,
+// so that the server rolls back. If the answer to COMMIT is lost, the outcome is looked up on another connection.
 // `knex.transaction` creates a client of its own for each transaction, which costs more than the statements of a write.
 import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
 import { retry } from '../core/retry.ts'
 import { type Change, isStored, type Proof, proofsOf } from './changes.ts'
 import { isContention, isUnreachable } from './driver-errors.ts'
-import { type PoolConnection, type SqlStatement, sendTogether, withConnection } from './pool.ts'
+import { type PoolConnection, send, withConnection } from './pool.ts'
 import { type Columns, type Modified, modifiedOf, rowsOf } from './results.ts'
 
 /** Executes statements: each one alone, or all of them in one transaction. */
@@ -22,8 +21,6 @@ export interface Statements {
 export interface Transaction extends Statements {
   /** Executes SQL text that modifies rows. */
   execute(sql: string, values: readonly unknown[]): Promise<Modified>
-  /** Executes statements with `sendTogether`. @returns their results, for the functions of results.ts */
-  executeAll(...statements: readonly SqlStatement[]): Promise<unknown[]>
   /**
    * Says what the transaction has changed. What it stores beside its rows follows from that: counts, events and generations.
    * The changed rows also show whether the transaction was stored. Without a change, a COMMIT without an answer is an error.
@@ -84,40 +81,30 @@ async function checkStored(knex: Knex, changes: readonly Change[], error: unknow
     )
 }
 
-/** @param begin the statements that begin the transaction: they are sent with the first one */
-function openTransaction(knex: Knex, connection: PoolConnection, begin: readonly SqlStatement[]) {
+/** Creates the statements of a transaction that has begun on `connection`. */
+function openTransaction(knex: Knex, connection: PoolConnection) {
   const changes: Change[] = []
-  let hasBegun = false
   let hasEnded = false
   /** After the end, the connection belongs to another transaction, or executes in autocommit mode. */
   function assertOpen(): void {
     if (hasEnded) throw new Error('the transaction is already complete')
   }
-  async function sendAll(statements: readonly SqlStatement[]): Promise<unknown[]> {
-    const before = hasBegun ? [] : begin
-    hasBegun = true
-    const results = await sendTogether(knex, connection, [...before, ...statements])
-    return results.slice(before.length)
-  }
-  async function executeAll(...statements: readonly SqlStatement[]): Promise<unknown[]> {
+  const sendOpen: Send = async (sql, values) => {
     assertOpen()
-    return sendAll(statements)
+    return send(knex, connection, sql, values)
   }
-  const executeOne: Send = async (...statement) => (await executeAll(statement))[0]
   const trx: Transaction = {
-    ...createStatements(knex, executeOne),
-    execute: async (sql, values) => modifiedOf(await executeOne(sql, values)),
-    executeAll,
+    ...createStatements(knex, sendOpen),
+    execute: async (sql, values) => modifiedOf(await sendOpen(sql, values)),
     record(...recorded) {
       assertOpen()
       for (const change of recorded) changes.push(change)
     },
     changes,
   }
-  /** @param before statements that are sent with the last one */
-  async function end(last: 'COMMIT' | 'ROLLBACK', before: readonly SqlStatement[] = []): Promise<void> {
+  async function end(sql: 'COMMIT' | 'ROLLBACK'): Promise<void> {
     hasEnded = true
-    await sendAll([...before, [last, []]])
+    await send(knex, connection, sql)
   }
   return { trx, end }
 }
@@ -128,8 +115,8 @@ interface TransactionOptions {
    * UNCOMMITTED: reads return what other transactions have not committed yet.
    */
   readonly isolation?: 'REPEATABLE READ' | 'READ UNCOMMITTED'
-  /** Returns the last statements of the transaction, which follow from its changes. */
-  readonly lastStatements?: (changes: readonly Change[]) => readonly SqlStatement[]
+  /** Called before the COMMIT, as part of the transaction. */
+  readonly beforeCommit?: (trx: Transaction) => Promise<void>
 }
 
 /**
@@ -139,27 +126,22 @@ interface TransactionOptions {
 export async function transact<T>(
   knex: Knex,
   act: (trx: Transaction) => Promise<T>,
-  { isolation, lastStatements }: TransactionOptions = {},
+  { isolation, beforeCommit }: TransactionOptions = {},
 ): Promise<T> {
   const { result, changes, commitError } = await withConnection(knex, async connection => {
-    const setLevel: SqlStatement[] =
-      isolation === undefined ? [] : [[`SET TRANSACTION ISOLATION LEVEL ${isolation}`, []]]
-    const { trx, end } = openTransaction(knex, connection, [...setLevel, ['BEGIN', []]])
+    if (isolation !== undefined) await send(knex, connection, `SET TRANSACTION ISOLATION LEVEL ${isolation}`)
+    await send(knex, connection, 'BEGIN')
+    const { trx, end } = openTransaction(knex, connection)
     const { changes } = trx
     let result: T
-    let last: readonly SqlStatement[] | undefined
     try {
       result = await act(trx)
-      last = lastStatements?.(changes)
+      await beforeCommit?.(trx)
     } catch (error) {
       await end('ROLLBACK').catch(() => {})
       throw error
     }
-    const commitError: unknown = await end('COMMIT', last).catch(async (error: unknown) => {
-      // One of the statements before it may have failed: the transaction is open then.
-      await end('ROLLBACK').catch(() => {})
-      return error
-    })
+    const commitError: unknown = await end('COMMIT').catch((error: unknown) => error)
     return { result, changes, commitError }
   })
   if (commitError !== undefined) await checkStored(knex, changes, commitError)

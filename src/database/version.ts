@@ -2,7 +2,7 @@
 import { randomFillSync } from 'node:crypto'
 import type { Knex } from 'knex'
 import { limitedRelations, type Resource } from '../model/resource.ts'
-import type { SqlStatement } from './pool.ts'
+import type { Transaction } from './transaction.ts'
 
 /** Random words, generated many at once: a call for a few bytes takes as long. */
 const words = new Uint32Array(512)
@@ -37,8 +37,8 @@ export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
   return [on.raw(`${tokens.join(' ^ ')} AS generation`)]
 }
 
-/** Returns the statement that invalidates all cached includes with records of a resource. @param table its `generation` */
-export const renewGeneration = (table: string): SqlStatement => [
-  `INSERT INTO ${table} (id, token) VALUES (1, ?) ON DUPLICATE KEY UPDATE token = VALUES(token)`,
-  [newVersion()],
-]
+/** Invalidates all cached includes with records of a resource. @param table its `generation` */
+export async function renewGeneration(trx: Transaction, table: string): Promise<void> {
+  const sql = `INSERT INTO ${table} (id, token) VALUES (1, ?) ON DUPLICATE KEY UPDATE token = VALUES(token)`
+  await trx.execute(sql, [newVersion()])
+}

@@ -194,8 +194,9 @@ test.serial('conflicts: nothing remains of a transaction that another node has u
   await one?.transaction(async trx => {
     await trx.execute(increment, [])
     conflicting ??= other?.transaction(trx => trx.execute(increment, []))
-    // The other transaction is committed during the first one of these statements.
-    await trx.executeAll(['DO SLEEP(1)', []], ['INSERT INTO undone VALUES (2, 1)', []])
+    // The other transaction is committed meanwhile.
+    await trx.execute('DO SLEEP(1)', [])
+    await trx.execute('INSERT INTO undone VALUES (2, 1)', [])
   })
   await conflicting
   const stored = await one?.query('SELECT id, amount FROM undone ORDER BY id', [])

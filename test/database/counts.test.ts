@@ -137,7 +137,7 @@ test.serial('compact: does not wait for open transactions that have written', as
   await database.transaction(async trx => {
     const insertSql = 'INSERT INTO users (first_name, last_name, version) VALUES (?)'
     const { insertId } = await trx.execute(insertSql, [['Still', 'Writing', 1]])
-    await trx.execute(...insertCountChanges([recordChange(users, insertId, 1)]))
+    await insertCountChanges(trx, [recordChange(users, insertId, 1)])
     await t.notThrowsAsync(other.compact())
   })
   await other.close()

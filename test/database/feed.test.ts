@@ -95,13 +95,13 @@ test.serial(
   'numbering: an event of a transaction that is not committed yet gets its number later, and no id is left out',
   async t => {
     await database.transaction(async open => {
-      await open.execute(...appendEvents(eventsOf(1)))
-      await database.transaction(trx => trx.execute(...appendEvents(eventsOf(2, 3))))
+      await appendEvents(open, eventsOf(1))
+      await database.transaction(trx => appendEvents(trx, eventsOf(2, 3)))
       await number()
     })
     await database
       .transaction(async trx => {
-        await trx.execute(...appendEvents(eventsOf(4)))
+        await appendEvents(trx, eventsOf(4))
         throw new RangeError('rolled back')
       })
       .catch(() => {})
@@ -120,7 +120,7 @@ test.serial(
 
 test.serial('pages: a page begins and ends within the events of one transaction', async t => {
   const ids = Array.from({ length: 2500 }, (_, at) => at + 1)
-  await database.transaction(trx => trx.execute(...appendEvents(eventsOf(...ids))))
+  await database.transaction(trx => appendEvents(trx, eventsOf(...ids)))
   await number()
   for (const [after, limit] of [
     [0, 1],
@@ -145,8 +145,7 @@ test.serial('pages: a page begins and ends within the events of one transaction'
 })
 
 test.serial('retention: expired events go, and only positions before them are invalid', async t => {
-  for (const id of [1, 2, 3])
-    await database.transaction(trx => trx.execute(...appendEvents(eventsOf(id, id))))
+  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, eventsOf(id, id)))
   await number()
   await database.transaction(trx =>
     trx.execute('UPDATE changes SET at = at - INTERVAL 100 SECOND WHERE last_id <= 4', []),
@@ -185,7 +184,7 @@ test.serial('retention: any number of expired events goes at once', async t => {
 test.serial(
   'retention: after expirePositions, every earlier position is invalid, and ids go on from a greater one',
   async t => {
-    await database.transaction(trx => trx.execute(...appendEvents(eventsOf(1, 2))))
+    await database.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
     await number()
     const feed = createFeed(database)
     // Positions of another history of this database, which a backup from before it was restored into.
@@ -193,7 +192,7 @@ test.serial(
     const floor = await expirePositions(database)
     for (const position of given) t.is(await feed.read(position, 1), undefined)
     t.deepEqual(await feed.read(floor, 1), { floor, head: floor, events: [] })
-    await database.transaction(trx => trx.execute(...appendEvents(eventsOf(3, 4))))
+    await database.transaction(trx => appendEvents(trx, eventsOf(3, 4)))
     await number()
     t.deepEqual(
       (await feed.read(undefined, 9))?.events.map(({ id }) => id),
@@ -205,7 +204,7 @@ test.serial(
 )
 
 test.serial('retention: positions from before a time without the feed are invalid', async t => {
-  await database.transaction(trx => trx.execute(...appendEvents(eventsOf(1, 2))))
+  await database.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
   await number()
   const feed = createFeed(database)
   t.is(await closeGap(database, undefined), undefined)
@@ -255,7 +254,7 @@ test.serial(
     const readers = [read(), read(), read()]
     for (let n = 1; n <= total / 3; n++) {
       const database = databases[n % 4]
-      await database?.transaction(trx => trx.execute(...appendEvents(eventsOf(n, n, n))))
+      await database?.transaction(trx => appendEvents(trx, eventsOf(n, n, n)))
       await numberings[n % 4]?.number()
       if (n === 50) readers.push(read())
     }
@@ -284,7 +283,7 @@ test.serial(
 
 test.serial('feed: a read whose connection is silent does not hold up readers that wait', async t => {
   const append = async (...ids: number[]) => {
-    await database.transaction(trx => trx.execute(...appendEvents(eventsOf(...ids))))
+    await database.transaction(trx => appendEvents(trx, eventsOf(...ids)))
     await number()
   }
   await append(1, 2, 3, 4, 5)

@@ -19,14 +19,13 @@ export const countUp = (database: Database, ids: readonly number[], by: string) 
       const [row] = await trx.query('SELECT count FROM sequences WHERE id = ?', [id])
       counted.push({ id, count: Number(row?.count) })
     }
-    await trx.execute(
-      ...appendEvents(
-        counted.map(({ id, count }) => ({
-          type: 'user.updated',
-          ids: { user_id: id },
-          origin: { by, requestId: `${count}` },
-        })),
-      ),
+    await appendEvents(
+      trx,
+      counted.map(({ id, count }) => ({
+        type: 'user.updated',
+        ids: { user_id: id },
+        origin: { by, requestId: `${count}` },
+      })),
     )
   })
 

@@ -3,7 +3,7 @@
 // Compaction (`compaction.ts`) occasionally adds these rows to `counts`. A count is the sum of both tables in one snapshot.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import type { SqlStatement } from '../pool.ts'
+import type { Transaction } from '../transaction.ts'
 
 /**
  * Number of ids per slot. A million records have about 500 slots to sum, and a page at any offset is found by
@@ -77,21 +77,20 @@ export function merge(changes: readonly CountChange[]): CountChange[] {
 export const asRows = (changes: readonly CountChange[]): unknown[][] =>
   changes.map(({ kind, slot, block, amount }) => [kind, slot, block, amount])
 
-/** Returns the statement that stores count changes. @param changes at least one, as `merge` returns them */
-export const insertCountChanges = (changes: readonly CountChange[]): SqlStatement => [
-  'INSERT INTO count_changes (kind, slot, block, amount) VALUES ?',
-  [asRows(changes)],
-]
+/** Inserts the count changes of a transaction. @returns the number of rows */
+export async function insertCountChanges(trx: Transaction, changes: readonly CountChange[]): Promise<number> {
+  const merged = merge(changes)
+  if (merged.length > 0)
+    await trx.execute('INSERT INTO count_changes (kind, slot, block, amount) VALUES ?', [asRows(merged)])
+  return merged.length
+}
 
-/**
- * Returns the statements that delete the member count of a record that the transaction deletes. `count_changes` comes first: its
- * locks wait for a compaction of the rows, which are then in `counts`.
- */
-export const deleteMemberCount = (resource: Resource, id: number): SqlStatement[] =>
-  ['count_changes', 'counts'].map(table => [
-    `DELETE FROM ${table} WHERE kind = ? AND slot = ?`,
-    [membersKind(resource), id],
-  ])
+/** Deletes the member count of a record that the transaction deletes. */
+export async function deleteMemberCount(trx: Transaction, resource: Resource, id: number): Promise<void> {
+  // count_changes comes first: its locks wait for a compaction of the rows, which are then in counts.
+  for (const table of ['count_changes', 'counts'])
+    await trx.execute(`DELETE FROM ${table} WHERE kind = ? AND slot = ?`, [membersKind(resource), id])
+}
 
 /** Returns an SQL expression for the count of a kind. @param within restricts the slots */
 export function countSql(on: Knex, kind: string, within?: (slots: Knex.QueryBuilder) => void): Knex.Raw {

@@ -97,13 +97,10 @@ export function createRecount(database: Database, resources: readonly Resource[]
         // Two recounts would correct the same difference twice. This row makes the second one wait for the first.
         await trx.execute('UPDATE schema_info SET recounts = recounts + 1 WHERE id = 1', [])
         const differences = await find(trx)
-        for (const { kind, slot, block, owner, kept, actual } of differences) {
-          const exists = owner === undefined || (await lockRecord(trx, owner, slot))
-          const statements = exists
-            ? [insertCountChanges([{ kind, slot, block, amount: actual - kept }])]
-            : deleteMemberCount(owner, slot)
-          for (const statement of statements) await trx.execute(...statement)
-        }
+        for (const { kind, slot, block, owner, kept, actual } of differences)
+          if (owner === undefined || (await lockRecord(trx, owner, slot)))
+            await insertCountChanges(trx, [{ kind, slot, block, amount: actual - kept }])
+          else await deleteMemberCount(trx, owner, slot)
         if (keepExact) await trx.execute(excludeEarlierSql, [])
         return differences
       }),

@@ -1,6 +1,6 @@
 // The events of the change feed, and their form in the database. A row has the events of one transaction; consecutive
 // events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
-import type { SqlStatement } from '../pool.ts'
+import type { Transaction } from '../transaction.ts'
 
 /** The most events of one row. It bounds what a page reads beyond its end. */
 export const MAX_ROW_EVENTS = 1000
@@ -55,19 +55,19 @@ function packRow(events: readonly NewEvent[]): PackedEvents {
 }
 
 /**
- * Returns the statement that appends the events of a transaction to `change_queue`. They get their numbers after its COMMIT, see
- * numbering.ts. Execute it while the transaction holds the locks of the changed records: the rows of one record then have their
- * ids in the order of the commits, because a server gives each row a greater id than every row that it has seen.
- * @param events at least one
+ * Appends the events of a transaction to `change_queue`. They get their numbers after its COMMIT, see numbering.ts. Call it while the
+ * transaction holds the locks of the changed records: the rows of one record then have their ids in the order of the commits,
+ * because a server gives each row a greater id than every row that it has seen.
  */
-export function appendEvents(events: readonly NewEvent[]): SqlStatement {
+export async function appendEvents(trx: Transaction, events: readonly NewEvent[]): Promise<void> {
+  if (events.length === 0) return
   const now = { toSqlString: () => 'UTC_TIMESTAMP(3)' }
   const rows: unknown[][] = []
   for (let start = 0; start < events.length; start += MAX_ROW_EVENTS) {
     const row = packRow(events.slice(start, start + MAX_ROW_EVENTS))
     rows.push([now, row.amount, row.events])
   }
-  return ['INSERT INTO change_queue (at, amount, events) VALUES ?', [rows]]
+  await trx.execute('INSERT INTO change_queue (at, amount, events) VALUES ?', [rows])
 }
 
 /**

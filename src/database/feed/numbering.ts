@@ -5,8 +5,6 @@ import { reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import { deleteListedSql } from '../listed-rows.ts'
-import type { SqlStatement } from '../pool.ts'
-import { modifiedOf, rowsOf } from '../results.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
 
 const MAX_ROWS = 500
@@ -18,31 +16,25 @@ const MIN_PAUSE_MS = 25
 const MAX_PAUSE_MS = 500
 const PAUSE_FACTOR = 3
 
-// All numberings lock this row first. On a cluster, two that do so on different servers conflict at their COMMIT.
-const lockHead: SqlStatement = ['SELECT last_id FROM change_head WHERE id = 1 FOR UPDATE', []]
-// This read takes a new snapshot without locks, in which every row of an earlier commit is visible. A locking read would wait
-// for, or skip, rows of transactions that have not ended.
-const readQueue: SqlStatement = [`SELECT id, amount FROM change_queue ORDER BY id LIMIT ${MAX_ROWS}`, []]
 const moveSql = `INSERT INTO changes (last_id, at, amount, events)
   SELECT ? + SUM(amount) OVER (ORDER BY id), at, amount, events FROM change_queue WHERE id IN (?) ORDER BY id`
-const raiseHeadSql = 'UPDATE change_head SET last_id = last_id + ? WHERE id = 1'
 
 /** @returns the number of rows that have their numbers now */
 async function numberRows(trx: Transaction): Promise<number> {
-  const [locked, queued] = await trx.executeAll(lockHead, readQueue)
-  const [head] = rowsOf(locked)
-  const rows = rowsOf(queued)
+  // All numberings lock this row first. On a cluster, two that do so on different servers conflict at their COMMIT.
+  const [head] = await trx.query('SELECT last_id FROM change_head WHERE id = 1 FOR UPDATE', [])
+  // This read takes a new snapshot without locks, in which every row of an earlier commit is visible. A locking read
+  // would wait for, or skip, rows of transactions that have not ended.
+  const rows = await trx.query(`SELECT id, amount FROM change_queue ORDER BY id LIMIT ${MAX_ROWS}`, [])
   if (head === undefined || rows.length === 0) return 0
   const ids = rows.map(({ id }) => Number(id))
   const amount = rows.reduce((sum, row) => sum + Number(row.amount), 0)
-  const [moved, removed, raised] = await trx.executeAll(
-    [moveSql, [head.last_id, ids]],
-    [deleteListedSql('change_queue', ['id'], ids.length), ids],
-    [raiseHeadSql, [amount]],
-  )
-  assertRowCount('changes', modifiedOf(moved).affectedRows, ids.length)
-  assertRowCount('change_queue', modifiedOf(removed).affectedRows, ids.length)
-  assertRowCount('change_head', modifiedOf(raised).affectedRows, 1)
+  const moved = await trx.execute(moveSql, [head.last_id, ids])
+  assertRowCount('changes', moved.affectedRows, ids.length)
+  const removed = await trx.execute(deleteListedSql('change_queue', ['id'], ids.length), ids)
+  assertRowCount('change_queue', removed.affectedRows, ids.length)
+  const counted = await trx.execute('UPDATE change_head SET last_id = last_id + ? WHERE id = 1', [amount])
+  assertRowCount('change_head', counted.affectedRows, 1)
   return rows.length
 }
 

@@ -28,7 +28,6 @@ function transaction(): Transaction {
     select: none,
     query: none,
     execute: none,
-    executeAll: none,
     record: (...recorded) => void changes.push(...recorded),
     changes,
   }
