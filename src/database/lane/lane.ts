@@ -100,13 +100,21 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       })
     }
 
-    /** Writes one entry in a transaction of its own. Resolves when it has its result, or waits for a lock. */
-    function writeAlone(entry: Entry<I>, runAlone: NonNullable<Entry<I>['runAlone']>): Promise<void> {
+    /**
+     * Writes one entry in a transaction of its own. Resolves when it has its result, or waits for a lock.
+     * @param claims whether its first try waits for the lock
+     */
+    function writeAlone(
+      entry: Entry<I>,
+      runAlone: NonNullable<Entry<I>['runAlone']>,
+      claims: boolean,
+    ): Promise<void> {
       return new Promise(resolve => {
         writePatiently({
           writer,
           entry,
           runAlone,
+          claims,
           attempt: act => attempt(act, 1),
           places: waiting,
           onWait: resolve,
@@ -152,7 +160,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       if (first === undefined) return
       try {
         if (first.runAlone === undefined) await writeGroup(entries, claims)
-        else await writeAlone(first, first.runAlone)
+        else await writeAlone(first, first.runAlone, claims)
       } catch (error) {
         if (entries.length === 1) failOrSetAside(first, error)
         else if (!isContention(error)) fail(entries, error)

@@ -17,6 +17,8 @@ interface PatientWriteOptions<I> {
   readonly writer: WriterOptions<I>
   readonly entry: Pick<Entry<I>, 'item' | 'deadlineMs'>
   readonly runAlone: NonNullable<Entry<I>['runAlone']>
+  /** Whether the first try waits for the lock in the queue of the database. */
+  readonly claims: boolean
   /** Runs a transaction. */
   attempt<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   readonly places: WaitingPlaces
@@ -30,7 +32,7 @@ interface PatientWriteOptions<I> {
  * @throws an error that `isLocked`, if it cannot wait or has waited for too long
  */
 export async function writePatiently<I>(options: PatientWriteOptions<I>): Promise<() => void> {
-  const { writer, entry, runAlone, attempt, places, onWait } = options
+  const { writer, entry, runAlone, claims, attempt, places, onWait } = options
   const { item, deadlineMs } = entry
   let waits = false
 
@@ -44,6 +46,7 @@ export async function writePatiently<I>(options: PatientWriteOptions<I>): Promis
     attempt(trx =>
       runAlone(trx, async () => {
         if (waits) await untilFree()
+        else if (claims) await writer.claim?.(trx, item)
         const [result = 'locked'] = await applyRecorded(writer, trx, [item])
         if (result === 'locked') throw lockedError()
         return result

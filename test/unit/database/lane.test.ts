@@ -142,6 +142,27 @@ test('lane: a write of writeIn has its transaction alone, and returns what the f
   t.true(lane.groups.some(group => group.length === 1 && group[0] === 2))
 })
 
+test('lane: a write of writeIn that is set aside waits for its lock in the database, too', async t => {
+  let held = true
+  const claimed: number[] = []
+  const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 0, timeoutMs: 2000 })
+  const { writeIn } = lane.createWriter<Write>({
+    keysOf: ({ keys }) => keys,
+    async claim(_, { number }) {
+      claimed.push(number)
+      held = false
+    },
+    apply: async (trx, items) =>
+      items.map(({ number }) => {
+        if (held) return 'locked'
+        trx.record({ type: 'updated', resource: users, id: 1, before: number, after: 1, origin })
+        return stored
+      }),
+  })
+  t.is(await writeIn(write(1, 'a'), (_, act) => act()), stored)
+  t.deepEqual(claimed, [1])
+})
+
 test('lane: a writer that does not record what it has changed is an error', async t => {
   const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 1, timeoutMs: 1000 })
   const forgetful = lane.createWriter<Write>({
