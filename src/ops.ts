@@ -8,7 +8,7 @@ import { type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
 import { describePending, describeReply, describeWatch } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
 import { quoted } from './core/quoted.ts'
-import { type CommandName, isCommandName } from './supervisor/command-names.ts'
+import { isCommandName } from './supervisor/command-names.ts'
 import type { Status } from './supervisor/control/status.ts'
 
 const usage = `usage: npm run ops -- <command> [argument] [--json]
@@ -46,13 +46,7 @@ const longTimeoutsMs: Readonly<Record<string, number>> = {
   'cpu-profile': 10 * 60_000,
 }
 
-interface CommandLine {
-  readonly command: CommandName
-  readonly argument: string | undefined
-  readonly json: boolean
-}
-
-function readCommandLine(): CommandLine {
+function readCommandLine() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { json: { type: 'boolean', default: false } },
@@ -63,6 +57,7 @@ function readCommandLine(): CommandLine {
   if (rest.length > 0) throw new UsageError(`${command} has more than one argument`)
   return { command, argument, json: values.json }
 }
+type CommandLine = ReturnType<typeof readCommandLine>
 
 /** Returns the name of this user, or its number if it has no name, as in some containers. */
 function userName(): string {

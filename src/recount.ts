@@ -5,32 +5,24 @@ import { parseArgs } from 'node:util'
 import { print, runCommand, UsageError } from './cli/command-line.ts'
 import { withDatabase } from './cli/with-database.ts'
 import { createRecount } from './database/counting/recount.ts'
-import type { Database } from './database/database.ts'
 import { resources } from './model/index.ts'
 
 /** Counting all rows of a large table takes longer than the queries of the service may take. */
 const TIMEOUT_MS = 3_600_000
 
-interface Options {
-  readonly check: boolean
-  readonly upgraded: boolean
-}
-
-async function recount(database: Database, { check, upgraded }: Options): Promise<number> {
-  const { find, correct } = createRecount(database, resources)
-  const differences = await (check ? find() : correct(upgraded))
+async function main(): Promise<number> {
+  const flag = { type: 'boolean', default: false } as const
+  const { check, upgraded } = parseArgs({ options: { check: flag, upgraded: flag } }).values
+  if (check && upgraded) throw new UsageError('--check and --upgraded exclude each other')
+  const differences = await withDatabase(database => {
+    const { find, correct } = createRecount(database, resources)
+    return check ? find() : correct(upgraded)
+  }, TIMEOUT_MS)
   for (const { ids, kept, actual } of differences) print(`${ids}: ${kept} kept, ${actual} counted`)
   const found = `differences: ${differences.length}`
   if (differences.length === 0) print('all kept totals are right')
   else print(check ? `${found}, \`npm run recount\` corrects them` : `${found}, corrected`)
   return check && differences.length > 0 ? 1 : 0
-}
-
-async function main(): Promise<number> {
-  const flag = { type: 'boolean', default: false } as const
-  const { values: options } = parseArgs({ options: { check: flag, upgraded: flag } })
-  if (options.check && options.upgraded) throw new UsageError('--check and --upgraded exclude each other')
-  return withDatabase(database => recount(database, options), TIMEOUT_MS)
 }
 
 process.exit(await runCommand(main, 'usage: npm run recount [-- --check | --upgraded]'))
