@@ -46,22 +46,8 @@ export function failed(error: ApiError, fields: JsonObject = {}): Outcome {
 /** The maximum number of faults listed for one entry. It is low, because a batch has many entries. */
 export const MAX_FAULTS_OF_ENTRY = 10
 
-/** The entries of a batch after their validation. */
-interface CheckedEntries<Fields> {
-  /** The fields of the valid entries, in order. */
-  readonly valid: readonly Fields[]
-  /**
-   * Returns the outcomes of all entries, in order.
-   * @param written what was written for the valid entries
-   * @param outcomeOf returns the outcome of a valid entry
-   */
-  outcomes(
-    written: readonly Written[],
-    outcomeOf: (written: Written, fields: Fields) => ApiError | Outcome,
-  ): Outcome[]
-}
-
 /**
+ * Validates the entries of a batch.
  * @param check returns the valid fields of an entry, and adds its faults
  * @param repeated returns what the outcome of a failed entry repeats of its fields
  */
@@ -69,7 +55,7 @@ export function checkEntries<Fields>(
   entries: readonly unknown[],
   check: (entry: JsonObject, faults: Faults) => Fields,
   repeated: (fields: Fields) => JsonObject,
-): CheckedEntries<Fields> {
+) {
   const valid: Fields[] = []
   const invalid: { readonly index: number; readonly outcome: Outcome }[] = []
   for (const [index, entry] of entries.entries()) {
@@ -84,8 +70,18 @@ export function checkEntries<Fields>(
     else invalid.push({ index, outcome: failed(error, repeated(fields)) })
   }
   return {
+    /** The fields of the valid entries, in order. */
     valid,
-    outcomes(written, outcomeOf) {
+
+    /**
+     * Returns the outcomes of all entries, in order.
+     * @param written what was written for the valid entries
+     * @param outcomeOf returns the outcome of a valid entry
+     */
+    outcomes(
+      written: readonly Written[],
+      outcomeOf: (written: Written, fields: Fields) => ApiError | Outcome,
+    ): Outcome[] {
       const outcomes = valid.map((fields, index) => {
         const outcome = outcomeOf(written[index] ?? 'not_found', fields)
         return outcome instanceof ApiError ? failed(outcome, repeated(fields)) : outcome
