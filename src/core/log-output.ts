@@ -25,10 +25,7 @@ function isPipe(stream: Writable): boolean {
  * Creates an immediate and a buffered output for the same stream.
  * @param onDropped called with the number of dropped lines when the stream has drained
  */
-export function createOutput(
-  stream: Writable,
-  onDropped: (lines: number) => void,
-): { immediate: LineOutput; buffered: LineOutput } {
+export function createOutput(stream: Writable, onDropped: (lines: number) => void) {
   const chunkBytes = isPipe(stream) ? PIPE_CHUNK_BYTES : CHUNK_BYTES
   let chunk = Buffer.allocUnsafe(chunkBytes)
   let bytes = 0

@@ -1,7 +1,7 @@
 // Structured logging: one JSON line per event on standard output.
 import { type Logger, pino } from 'pino'
 import type { LogLevel } from '../config/schema.ts'
-import { createOutput, type LineOutput } from './log-output.ts'
+import { createOutput } from './log-output.ts'
 
 export type Log = Logger
 
@@ -36,11 +36,7 @@ function describeReason(reason: unknown): unknown {
  * @param role the kind of process: "supervisor", "worker"
  * @param node the name of the node; without one, the lines have no such field
  */
-export function createLogAndOutput(
-  level: LogLevel,
-  role: string,
-  node?: string,
-): { log: Log; buffered: LineOutput } {
+export function createLogAndOutput(level: LogLevel, role: string, node?: string) {
   const { immediate, buffered } = createOutput(process.stdout, lines =>
     log.warn({ lines }, 'log reader too slow, lines dropped'),
   )
@@ -50,7 +46,7 @@ export function createLogAndOutput(
     timestamp: createTimestamp(),
     serializers: { reason: describeReason },
   }
-  const log = pino(options, immediate)
+  const log: Log = pino(options, immediate)
   return { log, buffered }
 }
 
