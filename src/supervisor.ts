@@ -36,11 +36,6 @@ function exit(exitCode: number, reason: string): never {
   process.exit(exitCode)
 }
 
-/** Returns the path of the worker beside this file: .js if built, .ts if run from source. */
-function workerFile(): string {
-  return fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url))
-}
-
 function limitsOf({ workers, fleet, drain }: Config): FleetLimits {
   return {
     ...fleet,
@@ -60,8 +55,7 @@ async function supervise(): Promise<void> {
   const config = await loadServingConfig()
   const log = createLog(config.log.level, 'supervisor', config.node)
   if (config.cache.url === null) log.warn('REDIS_URL is not set: running without a cache')
-  const { ports, limits, database } = config
-  const files = await missingOpenFiles(ports.length, limits.connections, database.poolMax)
+  const files = await missingOpenFiles(config)
   if (files !== undefined)
     log.warn(
       files,
@@ -80,7 +74,8 @@ async function supervise(): Promise<void> {
   const systemd = createSystemd(readSystemdRequest(), log)
   const fleet = createFleet({
     limits: limitsOf(config),
-    exec: workerFile(),
+    // Beside this file: .js if built, .ts if run from source.
+    exec: fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url)),
     log,
     desired,
     sockets,
