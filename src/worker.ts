@@ -57,8 +57,7 @@ async function serve(): Promise<void> {
   })
   const acknowledge = startHeartbeat({
     everyMs: config.fleet.beatMs,
-    pool: database.pool,
-    downSinceMs: database.downSinceMs,
+    database,
     cache,
     ports: ports.open,
     changes: changes.report,
@@ -91,14 +90,6 @@ async function serve(): Promise<void> {
   await database.close()
 }
 
-/** Returns the error to report to the supervisor if an operator can fix the cause, else undefined. */
-function fatalOf(error: unknown): FatalError | undefined {
-  if (error instanceof FatalError) return error
-  if (error instanceof ConfigError || error instanceof SchemaError)
-    return new FatalError(exitCodes.configuration, error.message)
-  return undefined
-}
-
 // A request can make a package call what Node warns about, such as `url.parse` with an invalid port. Operators cannot mend that.
 process.noDeprecation = true
 
@@ -109,8 +100,10 @@ try {
   await serve()
   process.exit(exitCodes.stopped)
 } catch (error) {
-  const fatal = fatalOf(error)
-  if (fatal === undefined) throw error
-  await supervisor.send({ type: 'fatal', exitCode: fatal.exitCode, reason: fatal.message })
-  process.exit(fatal.exitCode)
+  // The supervisor reports only what an operator can fix.
+  if (!(error instanceof FatalError || error instanceof ConfigError || error instanceof SchemaError))
+    throw error
+  const exitCode = error instanceof FatalError ? error.exitCode : exitCodes.configuration
+  await supervisor.send({ type: 'fatal', exitCode, reason: error.message })
+  process.exit(exitCode)
 }

@@ -11,8 +11,7 @@ const LAG_RESOLUTION_MS = 20
 
 export interface HeartbeatOptions {
   readonly everyMs: number
-  readonly pool: Database['pool']
-  readonly downSinceMs: Database['downSinceMs']
+  readonly database: Database
   readonly cache: Cache
   /** Returns the ports to report. */
   ports(): readonly DataPort[]
@@ -26,14 +25,14 @@ export interface HeartbeatOptions {
  * @returns a function that acknowledges the revision of a desired state, now and with each later heartbeat
  */
 export function startHeartbeat(options: HeartbeatOptions): (revision: number) => void {
-  const { everyMs, pool, downSinceMs, cache, send } = options
+  const { everyMs, database, cache, send } = options
   let appliedRevision = 0
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
   // The histogram contains the time between two ticks of its timer, which includes the timer's interval.
   const lagMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - LAG_RESOLUTION_MS)
   const heartbeat = (): void => {
-    const sinceMs = downSinceMs()
+    const sinceMs = database.downSinceMs()
     const ports = options.ports()
     const changes = options.changes()
     send({
@@ -45,7 +44,7 @@ export function startHeartbeat(options: HeartbeatOptions): (revision: number) =>
       lagMs: lagMs(lag.max),
       lagP99Ms: lagMs(lag.percentile(99)),
       cache: cache.report(),
-      pool: pool(),
+      pool: database.pool(),
       rssBytes: residentMemory(),
       ...(changes && { changes }),
       ...(sinceMs !== undefined && { databaseDownMs: performance.now() - sinceMs }),
