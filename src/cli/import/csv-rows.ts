@@ -23,14 +23,12 @@ export interface Row {
 export const separators = { '\t': 'a tab', ';': 'a semicolon', ',': 'a comma' } as const
 export type Separator = keyof typeof separators
 
-export interface CsvFormat {
-  readonly separator: Separator
-  /** The size of the file in bytes. */
-  readonly size: number
-}
-
-/** Detects the separator from the first line that is not blank. @throws Error if the file is not a text file */
-export async function detectFormat(file: string): Promise<CsvFormat> {
+/**
+ * Detects the separator from the first line that is not blank.
+ * @returns the separator, and the size of the file in bytes
+ * @throws Error if the file is not a text file
+ */
+export async function detectFormat(file: string) {
   const handle = await open(file)
   try {
     const { size } = await handle.stat()
@@ -39,12 +37,13 @@ export async function detectFormat(file: string): Promise<CsvFormat> {
     const lines = buffer.toString(isUtf16 ? 'utf16le' : 'utf8', 0, bytesRead).split(/[\r\n]+/)
     const header = lines.find(line => line.trim() !== '') ?? ''
     if (/[^\P{Cc}\t]/u.test(header)) throw new Error('not a text file: save a spreadsheet as CSV')
-    const separator = (['\t', ';'] as const).find(one => header.includes(one)) ?? ','
+    const separator: Separator = (['\t', ';'] as const).find(one => header.includes(one)) ?? ','
     return { separator, size }
   } finally {
     await handle.close()
   }
 }
+export type CsvFormat = Awaited<ReturnType<typeof detectFormat>>
 
 /** @param firstLine the line on which the invalid row begins */
 function describe(error: unknown, firstLine: number): string {

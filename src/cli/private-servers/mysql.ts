@@ -12,13 +12,7 @@ import type { PrivateServer, ServerOptions } from './server.ts'
 
 const CONNECT_TIMEOUT_MS = 2000
 
-export interface Installation {
-  readonly program: string
-  readonly isMariadb: boolean
-  readonly title: string
-}
-
-async function installation(name: string): Promise<Installation | undefined> {
+async function installation(name: string) {
   const program = findProgram([name])
   if (program === undefined) return undefined
   const text = await runProgram(program, ['--no-defaults', '--version'])
@@ -26,6 +20,7 @@ async function installation(name: string): Promise<Installation | undefined> {
   const isMariadb = text.includes('MariaDB')
   return { program, isMariadb, title: `${isMariadb ? 'MariaDB' : 'MySQL'} ${version}` }
 }
+export type Installation = NonNullable<Awaited<ReturnType<typeof installation>>>
 
 /** @returns the first server that is installed, or the first MariaDB (true) or MySQL (false) */
 export async function findInstallation(isMariadb?: boolean): Promise<Installation | undefined> {
