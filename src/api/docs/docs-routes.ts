@@ -20,13 +20,8 @@ import type { PathParams, Route } from '../router.ts'
 const pageFolder = fileURLToPath(new URL('page', import.meta.url))
 const swaggerUiFolder = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')))
 
-interface File {
-  readonly path: string
-  /** The media type. */
-  readonly type: string
-}
-
-const page: File = { path: join(pageFolder, 'index.html'), type: 'text/html' }
+const page = { path: join(pageFolder, 'index.html'), type: 'text/html' }
+type File = Readonly<typeof page>
 
 /** The files below /v1/docs/, by name. */
 const files = new Map<string, File>([

@@ -26,7 +26,7 @@ export function openApi(
   limits: Config['limits'],
 ): string {
   const hasChanges = routes.some(({ path }) => path === '/v1/changes')
-  const needsCaller = routes.some(({ operation }) => operation.security !== undefined)
+  const needsCaller = routes.some(({ operation }) => 'security' in operation)
   return JSON.stringify({
     openapi: '3.1.1',
     info: {

@@ -119,30 +119,11 @@ export function anyFailure(limits: Config['limits']): Response {
   return failure(`Errors that any request can return: ${listed}.`, errors)
 }
 
-/** The part of an OpenAPI operation object that is written as it is. */
-interface Texts {
+interface Description {
   readonly operationId: string
   readonly tags: readonly [string]
   readonly summary: string
   readonly description?: string
-}
-
-interface Operation extends Texts {
-  readonly parameters: readonly Parameter[]
-  readonly requestBody?: { readonly required: true; readonly content: Content }
-  readonly responses: Responses
-  /** The schemes and scopes, if the operation needs a caller. */
-  readonly security?: readonly Readonly<Record<string, readonly string[]>>[]
-}
-
-/** A route with its description in the document. */
-export interface DescribedRoute {
-  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
-  readonly path: string
-  readonly operation: Operation
-}
-
-interface Description extends Texts {
   /** The resource of the first id in the path. */
   readonly target?: Resource
   /** The parameters in the path and in the query, except for the first id. */
@@ -158,10 +139,10 @@ interface Description extends Texts {
 
 /** Describes a route. @param path the path pattern, with parameters such as `:user_id` */
 export function describe(
-  method: DescribedRoute['method'],
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete',
   path: string,
   { target, parameters = [], invalidQuery, body, success, failures = [], ...texts }: Description,
-): DescribedRoute {
+) {
   const [isRead, isPost] = [method === 'get', method === 'post']
   const targets = target === undefined ? [] : [target]
   const written = isRead ? [] : targets
@@ -193,3 +174,5 @@ export function describe(
   }
   return { method, path, operation }
 }
+/** A route with its description in the document. */
+export type DescribedRoute = Readonly<ReturnType<typeof describe>>
