@@ -6,15 +6,9 @@ export const FAILURE_THRESHOLD = 3
 /** Minimum milliseconds between two attempts while the breaker is open. */
 export const PAUSE_MS = 1000
 
-export interface Breaker {
-  /** Number of consecutive failures. */
-  readonly failures: number
-  /** Earliest time of the next attempt while the breaker is open. */
-  readonly nextAttemptMs: number
-}
-
-/** The initial state. */
-export const closedBreaker: Breaker = { failures: 0, nextAttemptMs: 0 }
+/** The initial state: the number of consecutive failures, and the earliest time of the next attempt while the breaker is open. */
+export const closedBreaker = { failures: 0, nextAttemptMs: 0 }
+export type Breaker = Readonly<typeof closedBreaker>
 
 export const isOpen = ({ failures }: Breaker): boolean => failures >= FAILURE_THRESHOLD
 
