@@ -1,7 +1,7 @@
 // The limits of requests, responses and connections.
 import * as z from 'zod'
 
-const atLeastOne = z.int().min(1)
+export const atLeastOne = z.int().min(1)
 
 export const limitsSchema = z
   .strictObject({

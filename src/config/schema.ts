@@ -5,7 +5,7 @@ import * as z from 'zod'
 import { hostName, network } from './addresses.ts'
 import { authSchema } from './auth.ts'
 import { databaseUrl } from './database-url.ts'
-import { limitsSchema } from './limits.ts'
+import { atLeastOne, limitsSchema } from './limits.ts'
 import { redisUrl } from './redis-url.ts'
 import { root } from './root.ts'
 
@@ -16,7 +16,6 @@ const milliseconds = z
   .max(2 ** 31 - 1)
 /** Timers can add some seconds to it. */
 const upToADay = z.int().min(0).max(86_400_000)
-const atLeastOne = z.int().min(1)
 const portNumber = z.int().min(1).max(65535)
 const path = z
   .string()
@@ -160,11 +159,7 @@ export const servingSchema = schema.extend({ database: schema.shape.database.ext
 export const socketSchema = z.object({ control: z.object({ socket: socketPath }) })
 
 /** The settings that `portFaults` checks, even if other settings are invalid. */
-export const portsSchema = z.object({
-  ports: schema.shape.ports,
-  control: schema.shape.control,
-  proxies: schema.shape.proxies,
-})
+export const portsSchema = z.object(schema.pick({ ports: true, control: true, proxies: true }).shape)
 
 /** Returns the errors that involve several settings: colliding ports and labels, missing certificates and proxies. */
 export function portFaults(config: z.output<typeof portsSchema>, production: boolean): string[] {
