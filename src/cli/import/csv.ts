@@ -64,19 +64,14 @@ function readRow(
   }
 }
 
-async function* peopleOf(
-  file: string,
-  format: CsvFormat,
-  header: readonly string[],
-): AsyncGenerator<Person | InvalidRow> {
-  const rows = rowsOf(file, format.separator)
-  await rows.next()
-  for await (const row of rows) yield readRow(row, header, format)
-}
-
 /** @throws Error with the line of the fault */
 export async function readCsv(file: string): Promise<Source> {
   const format = await detectFormat(file)
   const header = await validate(file, format.separator)
-  return { groups: [], people: peopleOf(file, format, header) }
+  async function* people(): AsyncGenerator<Person | InvalidRow> {
+    const rows = rowsOf(file, format.separator)
+    await rows.next()
+    for await (const row of rows) yield readRow(row, header, format)
+  }
+  return { groups: [], people: people() }
 }
