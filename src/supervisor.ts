@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os'
 import { dirname, extname, join } from 'node:path'
 import { setInterval } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { type Config, ConfigError, loadServingConfig } from './config/config.ts'
+import { ConfigError, loadServingConfig } from './config/config.ts'
 import { countListenFds, readSystemdRequest } from './config/systemd.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { bind, type DataSocket } from './core/listen.ts'
@@ -20,7 +20,7 @@ import { createFleetTraffic } from './supervisor/control/traffic-totals.ts'
 import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
 import { createDiagnoses } from './supervisor/diagnoses.ts'
-import { createFleet, type FleetLimits } from './supervisor/fleet/fleet.ts'
+import { createFleet } from './supervisor/fleet/fleet.ts'
 import { takeSockets } from './supervisor/inherited-sockets.ts'
 import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
@@ -34,14 +34,6 @@ const EXIT_GRACE_MS = 2000
 function exit(exitCode: number, reason: string): never {
   if (exitCode !== exitCodes.stopped) process.stderr.write(`users-api: ${reason}\n`)
   process.exit(exitCode)
-}
-
-function limitsOf({ workers, fleet, drain }: Config): FleetLimits {
-  return {
-    ...fleet,
-    workers: workers === 'auto' ? availableParallelism() : workers,
-    retireMs: drain.deadlineMs + EXIT_GRACE_MS,
-  }
 }
 
 /** What signals do. Before the start, there is nothing to reload, and the process exits at once. */
@@ -73,7 +65,11 @@ async function supervise(): Promise<void> {
   const inherited = await takeSockets(countListenFds(), config)
   const systemd = createSystemd(readSystemdRequest(), log)
   const fleet = createFleet({
-    limits: limitsOf(config),
+    limits: {
+      ...config.fleet,
+      workers: config.workers === 'auto' ? availableParallelism() : config.workers,
+      retireMs: config.drain.deadlineMs + EXIT_GRACE_MS,
+    },
     // Beside this file: .js if built, .ts if run from source.
     exec: fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url)),
     log,

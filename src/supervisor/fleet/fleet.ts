@@ -21,7 +21,7 @@ const MIN_HEARTBEAT_MS = 300
 const NO_WORKER = 0
 
 /** A worker whose resident memory exceeds `memoryBytes` is replaced as in a reload. */
-export type FleetLimits = Limits & Pick<Config['fleet'], 'beatMs' | 'memoryBytes'>
+type FleetLimits = Limits & Pick<Config['fleet'], 'beatMs' | 'memoryBytes'>
 
 export interface FleetOptions {
   readonly limits: FleetLimits
