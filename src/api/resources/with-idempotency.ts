@@ -11,7 +11,8 @@ import type { PostWork } from './post-work.ts'
 
 /**
  * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
- * If the request has a key, `work` writes in the transaction of the key. A batch whose entries are all invalid is not saved, like every invalid request.
+ * If the request has a key, `work` writes in the transaction of the key. A batch whose entries are all invalid is not saved, like
+ * every invalid request.
  */
 export type WithIdempotency = <Item>(ctx: Context, work: PostWork<Item>) => Promise<void>
 
