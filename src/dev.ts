@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { print, runCommand } from './cli/command-line.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
+import { assertWritable } from './cli/private-servers/folders.ts'
 import { startMissingServers } from './cli/private-servers/missing-servers.ts'
 import { runServer } from './cli/private-servers/server.ts'
 import { describeUrls } from './cli/urls.ts'
@@ -22,6 +23,7 @@ async function main(): Promise<number> {
   try {
     const config = await loadConfig()
     await assertPortsFree(config)
+    await assertWritable(base)
     const env = await startMissingServers(config, { base, durable: false, print }, async (_, server) => {
       running.push(await runServer(server))
     })

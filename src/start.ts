@@ -1,6 +1,7 @@
 // Entry point of `npm start`: starts the private servers and the service under pm2 and waits until the service is ready.
 // If the start fails or is interrupted, everything that it has started is stopped.
 import { once } from 'node:events'
+import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { readStatus } from './cli/operator/client.ts'
@@ -8,6 +9,7 @@ import { assertUp, findApp, withPm2 } from './cli/pm2/process-manager.ts'
 import { startServer } from './cli/pm2/servers.ts'
 import { startService, stopEverything } from './cli/pm2/service.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
+import { assertWritable } from './cli/private-servers/folders.ts'
 import { base, startMissingServers } from './cli/private-servers/missing-servers.ts'
 import { startRemarks } from './cli/start-remarks.ts'
 import { dataUrl, describeUrls, directPort } from './cli/urls.ts'
@@ -35,6 +37,12 @@ Try:
 `
 }
 
+async function assertPreconditions(config: Config): Promise<void> {
+  await assertPortsFree(config)
+  await assertWritable(dirname(config.stateFile))
+  if (config.database.url === null || config.cache.url === null) await assertWritable(base)
+}
+
 /** @param begin prints the next step; throws after an interruption, so that no further step is started */
 async function startAll(config: Config, begin: (step: string) => void): Promise<void> {
   const env = await startMissingServers(config, { base, durable: true, print: begin }, startServer)
@@ -60,7 +68,7 @@ function interruption(): AbortSignal {
 }
 
 async function startOrUndo(config: Config): Promise<void> {
-  await assertPortsFree(config)
+  await assertPreconditions(config)
   const interrupted = interruption()
   const begin = (step: string): void => {
     interrupted.throwIfAborted()

@@ -1,8 +1,8 @@
 // Entry point of `npm run cluster`: a trial of three nodes on this machine, behind HAProxy and on a cluster of databases. The
 // trial runs in the background (`keeper.ts`).
-import { mkdir } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { print, runCommand, UsageError } from '../../src/cli/command-line.ts'
+import { assertWritable } from '../../src/cli/private-servers/folders.ts'
 import { askKeeper, base } from './ask-keeper.ts'
 import { type KeeperOptions, launchKeeper } from './launch.ts'
 
@@ -28,7 +28,7 @@ async function start({ mysql, port }: KeeperOptions): Promise<number> {
     print(`the trial is already running\n\n${running}\n`)
     return exitCodes.done
   }
-  await mkdir(base, { recursive: true, mode: 0o700 })
+  await assertWritable(base)
   const startedMs = performance.now()
   const description = await launchKeeper({ port, mysql }, print, interruption.signal)
   print(`started in ${((performance.now() - startedMs) / 1000).toFixed(1)} s: ${description}`)
