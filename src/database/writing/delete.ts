@@ -88,8 +88,8 @@ export function createDelete(
     const lockSql = `SELECT ${otherKey} AS id FROM ${table} WHERE ${ownKey} = ? ORDER BY ${otherKey} LIMIT ? FOR UPDATE NOWAIT`
     const others = (await trx.query(lockSql, [id, limit])).map(row => Number(row.id))
     if (others.length === 0) return 0
-    const deleteSql = `DELETE FROM ${table} WHERE ${ownKey} = ? AND ${otherKey} BETWEEN ? AND ?`
-    const { affectedRows } = await trx.execute(deleteSql, [id, others[0], others.at(-1)])
+    const unpairSql = `DELETE FROM ${table} WHERE ${ownKey} = ? AND ${otherKey} BETWEEN ? AND ?`
+    const { affectedRows } = await trx.execute(unpairSql, [id, others[0], others.at(-1)])
     assertRowCount(table, affectedRows, others.length)
     const isLimited = side.resource === resource
     const ended = { type: 'ended', resource: side.resource, relation, ending: resource, origin } as const
