@@ -1,4 +1,4 @@
-// Runs the comparisons of the service with the baseline servers, each on a fresh database, and formats the table.
+// Runs the comparisons of the service with the baseline servers, and formats the table.
 import { searchColumn } from '../../src/database/reading/search.ts'
 import { users } from '../../src/model/users.ts'
 import { executeOn } from '../support/execute.ts'
@@ -16,13 +16,12 @@ const USERS = 1000
 const header = ['request', 'server', 'requests/s', 'p99, ms', 'service ÷ server']
 
 /** Removes the columns and indexes of the search from a database. */
-async function withoutSearch(databaseUrl: string): Promise<string> {
+async function removeSearch(databaseUrl: string): Promise<void> {
   const { plural: table, fields } = users
   const drops = Object.keys(fields)
     .map(searchColumn)
     .map(column => `DROP KEY ${table}_${column}, DROP COLUMN ${column}`)
   await executeOn(databaseUrl, `ALTER TABLE ${table} ${drops.join(', ')}`)
-  return databaseUrl
 }
 
 /** Returns the table rows of one comparison. */
@@ -34,16 +33,16 @@ async function compare(
 ): Promise<string[][]> {
   const { title, request, baselines, connections = 64, workers = 1, rows = 1 } = comparison
   const { closing = false, tls = false } = comparison
-  const databaseUrl = await stores.createPopulated(USERS)
   const { redisUrl, folder } = stores
   const certificate = tls ? await writeCertificate(folder) : undefined
-  const settings = { databaseUrl, redisUrl, folder, workers, certificate }
+  const settings = { redisUrl, folder, workers, certificate }
   const names = ['service', ...baselines.map(baseline => baseline.server)] as const
   const figures = await withServers(
+    // Each server has its own database, so that the rows of the others do not make its tables larger.
     names.map(name => async () => {
-      if (name !== 'no-search') return startServer(name, settings)
-      const own = await withoutSearch(await stores.createPopulated(USERS))
-      return startServer(name, { ...settings, databaseUrl: own })
+      const databaseUrl = await stores.createPopulated(USERS)
+      if (name === 'no-search') await removeSearch(databaseUrl)
+      return startServer(name, { ...settings, databaseUrl })
     }),
     async servers => {
       await assertSameResponses(comparison, servers, USERS)
