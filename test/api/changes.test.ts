@@ -1,5 +1,6 @@
 // The change feed over HTTP: each stored change is one event, pages and filters, requests that wait, and streams.
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
@@ -358,6 +359,19 @@ test.serial('stream: one that is closed without a reset is forgotten with the ne
   })
   await operator.until(({ ports }) => ports.http?.in_flight === 0)
   t.pass()
+})
+
+test.serial('wait: a client that ends its side of the connection gets its answer at once', async t => {
+  const { host, hostname, port } = new URL(service.url)
+  const operator = createOperator(service)
+  await operator.until(({ changes }) => changes?.readers === 0)
+  const end = await endOfFeed()
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+  socket.write(`GET /v1/changes?after=${end}&wait=60 HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  await operator.until(({ changes }) => changes?.readers === 1)
+  const answer = text(socket.end())
+  await operator.until(({ changes, ports }) => changes?.readers === 0 && ports.http?.in_flight === 0)
+  t.regex(await answer, /^HTTP\/1\.1 200 /)
 })
 
 test.serial(

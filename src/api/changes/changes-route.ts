@@ -35,9 +35,12 @@ function lastEventId(ctx: Context): number | undefined {
   )
 }
 
-/** Calls `wait` with a signal that is aborted after `seconds`, when the client disconnects, and when the port drains. */
+/**
+ * Calls `wait` with a signal that is aborted after `seconds`, when the port drains, and when the client disconnects or ends its
+ * side of the connection: then it has most likely gone.
+ */
 async function whileWaiting(
-  { res }: Context,
+  { req: { socket }, res }: Context,
   seconds: number,
   wait: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
@@ -45,15 +48,17 @@ async function whileWaiting(
   const end = () => controller.abort()
   const timer = setTimeout(end, seconds * 1000)
   res.once('close', end)
+  socket.once('end', end)
   res.draining?.addEventListener('abort', end)
-  // The client can have disconnected before: no other `close` follows.
-  if (res.destroyed || res.draining?.aborted === true) end()
+  // What has happened before causes no further event.
+  if (res.destroyed || socket.readableEnded || res.draining?.aborted === true) end()
   res.awaitsEvent = true
   try {
     await wait(controller.signal)
   } finally {
     clearTimeout(timer)
     res.off('close', end)
+    socket.off('end', end)
     res.draining?.removeEventListener('abort', end)
   }
 }
