@@ -32,6 +32,7 @@ async function serve(): Promise<void> {
     config.auth,
     log,
     (source, keys) => void supervisor.send({ type: 'issuer-keys', source, keys }),
+    desired.issuerKeys,
   )
   const database = createDatabase(config.database, log, config.changes.keepSeconds > 0)
   const cache = createCache(config.cache, log)

@@ -1,8 +1,11 @@
 // The keys of the JWT issuer in several workers: they outlive workers while the issuer is away, and what one worker has read
 // holds for all of them.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
-import { claims, createKey, sign, startIssuer } from '../support/issuer.ts'
+import { folder } from '../support/folder.ts'
+import { claims, createKey, keySet, sign, startIssuer } from '../support/issuer.ts'
 import { createOperator } from '../support/operator.ts'
 import { until } from '../support/until.ts'
 
@@ -66,5 +69,31 @@ test.serial(
     t.is((await operator.run('reload')).error, undefined)
     t.false((await statuses(old)).includes(200))
     t.deepEqual(await statuses(current), [200])
+  },
+)
+
+test.serial(
+  'issuer: while the file with its keys is damaged, a worker that is replaced accepts the last keys',
+  async t => {
+    const file = join(folder(t), 'jwks.json')
+    writeFileSync(file, await keySet(first))
+    const other = await openApi({ workers: 1, config: { auth: { jwt: { ...issuer.settings, jwks: file } } } })
+    t.teardown(() => other.service.stop())
+    const status = async () => {
+      const client = other.openClient()
+      const { status } = await client.get('/v1/users', {
+        authorization: `Bearer ${await sign(first, claims())}`,
+      })
+      client.close()
+      return status
+    }
+    t.is(await status(), 200)
+    writeFileSync(file, '{')
+    const [before = 0] = await other.service.workers()
+    process.kill(before, 'SIGKILL')
+    await createOperator(other.service).until(
+      ({ workers: [one] }) => one !== undefined && one.pid !== before && one.state === 'ready',
+    )
+    t.is(await status(), 200)
   },
 )

@@ -11,20 +11,22 @@ export type FindCaller = (token: string) => Caller | Promise<Caller>
 
 /**
  * @param report is called with the keys of the JWT issuer whenever they have been read
+ * @param last the keys that other workers have read last, by source
  * @returns undefined if the API is open
- * @throws ConfigError if the file of the JWT issuer's keys cannot be read
+ * @throws ConfigError if the file of the JWT issuer's keys cannot be read, and none are known
  */
 export async function createCallers(
   auth: Auth,
   log: Log,
   report: (source: string, keys: IssuerKeys) => void,
+  last: DesiredState['issuerKeys'] = {},
 ) {
   if (!isAuthOn(auth)) return undefined
   const callers = new Map<string, Caller>()
   for (const { name, sha256, scope } of auth.keys)
     callers.set(sha256, { name, identity: `key ${name}`, scope })
   const { jwt } = auth
-  const jwts = jwt && (await createJwts(jwt, log, keys => report(jwt.jwks, keys)))
+  const jwts = jwt && (await createJwts(jwt, log, keys => report(jwt.jwks, keys), last[jwt.jwks]))
 
   const find: FindCaller = token => {
     // The look-up takes no constant time, and needs none: it compares hashes, and a token with a chosen hash cannot be

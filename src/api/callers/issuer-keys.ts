@@ -62,9 +62,15 @@ async function readText(source: string): Promise<string> {
  * Starts to read the keys.
  * @param source as `auth.jwt.jwks`
  * @param report is called with the result of each reading
- * @throws ConfigError if the keys are in a file that cannot be read. An issuer at a URL can be away.
+ * @param last the keys that another worker has read last
+ * @throws ConfigError if the keys are in a file that cannot be read, and none are known. An issuer at a URL can be away.
  */
-export async function createIssuerKeys(source: string, log: Log, report: (keys: IssuerKeys) => void) {
+export async function createIssuerKeys(
+  source: string,
+  log: Log,
+  report: (keys: IssuerKeys) => void,
+  last?: IssuerKeys,
+) {
   /** While the issuer is away, the keys that were read last stay valid. */
   let current: KeySet | undefined
   let reading: Promise<KeySet> | undefined
@@ -110,13 +116,16 @@ export async function createIssuerKeys(source: string, log: Log, report: (keys: 
       log.warn({ reason: reasonOf(error), jwks: shown(source) }, 'the keys of the JWT issuer cannot be read')
     })
 
-  if (source.startsWith('file:'))
+  if (last !== undefined) use(last)
+  if (!source.startsWith('file:')) void refresh()
+  // A file that has become unreadable must not keep a worker from replacing another one.
+  else if (last !== undefined) await refresh()
+  else
     await read().catch((error: unknown) => {
       throw new ConfigError([
         `auth.jwt.jwks: ${source} cannot be read as a JSON Web Key Set: ${reasonOf(error)}`,
       ])
     })
-  else void refresh()
   setInterval(refresh, REFRESH_MS).unref()
 
   return {

@@ -64,14 +64,16 @@ interface Verified {
 
 /**
  * @param report is called with the keys of the issuer whenever they have been read
- * @throws ConfigError if the keys are in a file that cannot be read. An issuer at a URL can be away.
+ * @param last the keys that another worker has read last
+ * @throws ConfigError if the keys are in a file that cannot be read, and none are known. An issuer at a URL can be away.
  */
 export async function createJwts(
   { jwks, issuer, audience }: JwtSettings,
   log: Log,
   report: (keys: IssuerKeys) => void,
+  last?: IssuerKeys,
 ) {
-  const issuerKeys = await createIssuerKeys(jwks, log, report)
+  const issuerKeys = await createIssuerKeys(jwks, log, report, last)
   /** By token, the oldest one first. */
   const verified = new Map<string, Verified>()
   const requirements = {

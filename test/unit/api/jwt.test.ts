@@ -249,3 +249,21 @@ test('jwt: keys from a file, which is read again for an unknown key id', async t
   writeFileSync(file, await keySet(first, second))
   await untilOutcome(verify, await sign(second, claims()), 'jwt alice: write')
 })
+
+test('jwt: keys that are known outlive a file that cannot be read, and a later reading replaces them', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'users-api-jwks-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'jwks.json')
+  const settings = { jwks: pathToFileURL(file).href, issuer, audience }
+  const last = { text: await keySet(first), beganMs: Number(process.hrtime.bigint()) / 1e6 }
+  const [old, current] = [await sign(first, claims()), await sign(second, claims())]
+  for (const text of [undefined, '{']) {
+    if (text !== undefined) writeFileSync(file, text)
+    const { verify } = await createJwts(settings, log, () => {}, last)
+    t.is(await outcome(verify, old), 'jwt alice: write')
+  }
+  writeFileSync(file, await keySet(second))
+  const { verify } = await createJwts(settings, log, () => {}, last)
+  t.is(await outcome(verify, old), 'unauthorized: the key of the token is not a key of the issuer')
+  t.is(await outcome(verify, current), 'jwt alice: write')
+})
