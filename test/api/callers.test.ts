@@ -312,6 +312,19 @@ test.serial('callers: a client may leave while its JWT is verified', async t => 
   t.notRegex(other.service.log(), /internal_error/)
 })
 
+test.serial('log: the error of a request has its route and not its path', async t => {
+  const away = await startIssuer(key)
+  t.teardown(away.close)
+  away.setAway(true)
+  const other = await openApi({ database: service.database, config: { auth: { jwt: away.settings } } })
+  const headers = { ...bearer(await sign(key, claims())), 'request-id': 'away' }
+  expectError(t, await other.api.get('/v1/users/Secret', headers), 503, 'unavailable')
+  const line = await other.service.logLine(/"requestId":"away".*"msg":"unavailable"/)
+  t.like(JSON.parse(line), { method: 'GET', route: '/v1/users/:user_id', path: undefined })
+  await other.close(t)
+  t.notRegex(other.service.log(), /Secret/)
+})
+
 test.serial('idempotency: a key belongs to its caller', async t => {
   const idempotent = (token: string) => ({ ...bearer(token), 'idempotency-key': 'same' })
   const post = (token: string, last_name: string) =>
