@@ -26,7 +26,8 @@ const faults: Readonly<Record<string, string>> = {
   [errors.JWSInvalid.code]: 'the token is not a valid JWT',
   [errors.JWTInvalid.code]: 'the token is not a valid JWT',
   [errors.JWKSNoMatchingKey.code]: 'the key of the token is not a key of the issuer',
-  [errors.JWKSMultipleMatchingKeys.code]: 'the token does not name its key, and the issuer has several',
+  [errors.JWKSMultipleMatchingKeys.code]:
+    'the token does not name its key, and the issuer has several',
   [errors.JWSSignatureVerificationFailed.code]: 'the signature of the token is wrong',
 }
 
@@ -100,7 +101,9 @@ export async function createJwts(
       throw error instanceof ApiError ? error : invalidToken(faultOf(error))
     })
     const { sub, exp = 0 } = payload
-    if (typeof sub !== 'string' || sub === '') throw invalidToken('the claim sub is invalid')
+    // Lone surrogates are the same bytes in UTF-8, so the Idempotency-Keys of different callers could meet.
+    if (typeof sub !== 'string' || sub === '' || !sub.isWellFormed())
+      throw invalidToken('the claim sub is invalid')
     const caller = { name: shortened(sub), identity: `jwt ${sub}`, scope: scopeIn(payload) }
     const [oldest] = verified.keys()
     if (verified.size >= MAX_VERIFIED && oldest !== undefined) verified.delete(oldest)

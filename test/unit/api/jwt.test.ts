@@ -100,6 +100,7 @@ test('jwt: required claims and their types', async t => {
     [{ exp: undefined }, 'the token has no claim exp'],
     [{ sub: undefined }, 'the token has no claim sub'],
     [{ sub: '' }, 'the claim sub is invalid'],
+    [{ sub: '\ud800' }, 'the claim sub is invalid'],
     [{ aud: undefined }, 'the token has no claim aud'],
     [{ iss: undefined }, 'the token has no claim iss'],
     [{ aud: ['another', 'third'] }, 'the token is for another audience'],
