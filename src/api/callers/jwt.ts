@@ -27,7 +27,7 @@ const faults: Readonly<Record<string, string>> = {
   [errors.JWTInvalid.code]: 'the token is not a valid JWT',
   [errors.JWKSNoMatchingKey.code]: 'the key of the token is not a key of the issuer',
   [errors.JWKSMultipleMatchingKeys.code]:
-    'the token does not name its key, and the issuer has several',
+    'several keys of the issuer fit the token; it must name one of them',
   [errors.JWSSignatureVerificationFailed.code]: 'the signature of the token is wrong',
 }
 

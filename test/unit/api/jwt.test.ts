@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
+import { SignJWT } from 'jose'
 import { pino } from 'pino'
 import { createJwts } from '../../../src/api/callers/jwt.ts'
 import { ConfigError } from '../../../src/config/config.ts'
@@ -111,6 +112,15 @@ test('jwt: required claims and their types', async t => {
     await outcome(verify, await sign(first, { ...claims(), aud: ['another', audience] })),
     'jwt alice: write',
   )
+})
+
+test('jwt: several keys that fit a token, with and without a key id', async t => {
+  const [one, other] = [await createKey('same'), await createKey('same')]
+  const { verify } = await start(t, one, other)
+  const expected = 'unauthorized: several keys of the issuer fit the token; it must name one of them'
+  t.is(await outcome(verify, await sign(one, claims())), expected)
+  const unnamed = new SignJWT(claims()).setProtectedHeader({ alg: one.algorithm })
+  t.is(await outcome(verify, await unnamed.sign(one.privateKey)), expected)
 })
 
 test('jwt: keys are read once, and again for a token with an unknown key id', async t => {
