@@ -12,6 +12,19 @@ const isDecodableUrl = (value: string) =>
     return [username, password, pathname].every(isDecodable)
   })
 
+/** The driver takes any other text as the name of a profile, which its error message repeats: the text can hold a key. */
+function isTlsSetting(text: string): boolean {
+  if (text === 'Amazon RDS') return true
+  try {
+    return typeof JSON.parse(text) !== 'string'
+  } catch {
+    return false
+  }
+}
+
+const hasTlsSettings = (value: string) =>
+  hostUrls(value).every(one => new URL(one).searchParams.getAll('ssl').every(isTlsSetting))
+
 /** A URL of MySQL or MariaDB, with one host or several. */
 export const databaseUrl = z
   .string()
@@ -21,6 +34,10 @@ export const databaseUrl = z
     abort: true,
   })
   .refine(isDecodableUrl, 'must have a percent-encoded user, password and database name; write a % as %25')
+  .refine(
+    hasTlsSettings,
+    'must have a JSON object as its parameter ssl, if it has one: ssl={"rejectUnauthorized":true}',
+  )
   .refine(
     value => hostUrls(value).every(one => /^\/[^/]+$/.test(new URL(one).pathname)),
     'must include the database name: mysql://user:password@host:port/database',

@@ -145,6 +145,8 @@ test('configuration: all errors are reported together', async t => {
     ['a,b/us%ers', /: must have a percent-encoded user, password and database name; /],
     ['a/users/', /: must include the database name: /],
     ['a//users', /: must include the database name: /],
+    ['a/users?ssl={"key":"secret"', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
+    ['a/users?ssl=secret', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
   ] as const)
     t.regex(faultsOf({ database: { ...raw.database, url: `mysql://${rest}` } }).join(), fault)
   t.deepEqual(faultsOf({ ports: [{ label: 'toString', port: 8000, protocol: 'http' }] }), [
@@ -159,6 +161,8 @@ test('configuration: all errors are reported together', async t => {
     'a:3306,b:3307/users',
     'u:p,w@a,[::1]:3306/users',
     'me@localhost/users?socketPath=/a',
+    'me@a,b/users?ssl={"ca":"a","rejectUnauthorized":true}',
+    'me@a/users?ssl=Amazon%20RDS',
   ]) {
     const database = { ...raw.database, url: `mysql://${rest}` }
     t.is(parseConfig({ ...settings, database }, false).database.url, database.url)
