@@ -15,3 +15,7 @@ export function reasonOf(error: unknown): string {
   // If all addresses of a host refuse the connection, the AggregateError has a code but no message.
   return error.message || (hasCode(error) ? error.code : error.name)
 }
+
+/** Returns the cause of an error of `fetch`, whose own message says only that it has failed. */
+export const fetchCauseOf = (error: unknown): unknown =>
+  error instanceof Error && error.cause instanceof Error ? error.cause : error

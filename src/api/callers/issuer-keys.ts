@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose'
 import { ConfigError } from '../../config/config.ts'
 import { unavailable } from '../../core/api-error.ts'
-import { reasonOf } from '../../core/error-reason.ts'
+import { fetchCauseOf, reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
 import type { IssuerKeys } from '../../core/messages.ts'
 
@@ -45,10 +45,9 @@ async function bodyOf(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it does not answer with status 200 */
-async function readText(source: string): Promise<string> {
-  if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
-  const response = await fetch(source, {
+/** @throws Error if the URL does not answer with status 200 */
+async function download(url: string): Promise<string> {
+  const response = await fetch(url, {
     headers: { Accept: 'application/json, application/jwk-set+json' },
     redirect: 'manual',
     signal: AbortSignal.timeout(READ_TIMEOUT_MS),
@@ -56,6 +55,14 @@ async function readText(source: string): Promise<string> {
   const text = await bodyOf(response)
   if (response.status !== 200) throw new Error(`the response has status ${response.status}; it must be 200`)
   return text
+}
+
+/** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it cannot be read */
+async function readText(source: string): Promise<string> {
+  if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
+  return download(source).catch((error: unknown) => {
+    throw fetchCauseOf(error)
+  })
 }
 
 /**

@@ -1,7 +1,7 @@
 // The API client of `npm run load`. It splits batches that exceed a limit, finds records by name, and retries while
 // the service is unavailable.
 import * as z from 'zod'
-import { hasCode, reasonOf } from '../../core/error-reason.ts'
+import { fetchCauseOf, hasCode, reasonOf } from '../../core/error-reason.ts'
 import { exitCodes, FatalError } from '../../core/exit-codes.ts'
 import { retry } from '../../core/retry.ts'
 
@@ -84,7 +84,7 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
 
   /** Returns the error for a request that `fetch` could not send. */
   function sendFailure(error: unknown): Error {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    const cause = fetchCauseOf(error)
     if (hasCode(cause) && cause.code === 'ERR_SSL_WRONG_VERSION_NUMBER')
       return failure('the port serves http, not https', false)
     const reason = reasonOf(cause)

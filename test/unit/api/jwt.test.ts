@@ -223,6 +223,15 @@ test('jwt: the log shows the address of the keys without its query', async t => 
   t.notRegex(line, /secret/)
 })
 
+test('jwt: the log says why the issuer cannot be reached', async t => {
+  const server = await startIssuer(first)
+  server.close()
+  const line = await new Promise<string>((resolve, reject) => {
+    createJwts(server.settings, pino({}, { write: resolve }), () => {}).catch(reject)
+  })
+  t.regex(JSON.parse(line).reason, /^connect ECONNREFUSED 127\.0\.0\.1:\d+$/)
+})
+
 test('jwt: a weak or invalid key of the issuer makes its tokens invalid', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'users-api-jwks-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
