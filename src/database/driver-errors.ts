@@ -22,6 +22,9 @@ const demoted = [
 // The server, or the account, has as many connections as it may have.
 const full = ['ER_CON_COUNT_ERROR', 'ER_TOO_MANY_USER_CONNECTIONS', 'ER_USER_LIMIT_REACHED']
 
+// The account may not execute the statement.
+const denied = ['ER_TABLEACCESS_DENIED_ERROR', 'ER_COLUMNACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR']
+
 // Waiting does not resolve these: the user, its privileges or the database name is wrong.
 const misconfigured = ['ER_ACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR', 'ER_BAD_DB_ERROR']
 
@@ -135,6 +138,14 @@ function isStatementTimeout(error: unknown): boolean {
 /** Whether the server of this connection accepts no writes. A new connection can reach another server. */
 export function isDemoted(error: unknown): boolean {
   return hasCode(error) && demoted.includes(error.code) && !isCommitConflict(error)
+}
+
+/**
+ * Whether the account lacks a privilege. The server reads the privileges of a database when a connection is opened
+ * (https://dev.mysql.com/doc/refman/8.4/en/privilege-changes.html), so one that is granted later needs a new connection.
+ */
+export function isDenied(error: unknown): boolean {
+  return hasCode(error) && denied.includes(error.code)
 }
 
 /** Whether the server accepts no further connection. Those that are open still work. */

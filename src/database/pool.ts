@@ -5,7 +5,7 @@ import Client, { type PoolConnection, type Statement } from 'knex/lib/dialects/m
 import { hostUrls } from '../config/host-urls.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
-import { isDemoted, isFull } from './driver-errors.ts'
+import { isDemoted, isDenied, isFull } from './driver-errors.ts'
 import { connectToFirst } from './first-host.ts'
 import { prepareSession, type SessionSettings } from './session.ts'
 
@@ -141,7 +141,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
           }
           if (isDemoted(error)) epoch.number++
           // In this callback the driver has not sent the next statement in its queue.
-          if (transactionControl.test(sql) || isDemoted(error)) raw.stream.destroy()
+          if (transactionControl.test(sql) || isDemoted(error) || isDenied(error)) raw.stream.destroy()
           reject(error)
         })
       })

@@ -1,4 +1,5 @@
 // The session settings of database connections.
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type Socket } from 'node:net'
 import test from 'ava'
@@ -124,6 +125,29 @@ test.serial('pool: a connection whose server accepts no writes any more is repla
       t.not(await connectionId(), before)
     }
   await close()
+})
+
+test.serial('pool: a privilege that is granted later counts at once', async t => {
+  const account = `test_${randomBytes(6).toString('hex')}`
+  const admin = mysql.createConnection(url).promise()
+  t.teardown(async () => {
+    await admin.query(`DROP USER ${account}@'%'`)
+    admin.destroy()
+  })
+  const name = new URL(url).pathname.slice(1)
+  // Without a password: MySQL would ask for it in a way that depends on the kind of socket.
+  await admin.query(`CREATE USER ${account}@'%'`)
+  await admin.query(`GRANT SELECT ON ${name}.* TO ${account}@'%'`)
+  const limited = openDatabase(
+    { url: Object.assign(new URL(url), { username: account, password: '' }).href, poolMax: 1 },
+    'silent',
+  )
+  t.teardown(() => limited.close())
+  const insertSql = "INSERT INTO users (first_name, last_name, version) VALUES ('granted', 'later', 1)"
+  const insert = () => limited.transaction(trx => trx.execute(insertSql, []))
+  await t.throwsAsync(insert(), { code: 'ER_TABLEACCESS_DENIED_ERROR' })
+  await admin.query(`GRANT INSERT ON ${name}.* TO ${account}@'%'`)
+  await t.notThrowsAsync(insert())
 })
 
 test.serial('transaction: repeated if a schema change or a conflict between nodes has ended it', async t => {
