@@ -37,6 +37,10 @@ function valueFor(key: string, stored: unknown): string | undefined {
   return typeof stored === 'string' && stored.startsWith(key) ? stored.slice(key.length) : undefined
 }
 
+/** If no node of a Redis Cluster can be used, the error of the last one says why. */
+const causeOf = (error: Error): Error =>
+  'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error
+
 /** @param settings.url one URL for each host; null disables the cache */
 export function createCache(settings: Config['cache'], log: Log): Cache {
   const { url, ttlSeconds, timeoutMs } = settings
@@ -68,10 +72,12 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     logState()
   })
   redis.on('error', error => {
+    const cause = causeOf(error)
+    const reason = reasonOf(cause)
     // A Redis Cluster also reports errors of single nodes while it is ready.
-    log.debug({ reason: reasonOf(error) }, 'cache error')
+    log.debug({ reason }, 'cache error')
     // Of the later reasons, those count that need an operator: Redis can be reached again, but rejects the password.
-    logState(reasonOf(error), error.name === 'ReplyError')
+    logState(reason, cause.name === 'ReplyError')
   })
   redis.on('close', () => logState('connection closed'))
 

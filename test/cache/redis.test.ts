@@ -7,7 +7,7 @@ import { Redis } from 'ioredis'
 import { generate } from 'selfsigned'
 import { findProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
-import { fill, keysOf, openCache, readHits } from '../support/cache.ts'
+import { fill, keysOf, logCache, openCache, readHits } from '../support/cache.ts'
 import { claimPorts } from '../support/ports.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
@@ -181,6 +181,19 @@ else {
     )
     t.is(lines[1]?.reason, 'connection closed')
     t.regex(lines[2]?.reason ?? '', /^NOAUTH/)
+  })
+
+  test('cache: the reason is logged why no node of a cluster can be used, also if it changes', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    const admin = () => new Redis({ port, password })
+    const { client } = await startRedis(t, folder, { port: `${port}`, requirepass: password }, admin)
+    const { lines } = logCache(t, [`redis://127.0.0.1:${port}`, `redis://127.0.0.1:${port}`])
+    await until(() => lines.length === 1)
+    t.regex(lines[0]?.reason ?? '', /^NOAUTH/)
+    await client.config('SET', 'requirepass', '')
+    await until(() => lines.length === 2)
+    t.regex(lines[1]?.reason ?? '', /cluster support disabled/)
   })
 
   test('cache: a Redis that is full is logged once, and its values are still read', async t => {

@@ -7,14 +7,20 @@ import { until } from './until.ts'
 /** How long a cache waits for a reply. */
 const timeoutMs = 1000
 
-/** Opens a cache and waits until it is connected. `lines` are the messages of its log. */
-export async function openCache(t: ExecutionContext, url: string[]) {
+/** Opens a cache. `lines` are the messages of its log. */
+export function logCache(t: ExecutionContext, url: string[]) {
   const lines: { msg: string; reason?: string }[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
   const cache = createCache({ url, ttlSeconds: 300, timeoutMs }, log)
   t.teardown(() => cache.close())
-  await until(() => cache.report().state === 'connected')
   return { cache, messages: () => lines.map(({ msg }) => msg), lines }
+}
+
+/** Opens a cache and waits until it is connected. */
+export async function openCache(t: ExecutionContext, url: string[]) {
+  const opened = logCache(t, url)
+  await until(() => opened.cache.report().state === 'connected')
+  return opened
 }
 
 /** Writes all keys and waits until they are stored. */
