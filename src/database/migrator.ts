@@ -1,6 +1,7 @@
 // Applies the pending migrations to a database.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
+import { escapeId } from 'mysql2'
 import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
@@ -69,7 +70,9 @@ export function demandsOf(applied: readonly string[]): string[] {
 
 async function createDatabase(url: string, log: Log): Promise<void> {
   const knex = openPool(withDatabase(url, ''), pool, log)
-  await knex.raw('CREATE DATABASE IF NOT EXISTS ??', [databaseNameOf(url)]).finally(() => knex.destroy())
+  // Knex would take a dot in the name for the end of a qualifier.
+  const name = escapeId(databaseNameOf(url), true)
+  await knex.raw(`CREATE DATABASE IF NOT EXISTS ${name}`).finally(() => knex.destroy())
 }
 
 /**

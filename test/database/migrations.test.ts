@@ -241,6 +241,15 @@ test('migrations: a process that keeps its lock is waited for, one that has lost
   t.like(await knex('migration_lock').first(), { holder: 'another' })
 })
 
+test('migrate: creates a database whose name has any characters', async t => {
+  const server = process.env.TEST_DATABASE_URL ?? ''
+  for (const name of ['a.b', 'a`b?']) {
+    const url = Object.assign(new URL(server), { pathname: `/${encodeURIComponent(name)}` }).href
+    t.is((await migrate(url, log)).length, migrations.length)
+    t.deepEqual(await migrate(url, log), [])
+  }
+})
+
 test('npm run migrate: says that the database is read-only', async t => {
   const { url, arm, proxy } = await openMysqlProxy(await createDatabase())
   t.teardown(() => proxy.close())
