@@ -199,6 +199,17 @@ test.serial('start and stop: servers that outlive a killed pm2 daemon are stoppe
   t.deepEqual(await here.processes(), [])
 })
 
+test.serial('stop: a service that runs under another pm2 keeps its private servers', async t => {
+  const { here } = t.context
+  t.is((await here.start()).code, 0)
+  const database = await processOf(here, 'mysql.sock')
+  const elsewhere = await here.run('dist/stop.js', [], { PM2_HOME: join(here.folder, 'other') })
+  t.is(elsewhere.code, 1, elsewhere.stdout)
+  t.regex(elsewhere.stderr, /the service runs, but not under this pm2: .* PM2_HOME/)
+  t.is(await processOf(here, 'mysql.sock'), database)
+  t.true(isAlive(database))
+})
+
 test.serial('ops: each command prints its own reply and exits with the code of the result', async t => {
   const { here } = t.context
   t.is((await here.start()).code, 0)
