@@ -2,6 +2,8 @@
 import * as z from 'zod'
 
 export const atLeastOne = z.int().min(1)
+/** The sum of the limits of a request's URL and headers must be one that Node.js accepts. */
+const MAX_HEAD_BYTES = 2 ** 30
 
 export const limitsSchema = z
   .strictObject({
@@ -12,8 +14,8 @@ export const limitsSchema = z
     membershipsPerUser: atLeastOne,
     /** Maximum size of a response. A larger page is an error. */
     responseBytes: atLeastOne,
-    urlBytes: z.int().min(64),
-    headerBytes: z.int().min(512),
+    urlBytes: z.int().min(64).max(MAX_HEAD_BYTES),
+    headerBytes: z.int().min(512).max(MAX_HEAD_BYTES),
     headers: atLeastOne,
     /** Maximum number of connections per port and worker. */
     connections: atLeastOne,

@@ -16,6 +16,8 @@ const milliseconds = z
   .max(2 ** 31 - 1)
 /** Timers can add some seconds to it. */
 const upToADay = z.int().min(0).max(86_400_000)
+/** 100 years: databases cannot subtract any number of seconds from the present. */
+const seconds = z.int().min(0).max(3_155_760_000)
 const portNumber = z.int().min(1).max(65535)
 const path = z
   .string()
@@ -84,18 +86,18 @@ export const schema = z.strictObject({
   database: z.strictObject({
     url: databaseUrl.nullable(),
     poolMax: atLeastOne,
-    acquireTimeoutMs: milliseconds,
+    acquireTimeoutMs: upToADay.min(1),
     queryTimeoutMs: milliseconds.min(1),
   }),
   cache: z.strictObject({
     /** One URL for each host. */
     url: redisUrl.nullable(),
-    ttlSeconds: atLeastOne,
-    timeoutMs: milliseconds.min(1),
+    ttlSeconds: seconds.min(1),
+    timeoutMs: upToADay.min(1),
   }),
-  idempotency: z.strictObject({ keepSeconds: atLeastOne, removeEveryMs: milliseconds.min(1) }),
+  idempotency: z.strictObject({ keepSeconds: seconds.min(1), removeEveryMs: milliseconds.min(1) }),
   /** How long the change feed keeps events; 0 turns it off. */
-  changes: z.strictObject({ keepSeconds: z.int().min(0) }),
+  changes: z.strictObject({ keepSeconds: seconds }),
   /** How often the files of the certificates are read again. */
   certificates: z.strictObject({ readEveryMs: milliseconds.min(1) }),
   tls: z.strictObject({
@@ -111,7 +113,7 @@ export const schema = z.strictObject({
     .transform(name => name ?? hostname()),
   limits: limitsSchema,
   timeouts: z
-    .strictObject({ headersMs: milliseconds, requestMs: milliseconds, keepAliveMs: milliseconds })
+    .strictObject({ headersMs: upToADay, requestMs: upToADay, keepAliveMs: upToADay })
     .refine(({ headersMs, requestMs }) => headersMs <= requestMs, {
       path: ['headersMs'],
       error: 'must be at most timeouts.requestMs, which includes the time for the headers',

@@ -156,6 +156,28 @@ test('configuration: all errors are reported together', async t => {
   t.deepEqual(faultsOf({ drain: { ...raw.drain, deadlineMs: 2 ** 31 - 1 } }), [
     'drain.deadlineMs: must be at most 86400000',
   ])
+  // Timers, the database, Redis and Node.js's parser accept no greater values, and the pool no 0.
+  const huge = Number.MAX_SAFE_INTEGER
+  t.deepEqual(
+    faultsOf({
+      database: { ...raw.database, acquireTimeoutMs: 0 },
+      cache: { ...raw.cache, ttlSeconds: huge, timeoutMs: 2 ** 31 - 1 },
+      idempotency: { ...raw.idempotency, keepSeconds: huge },
+      changes: { keepSeconds: huge },
+      limits: { ...raw.limits, urlBytes: huge, headerBytes: huge },
+      timeouts: { ...raw.timeouts, keepAliveMs: 2 ** 31 - 1 },
+    }),
+    [
+      'database.acquireTimeoutMs: must be at least 1',
+      'cache.ttlSeconds: must be at most 3155760000',
+      'cache.timeoutMs: must be at most 86400000',
+      'idempotency.keepSeconds: must be at most 3155760000',
+      'changes.keepSeconds: must be at most 3155760000',
+      'limits.urlBytes: must be at most 1073741824',
+      'limits.headerBytes: must be at most 1073741824',
+      'timeouts.keepAliveMs: must be at most 86400000',
+    ],
+  )
   const { production: _, ...settings } = raw
   for (const rest of [
     'a:3306,b:3307/users',
