@@ -37,6 +37,9 @@ test('assertPortsFree: checks data ports and control ports and releases them', a
   await t.throwsAsync(assertPortsFree({ ...settings, host: '192.0.2.1' }), {
     message: /192\.0\.2\.1:.*\(data port one\): this machine has no such address; correct the host/,
   })
+  await t.throwsAsync(assertPortsFree({ ...settings, host: 'no-such-host.invalid' }), {
+    message: /no-such-host\.invalid:.*: no such host name is known; correct the host/,
+  })
   await t.throwsAsync(assertPortsFree({ ...settings, control: { ...settings.control, host: '192.0.2.1' } }), {
     message: /\(control port of one\): this machine has no such address/,
   })
