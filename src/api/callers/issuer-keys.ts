@@ -45,24 +45,19 @@ async function bodyOf(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** @throws Error if the URL does not answer with status 200 */
-async function download(url: string): Promise<string> {
-  const response = await fetch(url, {
+/** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it does not answer with status 200 */
+async function readText(source: string): Promise<string> {
+  if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
+  const response = await fetch(source, {
     headers: { Accept: 'application/json, application/jwk-set+json' },
     redirect: 'manual',
     signal: AbortSignal.timeout(READ_TIMEOUT_MS),
+  }).catch((error: unknown) => {
+    throw fetchCauseOf(error)
   })
   const text = await bodyOf(response)
   if (response.status !== 200) throw new Error(`the response has status ${response.status}; it must be 200`)
   return text
-}
-
-/** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it cannot be read */
-async function readText(source: string): Promise<string> {
-  if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
-  return download(source).catch((error: unknown) => {
-    throw fetchCauseOf(error)
-  })
 }
 
 /**
