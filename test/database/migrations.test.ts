@@ -245,6 +245,7 @@ test('migrate: creates a database whose name has any characters', async t => {
   const server = process.env.TEST_DATABASE_URL ?? ''
   for (const name of ['a.b', 'a`b?']) {
     const url = Object.assign(new URL(server), { pathname: `/${encodeURIComponent(name)}` }).href
+    t.teardown(() => executeOn(server, `DROP DATABASE ${mysql.escapeId(name, true)}`))
     t.is((await migrate(url, log)).length, migrations.length)
     t.deepEqual(await migrate(url, log), [])
   }
