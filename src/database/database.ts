@@ -76,7 +76,7 @@ export function createDatabase(
     }
     const result = await transact(knex, act, { beforeCommit })
     compaction.after(derived.countRows)
-    if (derived.hasEvents) numbering.request()
+    if (derived.hasEvents) numbering.requestAfterWrite()
     return result
   }
 

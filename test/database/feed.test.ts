@@ -349,6 +349,20 @@ test.serial('numbering: a write is followed by the numbering of its events', asy
   t.deepEqual(await recording.query('SELECT * FROM change_queue', []), [])
 })
 
+test.serial(
+  'numbering: an event that another process has left without a number gets it when readers look',
+  async t => {
+    const feed = createFeed(database)
+    await database.transaction(trx => appendEvents(trx, eventsOf(1)))
+    t.deepEqual((await feed.read(0, 1))?.events, [])
+    await until(async () => (await feed.read(0, 1))?.events.length === 1)
+    const waiting = feed.changed(1, new AbortController().signal)
+    await database.transaction(trx => appendEvents(trx, eventsOf(2)))
+    await waiting
+    t.is((await feed.read(1, 1))?.events.length, 1)
+  },
+)
+
 test.serial('numbering: the reason why it fails is logged once', async t => {
   const lines: unknown[] = []
   const log = pino({ base: null }, { write: (line: string) => lines.push(JSON.parse(line).reason) })
@@ -359,7 +373,7 @@ test.serial('numbering: the reason why it fails is logged once', async t => {
     throw new Error('denied')
   }, log)
   for (const [index] of outcomes.entries()) {
-    failing.request()
+    failing.requestAfterWrite()
     await until(() => tries > index)
   }
   // Once more after a success.

@@ -34,7 +34,7 @@ export function createChangeFeed(database: Database, keepSeconds: number, log: L
     void repeat(Math.min(MAX_REMOVE_EVERY_MS, keepSeconds * 500), remove, onError)
     const sweep = async () => {
       waiting = await readWaiting(database)
-      if (waiting.waiting > 0) database.numbering.request()
+      if (waiting.waiting > 0) database.numbering.requestAfterWrite()
     }
     void repeat(SWEEP_MS, sweep, onError)
   }

@@ -37,7 +37,11 @@ export function createFeed(database: Database) {
   const waiting = new Set<{ readonly after: number; readonly wake: () => void }>()
 
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
-  const read = (after: number | undefined, limit: number) => inTurn(() => readPortion(database, after, limit))
+  async function read(after: number | undefined, limit: number): Promise<Portion> {
+    const { isIncomplete, ...portion } = await inTurn(() => readPortion(database, after, limit))
+    if (isIncomplete) database.numbering.requestForReader()
+    return portion
+  }
   const pauseMs = () => Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_MS_PER_READER * waiting.size))
   const isFresh = () => performance.now() - readMs < FRESH_MS
 

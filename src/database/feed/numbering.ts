@@ -9,10 +9,11 @@ import type { RunTransaction, Transaction } from '../transaction.ts'
 
 const MAX_ROWS = 500
 /**
- * The time between two numberings by this process, which bounds what they cost. Where they take long, because the machine or
- * the database is busy, they are rarer.
+ * The least time between two numberings by this process, which bounds what they cost. A reader that finds events without a number
+ * gets the shorter one. Where they take long, because the machine or the database is busy, they are rarer.
  */
-const MIN_PAUSE_MS = 25
+const WRITER_PAUSE_MS = 100
+const READER_PAUSE_MS = 25
 const MAX_PAUSE_MS = 500
 const PAUSE_FACTOR = 3
 
@@ -40,10 +41,12 @@ async function numberRows(trx: Transaction): Promise<number> {
 
 export function createNumbering(transaction: RunTransaction, log: Log) {
   let onNumbered = (): void => {}
-  let isRequested = false
   let isRunning = false
   let isClosed = false
-  let nextMs = -Infinity
+  let last = { endedMs: -Infinity, durationMs: 0 }
+  /** The requested pause after the last numbering; Infinity: none is requested. */
+  let pauseMs = Infinity
+  let timer: NodeJS.Timeout | undefined
   /** The reason that was logged last, since the last success. */
   let logged: string | undefined
 
@@ -66,26 +69,33 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
 
   async function run(): Promise<void> {
     isRunning = true
-    while (isRequested) {
-      const waitMs = nextMs - performance.now()
-      if (waitMs > 0) await new Promise(resolve => setTimeout(resolve, waitMs).unref())
-      isRequested = false
-      const startedMs = performance.now()
-      await number().then(onDone, onFailed)
-      const endedMs = performance.now()
-      nextMs = endedMs + Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (endedMs - startedMs)))
-    }
+    pauseMs = Infinity
+    const startedMs = performance.now()
+    await number().then(onDone, onFailed)
+    const endedMs = performance.now()
+    last = { endedMs, durationMs: endedMs - startedMs }
     isRunning = false
+    schedule()
+  }
+
+  function schedule(): void {
+    clearTimeout(timer)
+    if (isRunning || pauseMs === Infinity) return
+    const leastMs = Math.max(pauseMs, Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * last.durationMs))
+    timer = setTimeout(run, last.endedMs + leastMs - performance.now()).unref()
+  }
+
+  /** Numbers the events that are committed now, `afterMs` after the last numbering at the earliest. */
+  function request(afterMs: number): void {
+    if (afterMs >= pauseMs) return
+    pauseMs = afterMs
+    schedule()
   }
 
   return {
     number,
-
-    /** Numbers the changes that are committed now, soon. */
-    request(): void {
-      isRequested = true
-      if (!isRunning) void run()
-    },
+    requestAfterWrite: () => request(WRITER_PAUSE_MS),
+    requestForReader: () => request(READER_PAUSE_MS),
 
     /** A numbering that is running can fail from now on. */
     close(): void {
