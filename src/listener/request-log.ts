@@ -35,23 +35,23 @@ export function loggedClient(address: string | undefined, shown: Shown): string 
   return shown === 'full' ? address : networkOf(address)
 }
 
-/** Returns a JSON string in ASCII. */
-function asciiJson(text: string): string {
+/** Returns JSON in ASCII. */
+function asciiJson(value: unknown): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return JSON.stringify(text).replaceAll(/[\x7f-\uffff]/g, escaped)
+  return JSON.stringify(value).replaceAll(/[\x7f-\uffff]/g, escaped)
 }
 
 /**
  * Creates a request log. Its lines have the format of `log`, but are concatenated here, which is three times as
- * fast as pino. Only the name of a caller needs JSON escaping: the parser accepts only known methods, and request ids are
- * checked.
+ * fast as pino. Only the names of the node and of a caller need JSON escaping: the parser accepts only known methods, and
+ * request ids are checked.
  * @param log determines whether lines are written: its level must include `info`
  * @param output receives each line
  */
 export function createRequestLog(log: Log, output: LineOutput, shown: Shown) {
   const now = createTimestamp()
   // pino's bindings have no pid.
-  const fields = JSON.stringify({ ...log.bindings(), pid: process.pid, msg: 'request' }).slice(1, -1)
+  const fields = asciiJson({ ...log.bindings(), pid: process.pid, msg: 'request' }).slice(1, -1)
 
   function clientField(address: string | undefined): string {
     const client = loggedClient(address, shown)

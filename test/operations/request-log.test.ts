@@ -10,7 +10,7 @@ const service = await startService({
   workers: 2,
   config: { log: { level: 'info' } },
   env: {
-    NODE_NAME: 'node "1"',
+    NODE_NAME: 'Żółw "1"',
     // The supervisor is slow to tell a new worker the log level: by then, the worker has logged what does not wait for it.
     ...runInWorkers(`const { send } = process
       process.send = (...args) =>
@@ -51,7 +51,7 @@ test.serial('request line: contains all documented fields and no personal data',
     level: 30,
     role: 'worker',
     msg: 'request',
-    node: 'node "1"',
+    node: 'Żółw "1"',
     port: 'http',
     method: 'GET',
     route: '/v1/users/:user_id',
