@@ -19,7 +19,7 @@ export interface TlsSettings {
 export interface ServerOptions {
   readonly port: DataPortConfig
   readonly config: Pick<Config, 'limits' | 'timeouts'>
-  /** Required for https. */
+  /** Undefined for http. */
   readonly tls?: TlsSettings | undefined
 }
 
@@ -58,9 +58,9 @@ export function keepHalfOpen(server: http.Server): void {
   })
 }
 
-/** Creates a server that does not listen yet. @throws Error if an https port has no key pair */
+/** Creates a server that does not listen yet. */
 export function createServer(options: ServerOptions): http.Server | https.Server {
-  const { port, config, tls } = options
+  const { config, tls } = options
   const { limits, timeouts } = config
   const settings = {
     maxHeaderSize: limits.urlBytes + limits.headerBytes + PARSER_SLACK_BYTES,
@@ -72,9 +72,8 @@ export function createServer(options: ServerOptions): http.Server | https.Server
     requireHostHeader: false,
     noDelay: true,
   }
-  if (port.protocol === 'https' && tls === undefined) throw new Error(`no certificate for ${port.label}`)
   const server =
-    tls === undefined || port.protocol === 'http'
+    tls === undefined
       ? http.createServer(settings)
       : https.createServer({
           ...settings,

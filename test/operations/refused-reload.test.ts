@@ -43,20 +43,22 @@ test.serial(
     const file = join(path, 'local.json')
     const { first, release } = await claimPorts()
     t.teardown(release)
-    const ports = (last: number) => [
+    const ports = (last: number, protocol: 'http' | 'https' = 'http') => [
       { label: 'http', port: first, protocol: 'http' as const },
-      { label: 'more', port: last, protocol: 'http' as const },
+      { label: 'more', port: last, protocol },
     ]
     writeFileSync(file, JSON.stringify({ ports: ports(first + 2) }))
     const { service, operator } = await start(t, {
       config: { ports: ports(first + 2) },
       env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify({ stateFile: join(path, 'state.json') }) },
     })
-    writeFileSync(file, JSON.stringify({ ports: ports(first + 4) }))
-    t.regex(
-      (await operator.run('reload')).error ?? '',
-      /changed ports require a restart; a reload cannot apply them/,
-    )
+    for (const changed of [ports(first + 2, 'https'), ports(first + 4)]) {
+      writeFileSync(file, JSON.stringify({ ports: changed }))
+      t.regex(
+        (await operator.run('reload')).error ?? '',
+        /changed ports require a restart; a reload cannot apply them/,
+      )
+    }
     for (const pid of await service.workers()) process.kill(pid, 'SIGKILL')
     // pm2 and systemd start the service again after this code, but not after 78.
     t.is(await service.exited, 70)

@@ -83,7 +83,7 @@ export function createTestPort(
     },
     requestSocket: async () => (await bind({ host: defaults.host, port: number }, 'data port data')).handle,
     listener,
-    tls: { keyPair, ticketKeys },
+    ...(protocol === 'https' && { tls: { keyPair, ticketKeys } }),
     requestLog,
   })
 }
