@@ -1,13 +1,9 @@
 // The Koa application of a worker: the middleware in order, then the routes.
 import type { RequestListener } from 'node:http'
 import Koa from 'koa'
-import type { Cache } from '../cache/cache.ts'
-import type { Config } from '../config/config.ts'
 import type { IsKnownHost } from '../core/known-hosts.ts'
 import type { Log } from '../core/log.ts'
-import type { Database } from '../database/database.ts'
 import type { Feed } from '../database/feed/feed.ts'
-import type { IdempotencyKeys } from '../database/idempotency-keys.ts'
 import { createSemaphore } from '../database/semaphore.ts'
 import { resources as registry } from '../model/index.ts'
 import type { Resource } from '../model/resource.ts'
@@ -26,18 +22,13 @@ import { withCaller } from './openapi/callers.ts'
 import { createReadBody } from './requests/body.ts'
 import type { Services } from './resources/handler.ts'
 import { createResourceRoutes } from './resources/routes.ts'
-import { createWithIdempotency } from './resources/with-idempotency.ts'
 import { createRouter } from './router.ts'
 
 /** A worker has one thread: more pages at a time need more memory, but are not faster. */
 const LARGE_PAGES = 2
 const LARGE_PAGE_WAIT_MS = 15_000
 
-export interface AppDependencies {
-  readonly limits: Config['limits']
-  readonly database: Database
-  readonly cache: Cache
-  readonly keys: IdempotencyKeys
+export interface AppDependencies extends Pick<Services, 'limits' | 'database' | 'cache' | 'keys'> {
   /** Undefined: the change feed is off. */
   readonly feed?: Feed | undefined
   readonly log: Log
@@ -49,25 +40,16 @@ export interface AppDependencies {
 
 /** Returns the listener for the requests of every data port. */
 export function createApp(dependencies: AppDependencies): RequestListener {
-  const {
-    limits,
-    database,
-    cache,
-    keys,
-    feed,
-    log,
-    isKnownHost,
-    findCaller,
-    resources = registry,
-  } = dependencies
+  const { limits, database, cache, keys, feed, log, isKnownHost, findCaller } = dependencies
+  const { resources = registry } = dependencies
   // One of each for all resources: their limits apply to the whole worker.
   const services: Services = {
     resources,
     limits,
     database,
     cache,
+    keys,
     readBody: createReadBody(limits),
-    withIdempotency: createWithIdempotency(keys),
     inLargePageSlot: createSemaphore(LARGE_PAGES, LARGE_PAGE_WAIT_MS),
   }
   const policies = findCaller === undefined ? [] : [authentication(findCaller)]

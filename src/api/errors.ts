@@ -2,7 +2,7 @@
 // same function. Other errors have their functions where they are thrown, such as those of parameters in their parsers (requests/).
 import { ApiError } from '../core/api-error.ts'
 import { quoted } from '../core/quoted.ts'
-import type { Relation, Resource } from '../model/resource.ts'
+import type { Resource } from '../model/resource.ts'
 
 type Name = Pick<Resource, 'singular'>
 
@@ -14,16 +14,6 @@ export const exists = ({ singular }: Name) => new ApiError(`${singular}_exists`,
 /** The error of a membership that does not exist. @param other the id of the related record */
 export const notMember = (resource: Name, id: number, to: Name, other: string | number) =>
   new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
-
-/** The error of a record that has all the memberships it can have. */
-export const tooManyMemberships = ({ singular }: Name, max: number, { name }: Pick<Relation, 'name'>) =>
-  new ApiError('limit_exceeded', `a ${singular} can have at most ${max} ${name}`)
-
-/** The error of a page that would be larger than `limits.responseBytes`. @param include whether it has includes */
-export function pageTooLarge(maxBytes: number, include: boolean): ApiError {
-  const message = `records_per_page: the page would have more than ${maxBytes} bytes: lower it${include ? ', or leave out include' : ''}`
-  return ApiError.of({ parameter: 'records_per_page', code: 'limit_exceeded', message })
-}
 
 /** The error of a request whose If-Match or If-None-Match does not hold (RFC 9110, 13.1). @param what names the resource */
 export const preconditionFailed = (what: string) =>

@@ -4,8 +4,7 @@ import type { Paging } from './requests/query.ts'
 /** Returns the `meta` of a page. @param shown the number of records on this page */
 export function listMeta(path: string, paging: Paging, shown: number, total: number) {
   const { startIndex, recordsPerPage, others } = paging
-  const link = (start: number) =>
-    `${path}?${others === '' ? '' : `${others}&`}start_index=${start}&records_per_page=${recordsPerPage}`
+  const link = (start: number) => `${path}?${others}start_index=${start}&records_per_page=${recordsPerPage}`
   return {
     status: 200,
     message: `${shown} of ${total} records`,

@@ -1,5 +1,5 @@
 // Starts and stops accepting connections. Connections that were accepted stay open, and those that wait in the queue of
-// the socket stay there for other workers. If there are none, the queue is emptied first.
+// the socket stay there for other workers. If no other worker is left, the queue is emptied first.
 import net, { type Server, type Socket } from 'node:net'
 import { type Address, listen, type SocketHandle } from '../core/listen.ts'
 

@@ -69,8 +69,6 @@ function* forwardedNodes(header: string): Generator<string, void> {
   }
 }
 
-const listOf = (header: string | string[] | undefined) => (Array.isArray(header) ? header.join() : header)
-
 /**
  * Returns the address of the client. The headers are read from the right: an address counts only if the hop after it,
  * which has written it, is trusted. The walk ends before text that is no address.
@@ -81,8 +79,9 @@ const listOf = (header: string | string[] | undefined) => (Array.isArray(header)
  */
 export function clientAddress(peer: string, headers: IncomingHttpHeaders, isTrusted: IsTrusted): string {
   let address = canonical(peer) ?? peer
-  const forwarded = listOf(headers.forwarded)
-  const forwardedFor = listOf(headers['x-forwarded-for'])
+  const { forwarded } = headers
+  // Node.js joins repeated headers to one string.
+  const forwardedFor = headers['x-forwarded-for']?.toString()
   const lists: Generator<string, void>[] = []
   if (forwarded !== undefined) lists.push(forwardedNodes(forwarded))
   if (forwardedFor !== undefined) lists.push(lastFirst(forwardedFor, () => true))

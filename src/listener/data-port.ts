@@ -61,7 +61,6 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
   })
 }
 
-/** @param options.listener handles the requests */
 export function createDataPort(options: DataPortOptions) {
   const { port, config, listener } = options
   const server = createServer(options)

@@ -4,7 +4,8 @@ import type { Log } from '../../core/log.ts'
 import type { DesiredState, IssuerKeys } from '../../core/messages.ts'
 import { hashOf } from './api-keys.ts'
 import { type Caller, invalidToken } from './caller.ts'
-import { createJwts } from './jwt.ts'
+import { createIssuerKeys } from './issuer-keys.ts'
+import { createVerify } from './jwt.ts'
 
 /** Returns the caller of a token, at once if it is known. It throws an ApiError, `unauthorized` or `unavailable`. */
 export type FindCaller = (token: string) => Caller | Promise<Caller>
@@ -26,14 +27,16 @@ export async function createCallers(
   for (const { name, sha256, scope } of auth.keys)
     callers.set(sha256, { name, identity: `key ${name}`, scope })
   const { jwt } = auth
-  const jwts = jwt && (await createJwts(jwt, log, keys => report(jwt.jwks, keys), last[jwt.jwks]))
+  const issuer =
+    jwt && (await createIssuerKeys(jwt.jwks, log, keys => report(jwt.jwks, keys), last[jwt.jwks]))
+  const verify = jwt && issuer && createVerify(jwt, issuer)
 
   const find: FindCaller = token => {
-    // The look-up takes no constant time, and needs none: it compares hashes, and a token with a chosen hash cannot be
-    // computed. It comes first, because an API key that `npm run key` has not made can contain dots like a JWT.
+    // The time of the look-up depends on the token. It tells nothing: the look-up compares hashes, and a token with a chosen
+    // hash cannot be computed. It comes first, because an API key that `npm run key` has not made can contain dots like a JWT.
     const caller = callers.get(hashOf(token))
     if (caller !== undefined) return caller
-    if (jwts !== null && token.includes('.')) return jwts.verify(token)
+    if (verify !== null && token.includes('.')) return verify(token)
     throw invalidToken('the token is not known')
   }
 
@@ -42,7 +45,7 @@ export async function createCallers(
     /** Uses the keys of the JWT issuer that another worker has read, if they are newer. @param keys by source */
     useIssuerKeys(keys: DesiredState['issuerKeys'] = {}): void {
       const own = jwt === null ? undefined : keys[jwt.jwks]
-      if (own !== undefined) jwts?.useKeys(own)
+      if (own !== undefined) issuer?.use(own)
     },
   }
 }

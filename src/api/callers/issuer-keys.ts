@@ -25,6 +25,8 @@ export interface KeySet {
   readonly find: JWTVerifyGetKey
 }
 
+export type IssuerKeyReader = Awaited<ReturnType<typeof createIssuerKeys>>
+
 const steadyMs = (): number => Number(process.hrtime.bigint()) / 1e6
 
 /** Returns a URL without its query, which can contain a secret. */

@@ -2,11 +2,9 @@
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { JwtSettings } from '../../config/auth.ts'
 import { ApiError } from '../../core/api-error.ts'
-import type { Log } from '../../core/log.ts'
-import type { IssuerKeys } from '../../core/messages.ts'
 import { shortened } from '../../core/quoted.ts'
 import { type Caller, invalidToken, type Scope } from './caller.ts'
-import { createIssuerKeys, type KeySet } from './issuer-keys.ts'
+import type { IssuerKeyReader, KeySet } from './issuer-keys.ts'
 
 /** Only signatures with a private key. With a shared secret, a public key could be used as the secret. */
 const algorithms = [
@@ -63,18 +61,8 @@ interface Verified {
   readonly untilMs: number
 }
 
-/**
- * @param report is called with the keys of the issuer whenever they have been read
- * @param last the keys that another worker has read last
- * @throws ConfigError if the keys are in a file that cannot be read, and none are known. An issuer at a URL can be away.
- */
-export async function createJwts(
-  { jwks, issuer, audience }: JwtSettings,
-  log: Log,
-  report: (keys: IssuerKeys) => void,
-  last?: IssuerKeys,
-) {
-  const issuerKeys = await createIssuerKeys(jwks, log, report, last)
+/** Returns a function that returns the caller of a JWT, if possible at once. It throws ApiError `unauthorized` or `unavailable`. */
+export function createVerify({ issuer, audience }: JwtSettings, issuerKeys: IssuerKeyReader) {
   /** By token, the oldest one first. */
   const verified = new Map<string, Verified>()
   const requirements = {
@@ -112,14 +100,10 @@ export async function createJwts(
     return caller
   }
 
-  return {
-    /** Returns the caller of a JWT, if possible at once. @throws ApiError `unauthorized` or `unavailable` */
-    verify(token: string): Caller | Promise<Caller> {
-      const known = verified.get(token)
-      if (known !== undefined && known.keySet === issuerKeys.current() && Date.now() < known.untilMs)
-        return known.caller
-      return verify(token)
-    },
-    useKeys: issuerKeys.use,
+  return (token: string): Caller | Promise<Caller> => {
+    const known = verified.get(token)
+    if (known !== undefined && known.keySet === issuerKeys.current() && Date.now() < known.untilMs)
+      return known.caller
+    return verify(token)
   }
 }

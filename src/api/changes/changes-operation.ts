@@ -66,7 +66,6 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
 
   return describe('get', '/v1/changes', {
     operationId: 'listChanges',
-    tags: ['Changes'],
     summary: 'List or stream changes',
     description,
     parameters: [

@@ -15,11 +15,10 @@ import { type ChangesQuery, parseChangesQuery } from './query.ts'
 import { type Selection, selectChanges } from './select-changes.ts'
 
 function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events, end }: Selection) {
-  const rest = others === '' ? '' : `${others}&`
   return {
     status: 200,
     message: `${events.length} changes`,
-    links: { next: `${path}?${rest}after=${end}&records_per_page=${recordsPerPage}` },
+    links: { next: `${path}?${others}after=${end}&records_per_page=${recordsPerPage}` },
   }
 }
 

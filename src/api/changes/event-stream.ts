@@ -92,9 +92,8 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
     res.leaving?.addEventListener('abort', end)
     // The client can have disconnected meanwhile: no other `close` follows.
     if (res.destroyed || res.leaving?.aborted === true) end()
-    // The reader comes back and gets the error.
     const recheck = setInterval(() => void assertAllowed(ctx).catch(end), HEARTBEAT_MS)
-    // Positions that expire, and an outage of the database, end the stream. The reader comes back and gets the error.
+    // A token or positions that expire, and an outage of the database, end the stream. The reader comes back and gets the error.
     await sendEvents(feed, res, query, first, controller.signal, encode).catch(() => {})
     clearInterval(recheck)
     res.leaving?.removeEventListener('abort', end)

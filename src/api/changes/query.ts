@@ -18,7 +18,7 @@ export interface ChangesQuery {
   readonly waitSeconds: number
   /** Undefined: every event is selected. */
   readonly selects: ((event: FeedEvent) => boolean) | undefined
-  /** The parameters as sent that the link to the next page repeats. */
+  /** The parameters as sent that the link to the next page repeats, each followed by `&`. */
   readonly others: string
 }
 
@@ -53,16 +53,13 @@ export function parseChangesQuery(
   const query = {
     after: isLatest ? ('latest' as const) : hasAfter ? parameters.integer('after', 0, MAX_ID, 0) : undefined,
     recordsPerPage: parameters.integer('records_per_page', 1, limits.recordsPerPage, unpagedRecords(limits)),
-    waitSeconds: parameters.get('wait') === undefined ? 0 : parameters.integer('wait', 1, MAX_WAIT_S, 1),
+    waitSeconds: parameters.integer('wait', 1, MAX_WAIT_S, 0),
     selects:
       selected.size + ids.size === 0
         ? undefined
         : ({ type, ids: own }: FeedEvent) =>
             (selected.size === 0 || selected.has(type)) && [...ids].every(([name, id]) => own[name] === id),
-    others: parameters.pairs
-      .filter(({ name }) => name !== 'after' && name !== 'records_per_page')
-      .map(({ encoded }) => encoded)
-      .join('&'),
+    others: parameters.others(['after', 'records_per_page']),
   }
   parameters.faults.throw()
   return query

@@ -56,7 +56,7 @@ async function sendFile(ctx: Context, { path, type }: File): Promise<void> {
   ctx.body = createReadStream(path)
 }
 
-const tags = ['Document'] as const
+const tag = 'Document'
 const anyObject = { type: 'object' }
 
 const fileNotFound = (name: string) => new ApiError('route_not_found', `/v1/docs/${name} does not exist`)
@@ -77,7 +77,7 @@ export function createDocsRoutes(
     {
       ...describe('get', '/v1/openapi.json', {
         operationId: 'getDocument',
-        tags,
+        tag,
         summary: 'Get the OpenAPI document',
         description: 'Returns this document. It describes all operations of the server, with its limits.',
         success: [
@@ -98,7 +98,7 @@ export function createDocsRoutes(
     {
       ...describe('get', '/v1/docs', {
         operationId: 'getPage',
-        tags,
+        tag,
         summary: 'Get the documentation page',
         description: 'The page shows the OpenAPI document, searches it, and sends requests to this server.',
         success: ['The documentation page.', json(text, {}, ['text/html']), 'Content-Security-Policy'],
@@ -112,7 +112,7 @@ export function createDocsRoutes(
     {
       ...describe('get', '/v1/docs/:file', {
         operationId: 'getPageFile',
-        tags,
+        tag,
         summary: 'Get a file of the documentation page',
         description: 'Returns a style sheet or a script of the page.',
         parameters: [inPath('file', 'The name of the file.', { type: 'string', enum: [...files.keys()] })],

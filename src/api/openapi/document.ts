@@ -11,7 +11,7 @@ import { schemasOf } from './schemas.ts'
 /** Returns the path items of OpenAPI: one for each path, with an operation for each of its methods. */
 function pathsOf(routes: readonly DescribedRoute[]): Record<string, Record<string, unknown>> {
   const paths: Record<string, Record<string, unknown>> = {}
-  for (const { method, path, operation } of routes) {
+  for (const { method, path, operation } of routes.toSorted((a, b) => a.path.localeCompare(b.path))) {
     const template = path.replaceAll(/:(\w+)/g, '{$1}')
     paths[template] ??= { parameters: [requestIdParameter] }
     Object.assign(paths[template], { [method]: operation })

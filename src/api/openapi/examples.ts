@@ -16,8 +16,9 @@ import {
 } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
 import { batchText, deleted, entriesOf, failed, type Success } from '../requests/batch.ts'
+import { jsonTypes, patchTypes } from '../requests/body.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
-import { parseListQuery } from '../requests/query.ts'
+import { createListParser } from '../requests/query.ts'
 import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
 
 const EXAMPLE_ID = 1
@@ -90,11 +91,7 @@ export function queryFailures(parse: (search: string) => unknown, ...invalid: re
 
 /** The failures of a query string that selects a page of records. */
 export const listFailures = (resource: Resource, limits: Config['limits']): ApiError[] =>
-  queryFailures(
-    search => parseListQuery(resource, search, limits),
-    'id=abc',
-    `records_per_page=${limits.recordsPerPage + 1}`,
-  )
+  queryFailures(createListParser(resource, limits), 'id=abc', `records_per_page=${limits.recordsPerPage + 1}`)
 
 /** The failures of a query string with the ids of several records. */
 export const idsFailures = ({ batchEntries }: Config['limits']): ApiError[] =>
@@ -110,9 +107,10 @@ export const missing = (resource: Resource): ApiError => notFound(resource, 7)
 /** The failure of a write to a record that has changed. */
 export const stale = (resource: Resource): ApiError => versionMismatch(resource, EXAMPLE_ID)
 
-/** The failures of any JSON body, and of these bodies. */
+/** The failures of any JSON body, and of these bodies. @param types the media types that are allowed */
 function bodyFailures(
   { bodyBytes }: Config['limits'],
+  types: readonly string[],
   check: (body: JsonObject, faults: Faults) => unknown,
   ...bodies: readonly JsonObject[]
 ): ApiError[] {
@@ -125,7 +123,7 @@ function bodyFailures(
     notJson('it is empty'),
     notAnObject('the body'),
     bodyTooLarge(bodyBytes),
-    unsupportedType('text/plain', ['application/json']),
+    unsupportedType('text/plain', types),
     ...distinct(errors),
   ]
 }
@@ -136,6 +134,7 @@ export function recordFailures(resource: Resource, mode: Mode, limits: Config['l
   const allFields = (value: unknown) => Object.fromEntries(Object.keys(complete).map(name => [name, value]))
   return bodyFailures(
     limits,
+    mode === 'patch' ? patchTypes : jsonTypes,
     (body, faults) => checkBody(resource, body, mode, faults, EXAMPLE_ID),
     allFields(null),
     allFields(''),
@@ -145,12 +144,14 @@ export function recordFailures(resource: Resource, mode: Mode, limits: Config['l
 }
 
 /** The failures of a body that is no list of changes. */
-export const changeFailures = (limits: Config['limits']): ApiError[] => bodyFailures(limits, () => undefined)
+export const changeFailures = (limits: Config['limits']): ApiError[] =>
+  bodyFailures(limits, patchTypes, () => undefined)
 
 /** The failures of a body that is a reference to a record of `to`. */
 export const referenceFailures = (to: Resource, limits: Config['limits']): ApiError[] =>
   bodyFailures(
     limits,
+    jsonTypes,
     (body, faults) => checkReference(to, body, faults),
     {},
     { id: 'one' },

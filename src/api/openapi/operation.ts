@@ -14,7 +14,7 @@ import {
 } from '../errors.ts'
 import { parseNoQuery } from '../requests/query.ts'
 import { keyFailures, missing, queryFailures, stale } from './examples.ts'
-import { integer, object, ref, type Schema, text } from './json-schema.ts'
+import { capitalize, integer, object, ref, type Schema, text } from './json-schema.ts'
 import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, type Parameter } from './parameters.ts'
 
 type Response = Readonly<Record<string, unknown>>
@@ -121,7 +121,8 @@ export function anyFailure(limits: Config['limits']): Response {
 
 interface Description {
   readonly operationId: string
-  readonly tags: readonly [string]
+  /** By default, what follows `/v1/` in the path. */
+  readonly tag?: string
   readonly summary: string
   readonly description?: string
   /** The resource of the first id in the path. */
@@ -141,7 +142,7 @@ interface Description {
 export function describe(
   method: 'get' | 'post' | 'put' | 'patch' | 'delete',
   path: string,
-  { target, parameters = [], invalidQuery, body, success, failures = [], ...texts }: Description,
+  { tag, target, parameters = [], invalidQuery, body, success, failures = [], ...texts }: Description,
 ) {
   const [isRead, isPost] = [method === 'get', method === 'post']
   const targets = target === undefined ? [] : [target]
@@ -157,6 +158,7 @@ export function describe(
     ...(isPost ? keyFailures : []),
   ]
   const operation = {
+    tags: [tag ?? capitalize(path.split('/')[2] ?? '')],
     ...texts,
     parameters: [
       ...targets.map(idParameter),

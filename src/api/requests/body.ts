@@ -4,14 +4,18 @@ import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
-import { bodyTooLarge, notJson, unsupportedType } from '../errors.ts'
+import { bodyTooLarge, notAnObject, notJson, unsupportedType } from '../errors.ts'
+import { assertAcceptsJson } from '../respond.ts'
+import { isObject, type JsonObject } from './validation.ts'
 
 const JSON_TYPE = 'application/json'
-/** JSON Merge Patch (RFC 7396). */
-const PATCH_TYPE = 'application/merge-patch+json'
+/** The media types of a PATCH: JSON, and JSON Merge Patch (RFC 7396). */
+export const patchTypes = [JSON_TYPE, 'application/merge-patch+json']
+/** The media types of all other bodies. */
+export const jsonTypes = [JSON_TYPE]
 
-/** Returns the JSON value of the body. @throws ApiError */
-export type ReadBody = (ctx: Context) => Promise<unknown>
+/** Checks the media types, then reads the body. @throws ApiError */
+export type ReadBody = (ctx: Context) => Promise<JsonObject>
 
 /** The media type is checked before the size, and both before the first byte is read. */
 function assertMediaType(ctx: Context): void {
@@ -28,7 +32,7 @@ function assertMediaType(ctx: Context): void {
   if (headers['content-type'] === undefined && !hasBody) return
   if (headers['content-type'] === JSON_TYPE) return
   const { type, charset } = ctx.request
-  const allowed = ctx.method === 'PATCH' ? [JSON_TYPE, PATCH_TYPE] : [JSON_TYPE]
+  const allowed = ctx.method === 'PATCH' ? patchTypes : jsonTypes
   if (!allowed.includes(type.trim().toLowerCase()) || !['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
     throw unsupportedType(headers['content-type'] ?? '', allowed)
 }
@@ -96,7 +100,7 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
   const withinBudget = createBodyBudget(limits.receivingBytes)
   const options = {
     enableTypes: ['text'],
-    extendTypes: { text: [JSON_TYPE, PATCH_TYPE] },
+    extendTypes: { text: patchTypes },
     textLimit: `${limitBytes}b`,
     // The body is not decoded: koa-bodyparser would silently replace invalid bytes with U+FFFD.
     encoding: '',
@@ -104,6 +108,7 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
   const read = bodyParser(options)
   const tooLarge = () => bodyTooLarge(limitBytes)
   return async ctx => {
+    assertAcceptsJson(ctx)
     assertMediaType(ctx)
     if (Number(ctx.req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge()
     // HTTP/1.0 clients do not support interim responses (RFC 9110, 10.1.1).
@@ -114,6 +119,8 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
       throw readingError(error, tooLarge)
     }
     const { body } = ctx.request
-    return parseJson(Buffer.isBuffer(body) ? body : Buffer.alloc(0))
+    const value = parseJson(Buffer.isBuffer(body) ? body : Buffer.alloc(0))
+    if (!isObject(value)) throw notAnObject('the body')
+    return value
   }
 }

@@ -16,7 +16,7 @@ export const unpagedRecords = (limits: QueryLimits): number =>
 export interface Paging {
   readonly startIndex: number
   readonly recordsPerPage: number
-  /** The other parameters as sent, for the links to other pages. */
+  /** The other parameters as sent, each followed by `&`, for the links to other pages. */
   readonly others: string
 }
 
@@ -77,12 +77,16 @@ export class Parameters {
   }
 
   paging(defaultSize: number, maxSize: number): Paging {
-    const others = this.pairs.filter(({ name }) => !pagingNames.includes(name)).map(({ encoded }) => encoded)
     return {
       startIndex: this.integer('start_index', 0, MAX_ID, 0),
       recordsPerPage: this.integer('records_per_page', 1, maxSize, defaultSize),
-      others: others.join('&'),
+      others: this.others(pagingNames),
     }
+  }
+
+  /** Returns the parameters as sent, each followed by `&`, except for those with these names. */
+  others(except: readonly string[]): string {
+    return this.pairs.map(({ name, encoded }) => (except.includes(name) ? '' : `${encoded}&`)).join('')
   }
 
   sort(resource: Resource): SortKey[] {
@@ -148,23 +152,23 @@ export class Parameters {
   }
 }
 
-/** Parses the parameters of a collection. @throws ApiError with all faults */
-export function parseListQuery(resource: Resource, search: string, limits: QueryLimits): ListQuery {
+/** Returns a function that parses the parameters of a collection. It throws an ApiError with all faults. */
+export function createListParser(resource: Resource, limits: QueryLimits) {
   const targets = filtersOf(resource)
-  const parameters = new Parameters(
-    search,
-    [...targets.keys()],
-    ['sort', 'include', 'search', ...pagingNames],
-  )
-  const query = {
-    ...parameters.paging(unpagedRecords(limits), limits.recordsPerPage),
-    filters: parameters.filters(targets, limits.filters),
-    search: parameters.search(),
-    sort: parameters.sort(resource),
-    include: parameters.include(resource),
+  const repeatable = [...targets.keys()]
+  const once = ['sort', 'include', 'search', ...pagingNames]
+  return (search: string): ListQuery => {
+    const parameters = new Parameters(search, repeatable, once)
+    const query = {
+      ...parameters.paging(unpagedRecords(limits), limits.recordsPerPage),
+      filters: parameters.filters(targets, limits.filters),
+      search: parameters.search(),
+      sort: parameters.sort(resource),
+      include: parameters.include(resource),
+    }
+    parameters.faults.throw()
+    return query
   }
-  parameters.faults.throw()
-  return query
 }
 
 /** The maximum number of related records on a page: as many as a record can have, so that one page can show all. */

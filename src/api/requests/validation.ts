@@ -7,8 +7,8 @@ import type { Values } from '../../model/row.ts'
 /** `replace` sets every field; `create` and `patch` only the fields of the body. */
 export type Mode = 'create' | 'replace' | 'patch'
 
-/** The body of a membership: the id of the related record. It is missing only if it is faulty. */
-export type Reference = { readonly id?: number }
+/** The body of a membership: the id of the related record; undefined only if it is faulty. */
+export type Reference = { readonly id: number | undefined }
 
 /** An entry of a PATCH of a collection: the id of a record, and the fields to change. The id is missing only if it is faulty. */
 export type EntryChange = Reference & { readonly values: Values }
@@ -129,9 +129,7 @@ function checkRequiredId(id: unknown, faults: Faults): number | undefined {
 
 /** Validates an entry of a PATCH of a collection. @param faults receives what is wrong with it */
 export function checkChange(resource: Resource, { id, ...fields }: JsonObject, faults: Faults): EntryChange {
-  const valid = checkRequiredId(id, faults)
-  const values = checkBody(resource, fields, 'patch', faults)
-  return valid === undefined ? { values } : { id: valid, values }
+  return { id: checkRequiredId(id, faults), values: checkBody(resource, fields, 'patch', faults) }
 }
 
 /**
@@ -142,5 +140,5 @@ export function checkChange(resource: Resource, { id, ...fields }: JsonObject, f
 export function checkReference(to: Resource, body: JsonObject, faults: Faults): Reference {
   const id = checkRequiredId(body.id, faults)
   addUnknownFields(faults, body, to, field => unknownFault(field, 'membership', 'id'))
-  return id === undefined ? {} : { id }
+  return { id }
 }

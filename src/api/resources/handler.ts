@@ -5,16 +5,14 @@ import type { Config } from '../../config/config.ts'
 import type { ApiError } from '../../core/api-error.ts'
 import type { Origin } from '../../database/changes.ts'
 import type { Database } from '../../database/database.ts'
+import type { IdempotencyKeys } from '../../database/idempotency-keys.ts'
 import type { Refusal } from '../../database/lane/outcome.ts'
 import type { Semaphore } from '../../database/semaphore.ts'
 import { idName, parseId, type Resource } from '../../model/resource.ts'
-import { exists, notAnObject, notFound, versionMismatch } from '../errors.ts'
+import { exists, notFound, versionMismatch } from '../errors.ts'
 import { callerOf } from '../middleware/authentication.ts'
 import type { ReadBody } from '../requests/body.ts'
-import { isObject, type JsonObject } from '../requests/validation.ts'
-import { assertAcceptsJson } from '../respond.ts'
 import type { CheckPath, PathParams } from '../router.ts'
-import type { WithIdempotency } from './with-idempotency.ts'
 
 /** What the routes of all resources use. */
 export interface Services {
@@ -23,7 +21,7 @@ export interface Services {
   readonly database: Database
   readonly cache: Cache
   readonly readBody: ReadBody
-  readonly withIdempotency: WithIdempotency
+  readonly keys: IdempotencyKeys
   /** Limits the large pages that are being made. Each can have `limits.responseBytes`, and needs several times as much. */
   readonly inLargePageSlot: Semaphore
 }
@@ -34,7 +32,7 @@ export const originOf = (ctx: Context): Origin => ({
   requestId: ctx.response.get('Request-Id'),
 })
 
-/** Returns the error of a record that a write has refused. @param id the id in the request; none for a new record, whose only refusal is `exists` */
+/** Returns the error of a record that a write has refused. @param id the id in the request; none if only `exists` is possible */
 export function refused(resource: Resource, refusal: Refusal, id = 0): ApiError {
   if (refusal === 'not_found') return notFound(resource, id)
   if (refusal === 'precondition_failed') return versionMismatch(resource, id)
@@ -55,11 +53,3 @@ export const checkId =
   (resource: Resource): CheckPath =>
   params =>
     void pathId(resource, params)
-
-/** Checks the media types, then reads the body. @throws ApiError */
-export async function objectBody(ctx: Context, readBody: ReadBody): Promise<JsonObject> {
-  assertAcceptsJson(ctx)
-  const body = await readBody(ctx)
-  if (!isObject(body)) throw notAnObject('the body')
-  return body
-}

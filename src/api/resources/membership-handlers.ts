@@ -1,9 +1,10 @@
 // The handlers that change the memberships of both sides of a relation, and that list the related records of one record.
+import { ApiError } from '../../core/api-error.ts'
 import type { CompleteLoader } from '../../database/reading/record-loader.ts'
 import { createMemberships, type Memberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import { idName, type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
-import { notFound, notMember, tooManyMemberships } from '../errors.ts'
+import { notFound, notMember } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
 import { batchText, deleted, failed } from '../requests/batch.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
@@ -12,18 +13,20 @@ import { checkReference } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
 import type { CheckPath, Handler, PathParams } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { objectBody, originOf, pathId, refused, type Services } from './handler.ts'
+import { originOf, pathId, refused, type Services } from './handler.ts'
 import { postWork } from './post-work.ts'
+import { respondOnce } from './with-idempotency.ts'
 
 export function createMembershipHandlers(
   resource: Resource,
   relation: LimitedRelation,
   findComplete: CompleteLoader,
-  { limits, database, readBody, withIdempotency }: Services,
+  { limits, database, keys, readBody }: Services,
 ) {
   const { to, name } = relation
   const etags = createEtags(resource)
   const maxMemberships = relation.maxPerRecord(limits)
+  const full = `a ${resource.singular} can have at most ${maxMemberships} ${name}`
   const memberships = createMemberships(database, resource, relation, maxMemberships)
 
   /**
@@ -38,7 +41,7 @@ export function createMembershipHandlers(
       parseNoQuery(ctx.querystring)
       const precondition = preconditionOf(ctx.req.headers)
       const origin = originOf(ctx)
-      const body = await objectBody(ctx, readBody)
+      const body = await readBody(ctx)
       const work = postWork(body, added.name, limits.batchEntries, {
         check: (reference, faults) => checkReference(added.to, reference, faults),
         writer: memberships,
@@ -47,14 +50,14 @@ export function createMembershipHandlers(
           return { origin, action: 'add', side, id, others, precondition }
         },
         outcomeOf: (written, reference) => {
-          if (written === 'full') return tooManyMemberships(resource, maxMemberships, relation)
+          if (written === 'full') return new ApiError('limit_exceeded', full)
           if (typeof written === 'string') return refused(added.to, written, reference.id)
           const text = recordText(added.to, written.row)
           return { text, result: written.changed ? 'created' : 'unchanged' }
         },
         refused: refusal => refused(target, refusal, id),
       })
-      await withIdempotency(ctx, work)
+      await respondOnce(ctx, keys, work)
     }
 
   const list: Handler = async ctx => {

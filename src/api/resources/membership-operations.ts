@@ -27,7 +27,6 @@ function addition(resource: Resource, { to, name }: Pick<Relation, 'to' | 'name'
   const type = capitalize(to.singular)
   return {
     operationId: `add${capitalize(resource.singular)}${capitalize(name)}`,
-    tags: [capitalize(resource.plural)],
     target: resource,
     body: json(oneOf(`${type}Reference`, `${type}References`), {
       [`A ${to.singular}`]: referenceExample,
@@ -57,7 +56,6 @@ function removal(
 ) {
   return {
     operationId: `remove${capitalize(resource.singular)}${capitalize(name)}`,
-    tags: [capitalize(resource.plural)],
     target: resource,
     description: `Deletes the memberships with these ${name}. The ${to.plural} and the ${resource.singular} remain. At least one id is required, and at most ${limits.batchEntries} are allowed. Each id succeeds or fails independently, as its \`meta\` reports; an id that comes twice fails the second time. If a parameter is invalid, nothing is removed.`,
     parameters: idsParameters(`The ids of the ${name}.`),
@@ -85,7 +83,6 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
   return {
     list: describe('get', path, {
       operationId: `list${capitalize(singular)}${capitalize(name)}`,
-      tags: [capitalize(plural)],
       summary: `List the ${name} of a ${singular}`,
       description: `Returns all ${name} of the ${singular} by ascending id, or a page of them if a paging parameter is given. A ${singular} can have at most ${maxMemberships} ${name}.`,
       target: resource,
@@ -109,7 +106,6 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
 
     remove: describe('delete', `${path}/:${idName(to)}`, {
       operationId: `remove${capitalize(singular)}${capitalize(other)}`,
-      tags: [capitalize(plural)],
       summary: `Remove a ${singular} from a ${other}`,
       description: `Deletes the membership. The ${singular} and the ${other} remain.`,
       target: resource,
@@ -133,7 +129,6 @@ export function describeMemberships(resource: Resource, relation: LimitedRelatio
 
     listMembers: describe('get', membersPath, {
       operationId: `list${capitalize(other)}${capitalize(plural)}`,
-      tags: [capitalize(to.plural)],
       summary: `List the ${plural} of a ${other}`,
       description: `Returns a page of the ${plural} in the ${other} that match all filters. The page is the same as that of \`GET /v1/${plural}?${name}[*].id={${idName(to)}}\` with the same other parameters.`,
       target: to,

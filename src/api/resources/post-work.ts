@@ -40,16 +40,15 @@ export function postWork<Fields extends JsonObject, Item>(
   maxEntries: number,
   { check, writer, itemOf, outcomeOf, refused, headersOf }: Writing<Fields, Item>,
 ): PostWork<Item> {
-  /** @param toOutcomes returns the response to the outcomes of the records */
   const work = (
     records: readonly Fields[],
-    toOutcomes: (outcomes: readonly Written[]) => KeptAnswer,
+    toAnswer: (outcomes: readonly Written[]) => KeptAnswer,
   ): PostWork<Item> => ({
     writer,
     item: itemOf(records),
     answerOf(result) {
       if (typeof result === 'string') throw refused(result)
-      return toOutcomes(result)
+      return toAnswer(result)
     },
     hasRecords: records.length > 0,
   })

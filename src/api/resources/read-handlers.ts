@@ -1,5 +1,6 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 import type { Context } from 'koa'
+import { ApiError } from '../../core/api-error.ts'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
 import { type Included, isOneMoment } from '../../database/reading/includes.ts'
 import type { Filter } from '../../database/reading/page-query.ts'
@@ -9,9 +10,9 @@ import { createRecords, type Page, type Records } from '../../database/reading/r
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
-import { notFound, pageTooLarge } from '../errors.ts'
+import { notFound } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
-import { type ListQuery, parseListQuery, parseRecordQuery } from '../requests/query.ts'
+import { createListParser, type ListQuery, parseRecordQuery } from '../requests/query.ts'
 import { assertAcceptsJson, respondRead } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags } from './etags.ts'
@@ -31,13 +32,17 @@ export function createReadHandlers(
 ) {
   const etags = createEtags(resource)
   const loader = createRecordLoader(records)
+  const parse = createListParser(resource, limits)
 
   /** Throws as soon as the texts of a page have more bytes than a response may have. @throws ApiError `limit_exceeded` */
   function createSizeCheck(include: boolean) {
     let bytes = 0
     return (text: string): void => {
       bytes += Buffer.byteLength(text)
-      if (bytes > limits.responseBytes) throw pageTooLarge(limits.responseBytes, include)
+      if (bytes <= limits.responseBytes) return
+      const hint = include ? 'lower it, or leave out include' : 'lower it'
+      const message = `records_per_page: the page would have more than ${limits.responseBytes} bytes: ${hint}`
+      throw ApiError.of({ parameter: 'records_per_page', code: 'limit_exceeded', message })
     }
   }
 
@@ -53,7 +58,7 @@ export function createReadHandlers(
     return !dependsOnRelated || included[0]?.row.generation === page.rows[0]?.generation
   }
 
-  /** Adds the includes to a page, in the same state of the records. */
+  /** Returns the records of a page with their includes, both of one moment. */
   async function withIncludes(query: ListQuery, page: Page) {
     const { includes } = includeSet(query.include)
     const included = (await includes(page.rows, createSizeCheck(true))).flatMap(one => one ?? [])
@@ -76,7 +81,7 @@ export function createReadHandlers(
    * @param onEmpty is called if no record matches
    */
   async function respondPage(ctx: Context, filters: readonly Filter[], onEmpty?: () => Promise<void>) {
-    const query = parseListQuery(resource, ctx.querystring, limits)
+    const query = parse(ctx.querystring)
     assertAcceptsJson(ctx)
     const { path } = ctx
     const complete = (total: number, records: readonly { readonly row: Row; readonly text?: string }[]) => {

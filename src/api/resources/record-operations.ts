@@ -21,14 +21,12 @@ import {
 import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
 import { collectionParameters, idsParameters, includeParameters } from '../openapi/parameters.ts'
+import { patchTypes } from '../requests/body.ts'
 import { parseRecordQuery, unpagedRecords } from '../requests/query.ts'
-
-const patchTypes = ['application/json', 'application/merge-patch+json']
 
 export function describeRecords(resource: Resource, limits: Config['limits']) {
   const { singular, plural } = resource
   const type = capitalize(singular)
-  const tags = [capitalize(plural)] as const
   const collection = `/v1/${plural}`
   const path = `${collection}/:${idName(resource)}`
   const record = { [`A ${singular}`]: recordExample(resource) }
@@ -49,7 +47,6 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
   return {
     list: describe('get', collection, {
       operationId: `list${capitalize(plural)}`,
-      tags,
       summary: `List ${plural}`,
       description: `Returns a page of the ${plural} that match all filters. The section Filters of the introduction describes them.`,
       parameters: collectionParameters(resource, limits),
@@ -59,7 +56,6 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
 
     create: describe('post', collection, {
       operationId: `create${type}`,
-      tags,
       summary: `Create a ${singular} or a batch of ${plural}`,
       description: `The server assigns the ids. A batch has at most ${limits.batchEntries} entries. Each entry succeeds or fails independently, as its \`meta\` reports.`,
       body: json(oneOf(`New${type}`, `New${capitalize(plural)}`), {
@@ -81,7 +77,6 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
 
     patchMany: describe('patch', collection, {
       operationId: `update${capitalize(plural)}`,
-      tags,
       summary: `Update several ${plural}`,
       description: `Changes up to ${limits.batchEntries} ${plural}, in their order and in one transaction. An entry has the id of a ${singular} and the fields to change; \`null\` removes an optional field. Each entry succeeds or fails independently, as its \`meta\` reports, and shows the ${singular} as it is after the entry. An id can come twice. You can repeat the request: it has the same result.`,
       body: json(ref(`${type}Patches`), { 'A batch': { [plural]: [rowExample(resource)] } }, patchTypes),
@@ -96,7 +91,6 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
 
     removeMany: describe('delete', collection, {
       operationId: `delete${capitalize(plural)}`,
-      tags,
       summary: `Delete several ${plural}`,
       description: `Deletes the ${plural} with these ids, and their memberships. At least one id is required, and at most ${limits.batchEntries} are allowed. Each id succeeds or fails independently, as its \`meta\` reports; an id that comes twice fails the second time. If a parameter is invalid, nothing is deleted.`,
       parameters: idsParameters(`The ids of the ${plural} to delete.`),
@@ -111,7 +105,6 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
 
     get: describe('get', path, {
       operationId: `get${type}`,
-      tags,
       summary: `Get a ${singular}`,
       description: [
         `Returns the ${singular} with this id.`,
@@ -125,7 +118,6 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
 
     replace: describe('put', path, {
       operationId: `replace${type}`,
-      tags,
       summary: `Replace a ${singular}`,
       description: `Optional fields that are missing from the body are removed. The request does not create a ${singular}: an unknown id returns 404.`,
       target: resource,
@@ -136,7 +128,6 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
 
     patch: describe('patch', path, {
       operationId: `update${type}`,
-      tags,
       summary: `Update a ${singular}`,
       description:
         'Changes the fields in the body and leaves the others unchanged. `null` removes an optional field (JSON Merge Patch, RFC 7396).',
@@ -148,7 +139,6 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
 
     remove: describe('delete', path, {
       operationId: `delete${type}`,
-      tags,
       summary: `Delete a ${singular}`,
       description: `Deletes the ${singular} and its memberships.`,
       target: resource,

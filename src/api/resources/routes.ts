@@ -11,13 +11,7 @@ import { createReadHandlers } from './read-handlers.ts'
 import { describeRecords } from './record-operations.ts'
 import { createWriteHandlers } from './write-handlers.ts'
 
-/** The routes of a resource. Those of the members of related records come last in the document. */
-interface ResourceRoutes {
-  readonly own: readonly Route[]
-  readonly members: readonly Route[]
-}
-
-function routesOf(resource: Resource, services: Services, policies: readonly Policy[]): ResourceRoutes {
+function routesOf(resource: Resource, services: Services, policies: readonly Policy[]): Route[] {
   const { limits, database, cache } = services
   const records = createRecords(database, resource)
   const includes = limitedRelations(resource).map(
@@ -29,45 +23,37 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
   const described = describeRecords(resource, limits)
   const checkPath = checkId(resource)
 
-  const relations = limitedRelations(resource).map((relation): ResourceRoutes => {
+  const relations = limitedRelations(resource).flatMap((relation): Route[] => {
     const { to } = relation
     const { findComplete } = includeSet([relation.name])
     const handlers = createMembershipHandlers(resource, relation, findComplete, services)
     const described = describeMemberships(resource, relation, limits)
     const checkOther = checkId(to)
-    return {
-      own: [
-        { ...described.list, checkPath, policies, handler: handlers.list },
-        { ...described.create, checkPath, policies, handler: handlers.create },
-        { ...described.removeMany, checkPath, policies, handler: handlers.removeMany },
-        { ...described.remove, checkPath: handlers.checkMember, policies, handler: handlers.remove },
-      ],
-      members: [
-        { ...described.listMembers, checkPath: checkOther, policies, handler: read.listMembers(relation) },
-        { ...described.createMembers, checkPath: checkOther, policies, handler: handlers.createMembers },
-        { ...described.removeMembers, checkPath: checkOther, policies, handler: handlers.removeMembers },
-      ],
-    }
+    return [
+      { ...described.list, checkPath, policies, handler: handlers.list },
+      { ...described.create, checkPath, policies, handler: handlers.create },
+      { ...described.removeMany, checkPath, policies, handler: handlers.removeMany },
+      { ...described.remove, checkPath: handlers.checkMember, policies, handler: handlers.remove },
+      { ...described.listMembers, checkPath: checkOther, policies, handler: read.listMembers(relation) },
+      { ...described.createMembers, checkPath: checkOther, policies, handler: handlers.createMembers },
+      { ...described.removeMembers, checkPath: checkOther, policies, handler: handlers.removeMembers },
+    ]
   })
 
-  return {
-    own: [
-      { ...described.list, policies, handler: read.list },
-      { ...described.create, policies, handler: write.create },
-      { ...described.patchMany, policies, handler: write.patchMany },
-      { ...described.removeMany, policies, handler: write.removeMany },
-      { ...described.get, checkPath, policies, handler: read.get },
-      { ...described.replace, checkPath, policies, handler: write.replace },
-      { ...described.patch, checkPath, policies, handler: write.patch },
-      { ...described.remove, checkPath, policies, handler: write.remove },
-      ...relations.flatMap(({ own }) => own),
-    ],
-    members: relations.flatMap(({ members }) => members),
-  }
+  return [
+    { ...described.list, policies, handler: read.list },
+    { ...described.create, policies, handler: write.create },
+    { ...described.patchMany, policies, handler: write.patchMany },
+    { ...described.removeMany, policies, handler: write.removeMany },
+    { ...described.get, checkPath, policies, handler: read.get },
+    { ...described.replace, checkPath, policies, handler: write.replace },
+    { ...described.patch, checkPath, policies, handler: write.patch },
+    { ...described.remove, checkPath, policies, handler: write.remove },
+    ...relations,
+  ]
 }
 
 /** Returns the routes of all resources. @param policies of each route */
 export function createResourceRoutes(services: Services, policies: readonly Policy[]): Route[] {
-  const routes = services.resources.map(resource => routesOf(resource, services, policies))
-  return [...routes.flatMap(({ own }) => own), ...routes.flatMap(({ members }) => members)]
+  return services.resources.flatMap(resource => routesOf(resource, services, policies))
 }

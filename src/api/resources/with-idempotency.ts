@@ -10,13 +10,6 @@ import { respond, respondFailure, setEtag } from '../respond.ts'
 import type { PostWork } from './post-work.ts'
 
 /**
- * Responds with the result of `work`, or with the saved response of an earlier request with the same key.
- * If the request has a key, `work` writes in the transaction of the key. A batch whose entries are all invalid is not saved, like
- * every invalid request.
- */
-export type WithIdempotency = <Item>(ctx: Context, work: PostWork<Item>) => Promise<void>
-
-/**
  * Returns the key under which a response is saved: keys of different callers never meet. The space in it keeps it
  * different from every key that was saved for an open API, where the key itself is used.
  */
@@ -50,14 +43,20 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
   else respondFailure(ctx, status, body)
 }
 
-export function createWithIdempotency(keys: IdempotencyKeys): WithIdempotency {
-  return async (ctx, { writer, item, answerOf, hasRecords }) => {
-    const key = idempotencyKeyOf(ctx.req.headers)
-    if (key === undefined || !hasRecords) return send(ctx, answerOf(await writer.write(item)))
-    const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), around =>
-      writer.writeIn(item, (trx, write) => around(trx, () => outcomeOf(ctx, write().then(answerOf)))),
-    )
-    if (replayed) ctx.set('Idempotent-Replayed', 'true')
-    send(ctx, kept)
-  }
+/**
+ * Writes, and responds with the result, or with the saved response of an earlier request with the same key. A batch whose entries
+ * are all invalid is not saved, like every invalid request.
+ */
+export async function respondOnce<Item>(
+  ctx: Context,
+  keys: IdempotencyKeys,
+  { writer, item, answerOf, hasRecords }: PostWork<Item>,
+): Promise<void> {
+  const key = idempotencyKeyOf(ctx.req.headers)
+  if (key === undefined || !hasRecords) return send(ctx, answerOf(await writer.write(item)))
+  const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), around =>
+    writer.writeIn(item, (trx, write) => around(trx, () => outcomeOf(ctx, write().then(answerOf)))),
+  )
+  if (replayed) ctx.set('Idempotent-Replayed', 'true')
+  send(ctx, kept)
 }

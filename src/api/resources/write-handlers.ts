@@ -18,11 +18,12 @@ import { checkBody, checkChange, type JsonObject } from '../requests/validation.
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { objectBody, originOf, pathId, refused, type Services } from './handler.ts'
+import { originOf, pathId, refused, type Services } from './handler.ts'
 import { postWork } from './post-work.ts'
+import { respondOnce } from './with-idempotency.ts'
 
 export function createWriteHandlers(resource: Resource, services: Services) {
-  const { resources, limits, database, readBody, withIdempotency } = services
+  const { resources, limits, database, keys, readBody } = services
   const insert = createInsert(database, resource)
   const update = createUpdate(database, resource)
   const deleteRecords = createDelete(database, resource, resources)
@@ -55,7 +56,7 @@ export function createWriteHandlers(resource: Resource, services: Services) {
       parseNoQuery(ctx.querystring)
       const precondition = preconditionOf(ctx.req.headers)
       const faults = new Faults()
-      const values = checkBody(resource, await objectBody(ctx, readBody), mode, faults, id)
+      const values = checkBody(resource, await readBody(ctx), mode, faults, id)
       faults.throw()
       const patches = [{ id, values, precondition }]
       const { row } = storedOf(id, await update.write({ origin: originOf(ctx), patches }))
@@ -66,14 +67,9 @@ export function createWriteHandlers(resource: Resource, services: Services) {
   const create: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
     const assertCondition = collectionCondition(ctx.req.headers)
-    const work = postWork(
-      await objectBody(ctx, readBody),
-      plural,
-      limits.batchEntries,
-      writing(originOf(ctx)),
-    )
+    const work = postWork(await readBody(ctx), plural, limits.batchEntries, writing(originOf(ctx)))
     assertCondition()
-    await withIdempotency(ctx, work)
+    await respondOnce(ctx, keys, work)
   }
 
   const remove: Handler = async ctx => {
@@ -88,13 +84,13 @@ export function createWriteHandlers(resource: Resource, services: Services) {
   const patchMany: Handler = async ctx => {
     parseNoQuery(ctx.querystring)
     const assertCondition = collectionCondition(ctx.req.headers)
-    const body = await objectBody(ctx, readBody)
+    const body = await readBody(ctx)
     const list = entriesOf(body, plural, limits.batchEntries)
     if (list === undefined) throw invalidBatch(plural)
     const entries = checkEntries(
       list,
       (entry, faults) => checkChange(resource, entry, faults),
-      ({ id }) => (id === undefined ? {} : { id }),
+      ({ id }) => ({ id }),
     )
     assertCondition()
     const patches = entries.valid.flatMap(({ id, values }) => (id === undefined ? [] : [{ id, values }]))

@@ -7,10 +7,13 @@ import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
 import { SignJWT } from 'jose'
 import { pino } from 'pino'
-import { createJwts } from '../../../src/api/callers/jwt.ts'
+import { createIssuerKeys } from '../../../src/api/callers/issuer-keys.ts'
+import { createVerify } from '../../../src/api/callers/jwt.ts'
+import type { JwtSettings } from '../../../src/config/auth.ts'
 import { ConfigError } from '../../../src/config/config.ts'
 import { ApiError } from '../../../src/core/api-error.ts'
-import { createLog } from '../../../src/core/log.ts'
+import { createLog, type Log } from '../../../src/core/log.ts'
+import type { IssuerKeys } from '../../../src/core/messages.ts'
 import {
   audience,
   claims,
@@ -29,13 +32,24 @@ const log = createLog('silent', 'test')
 const first = await createKey('first')
 const second = await createKey('second', 'RS256')
 
+/** Reads the keys of the issuer, as a worker does. */
+async function createJwts(
+  settings: JwtSettings,
+  log: Log,
+  report: (keys: IssuerKeys) => void,
+  last?: IssuerKeys,
+) {
+  const issuerKeys = await createIssuerKeys(settings.jwks, log, report, last)
+  return { verify: createVerify(settings, issuerKeys), useKeys: issuerKeys.use }
+}
+
 async function start(t: ExecutionContext, ...keys: Key[]) {
   const server = await startIssuer(...keys)
   t.teardown(server.close)
   return { server, ...(await createJwts(server.settings, log, () => {})) }
 }
 
-type Verify = Awaited<ReturnType<typeof createJwts>>['verify']
+type Verify = ReturnType<typeof createVerify>
 
 /** Returns the code and the message of the error, or the identity of the caller. */
 async function outcome(verify: Verify, token: string): Promise<string> {

@@ -2,14 +2,15 @@
 import test from 'ava'
 import fc from 'fast-check'
 import { filtersOf } from '../../../src/api/requests/filters.ts'
-import { parseListQuery } from '../../../src/api/requests/query.ts'
+import { createListParser } from '../../../src/api/requests/query.ts'
 import { ApiError } from '../../../src/core/api-error.ts'
 import { groups } from '../../../src/model/groups.ts'
 import { users } from '../../../src/model/users.ts'
 
 const limits = { filters: 20, recordsPerPage: 1000 }
+const parseUsers = createListParser(users, limits)
 const parse = (search: string) => {
-  const { others: _, ...query } = parseListQuery(users, search, limits)
+  const { others: _, ...query } = parseUsers(search)
   return query
 }
 
@@ -91,10 +92,10 @@ test('query: any input is either parsed or rejected with faults', t => {
   const bytes = fc.uint8Array({ maxLength: 80 }).map(array => Buffer.from(array).toString('latin1'))
   const property = fc.property(
     fc.oneof(nearlyValid, bytes),
-    fc.constantFrom(users, groups),
-    (search, resource) => {
+    fc.constantFrom(parseUsers, createListParser(groups, limits)),
+    (search, parse) => {
       try {
-        t.truthy(parseListQuery(resource, search, limits))
+        t.truthy(parse(search))
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
         t.is(error.status, 400)
