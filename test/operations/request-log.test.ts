@@ -81,7 +81,7 @@ test.serial('log: every line of supervisor and workers has the name of the node'
   await service.logLine(/"role":"worker".*"msg":"worker listening"/)
   await operator.run('status')
   await service.logLine(/"role":"supervisor".*"msg":"command"/)
-  for (const { node } of lines()) t.is(node, 'node "1"')
+  for (const { node } of lines()) t.is(node, 'Żółw "1"')
 })
 
 test.serial('request line: also for a request that the client aborts', async t => {
