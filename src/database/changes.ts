@@ -39,7 +39,7 @@ interface MembershipChange extends Membership, Versions {
 }
 
 /** A membership ends with one of its records. */
-export interface EndedMembership extends Membership {
+interface EndedMembership extends Membership {
   readonly type: 'ended'
   /** The resource of the record that is deleted. */
   readonly ending: Resource

@@ -1,7 +1,7 @@
 // Deletes records and their memberships.
 import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
-import type { EndedMembership, Origin } from '../changes.ts'
+import type { Origin } from '../changes.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount, isLocked } from '../driver-errors.ts'
 import type { Outcome, Result } from '../lane/outcome.ts'
@@ -93,11 +93,9 @@ export function createDelete(
     assertRowCount(table, affectedRows, others.length)
     const isLimited = side.resource === resource
     const ended = { type: 'ended', resource: side.resource, relation, ending: resource, origin } as const
-    trx.record(
-      ...others.map((other): EndedMembership => {
-        return isLimited ? { ...ended, id, otherId: other } : { ...ended, id: other, otherId: id }
-      }),
-    )
+    // One call with all of them could have more arguments than the stack can hold.
+    for (const other of others)
+      trx.record({ ...ended, ...(isLimited ? { id, otherId: other } : { id: other, otherId: id }) })
     return others.length
   }
 
