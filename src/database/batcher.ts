@@ -1,68 +1,60 @@
 // Combines the calls of a few turns of the event loop into batches, so that many small reads share one statement.
 import { createGather } from './gather.ts'
 
-interface PendingCall<T, R> {
-  readonly item: T
-  readonly resolve: (result: R) => void
+interface PendingRead<K, V> {
+  readonly key: K
+  readonly resolve: (value: V | undefined) => void
   readonly reject: (error: unknown) => void
 }
 
 export interface BatcherOptions {
-  /** Maximum number of batches in progress. At the limit, new items wait for the next batch. */
+  /** Maximum number of batches in progress. At the limit, new reads wait for the next batch. */
   readonly concurrency: number
   readonly maxSize: number
 }
 
 /**
- * Creates a function that processes single items in batches. A batch always starts after its items were added, so a read
- * sees all earlier writes of the same client. A further batch starts only when at least as many items are pending as are in
+ * Creates a function that reads the values of single keys in batches. A batch always starts after its reads were added, so a
+ * read sees all earlier writes of the same client. A further batch starts only when at least as many reads are pending as are in
  * progress. Batches then grow with the load.
- * @param processBatch returns one result per item, in order; if it rejects, all items of the batch reject
+ * @param readMany gets each key once; if it rejects, all reads of the batch reject
  */
-export function createBatcher<T, R>(
-  processBatch: (items: readonly T[]) => Promise<readonly R[]>,
+export function createBatcher<K, V>(
+  readMany: (keys: readonly K[]) => Promise<ReadonlyMap<K, V>>,
   { concurrency, maxSize }: BatcherOptions,
-): (item: T) => Promise<R> {
-  const pending: PendingCall<T, R>[] = []
+): (key: K) => Promise<V | undefined> {
+  const pending: PendingRead<K, V>[] = []
   let batchesInProgress = 0
-  let itemsInProgress = 0
+  let readsInProgress = 0
   const gather = createGather(
     () => pending.length,
     () => void dispatch(),
   )
 
   function schedule(): void {
-    if (batchesInProgress < concurrency && pending.length > 0 && pending.length >= itemsInProgress) gather()
-  }
-
-  function settle(batch: readonly PendingCall<T, R>[], values: readonly R[]): void {
-    const results = values.values()
-    for (const { resolve, reject } of batch) {
-      const { done, value } = results.next()
-      if (done === true) reject(new Error('the batch returned too few results'))
-      else resolve(value)
-    }
+    if (batchesInProgress < concurrency && pending.length > 0 && pending.length >= readsInProgress) gather()
   }
 
   async function dispatch(): Promise<void> {
     const batch = pending.splice(0, maxSize)
     batchesInProgress++
-    itemsInProgress += batch.length
+    readsInProgress += batch.length
     schedule()
     try {
-      settle(batch, await processBatch(batch.map(({ item }) => item)))
+      const values = await readMany([...new Set(batch.map(({ key }) => key))])
+      for (const { key, resolve } of batch) resolve(values.get(key))
     } catch (error) {
       for (const { reject } of batch) reject(error)
     } finally {
       batchesInProgress--
-      itemsInProgress -= batch.length
+      readsInProgress -= batch.length
       schedule()
     }
   }
 
-  return item =>
+  return key =>
     new Promise((resolve, reject) => {
-      pending.push({ item, resolve, reject })
+      pending.push({ key, resolve, reject })
       schedule()
     })
 }

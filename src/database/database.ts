@@ -70,13 +70,12 @@ export function createDatabase(
 
   /** Runs a transaction, and starts after it what its rows need: a compaction after some of them, a numbering of its events. */
   async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
-    let derived = { countRows: 0, hasEvents: false }
-    const beforeCommit = async (trx: Transaction) => {
-      derived = await storeDerivedRows(trx, recordsEvents)
-    }
-    const result = await transact(knex, act, { beforeCommit })
-    compaction.after(derived.countRows)
-    if (derived.hasEvents) numbering.requestAfterWrite()
+    const { result, countRows, hasEvents } = await transact(knex, async trx => {
+      const result = await act(trx)
+      return { result, ...(await storeDerivedRows(trx, recordsEvents)) }
+    })
+    compaction.after(countRows)
+    if (hasEvents) numbering.requestAfterWrite()
     return result
   }
 
@@ -100,7 +99,7 @@ export function createDatabase(
     // A conflict of several writes can be that of one of them: on a cluster, one hot row lets the whole COMMIT fail.
     attempt: (act, size) =>
       attempt(act, error => isContention(error) && !isLocked(error), size > 1 ? MAX_GROUP_TRIES : undefined),
-    // Beside these, one more write can wait for its lock (see `lane/locked-writes.ts`). The others leave two connections.
+    // One slot is for the write that waits for its lock in the database (see `lane/locked-writes.ts`), two are for all others.
     maxWaiting: Math.max(0, writeSlots - 3),
     timeoutMs: settings.queryTimeoutMs,
   })
@@ -128,10 +127,10 @@ export function createDatabase(
     inPageSlot: createSemaphore(pageSlots, settings.acquireTimeoutMs),
     /** Runs reads in one consistent snapshot, and repeats them on contention. */
     snapshot: <T>(act: (trx: Transaction) => Promise<T>) =>
-      read(() => transact(knex, act, { isolation: 'REPEATABLE READ' })),
+      read(() => transact(knex, act, 'REPEATABLE READ')),
     /** Runs reads that return what other transactions have not committed yet. */
     uncommitted: <T>(act: (trx: Transaction) => Promise<T>) =>
-      read(() => transact(knex, act, { isolation: 'READ UNCOMMITTED' })),
+      read(() => transact(knex, act, 'READ UNCOMMITTED')),
     /** Whether writes append events to the change feed. */
     recordsEvents,
     numbering,

@@ -12,17 +12,11 @@ import { appendEvents, type NewEvent } from './feed/events.ts'
 import type { Transaction } from './transaction.ts'
 import { renewGeneration } from './version.ts'
 
-function countChangeOf(change: Change) {
-  switch (change.type) {
-    case 'created':
-      return recordChange(change.resource, change.id, 1)
-    case 'updated':
-      return undefined
-    case 'deleted':
-      return recordChange(change.resource, change.id, -1)
-    default:
-      return memberChange(change.relation.to, change.otherId, change.id, change.type === 'joined' ? 1 : -1)
-  }
+function countChangeOf(change: Change): CountChange | undefined {
+  if ('relation' in change)
+    return memberChange(change.relation.to, change.otherId, change.id, change.type === 'joined' ? 1 : -1)
+  if (change.type === 'updated') return undefined
+  return recordChange(change.resource, change.id, change.type === 'created' ? 1 : -1)
 }
 
 /** The resource whose records the change makes old in cached includes. */
@@ -54,19 +48,12 @@ function eventsOf(changes: readonly Change[]): NewEvent[] {
   return changes.filter(change => !endsWithRecord(change)).map(eventOf)
 }
 
-/** What waits after a transaction to be processed apart. */
-interface Derived {
-  /** The rows that wait for a compaction of the counts. */
-  readonly countRows: number
-  /** Whether events wait for a number. */
-  readonly hasEvents: boolean
-}
-
 /**
  * Stores what follows from the changes of a transaction, in a fixed order, so that concurrent transactions do not deadlock.
  * @param recordsEvents whether there is a change feed
+ * @returns the number of rows that wait for a compaction of the counts, and whether events wait for a number
  */
-export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean): Promise<Derived> {
+export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean) {
   const { changes } = trx
   const countChanges: CountChange[] = []
   const outdated = new Set<string>()

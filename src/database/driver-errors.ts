@@ -2,6 +2,7 @@
 import { ApiError, unavailable } from '../core/api-error.ts'
 import { type CodedError, hasCode, reasonOf } from '../core/error-reason.ts'
 import { retry } from '../core/retry.ts'
+import type { Modified } from './results.ts'
 
 // The server accepts no writes: it was demoted, has left its cluster, or is about to.
 const demoted = [
@@ -100,10 +101,6 @@ export const retryContention = <T>(
     isTransient,
   })
 
-/** Creates an error for contention that the database did not report itself. The transaction is retried. */
-const contentionError = (message: string): CodedError =>
-  Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
-
 /** Creates the error of a lock that another session holds. The message is logged, so it contains no names. */
 export const lockedError = (): CodedError =>
   Object.assign(new Error('another session holds a lock'), { code: 'ER_LOCK_NOWAIT' })
@@ -111,12 +108,12 @@ export const lockedError = (): CodedError =>
 /**
  * Checks how many rows a statement has changed. MariaDB may change none, without an error, if the statement is interrupted.
  * A server that ignores SKIP LOCKED may have changed the rows in another transaction meanwhile.
- * @param changed the result of the statement
- * @throws CodedError after which the transaction is repeated
+ * @throws CodedError after which the transaction is repeated: contention that the database did not report itself
  */
-export function assertRowCount(table: string, changed: unknown, expected: number): void {
-  if (changed !== expected)
-    throw contentionError(`${String(changed)} rows of ${table} were changed, not ${expected}`)
+export function assertRowCount(table: string, { affectedRows }: Modified, expected: number): void {
+  if (affectedRows === expected) return
+  const message = `${affectedRows} rows of ${table} were changed, not ${expected}`
+  throw Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
 }
 
 export function isDuplicate(error: unknown): boolean {

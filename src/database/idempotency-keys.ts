@@ -144,8 +144,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number) {
         'the response is too large to be saved for an Idempotency-Key; send a smaller request',
       )
     const { status, location, etag, body, packed } = await pack(response)
-    const { affectedRows } = await trx.execute(saveSql, [status, location, etag, body, packed, key])
-    assertRowCount(table, affectedRows, 1)
+    assertRowCount(table, await trx.execute(saveSql, [status, location, etag, body, packed, key]), 1)
     return { ...response, replayed: false }
   }
 

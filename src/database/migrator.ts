@@ -32,18 +32,13 @@ async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
   }
 }
 
-/** @throws SchemaError if this code is older than the schema permits */
-async function assertNotOutdated(knex: Knex): Promise<void> {
+/** Returns the migrations of this code that the schema lacks. @throws SchemaError if the schema demands newer code */
+async function pendingMigrations(knex: Knex): Promise<string[]> {
   const [info] = await rowsOf<{ version: number }>(knex('schema_info').select('min_code_version as version'))
   if (info !== undefined && info.version > codeVersion)
     throw new SchemaError(
       `the database needs version ${info.version} of the code, and this is version ${codeVersion}: run a newer release`,
     )
-}
-
-/** Returns the migrations of this code that the schema lacks. @throws SchemaError if the schema demands newer code */
-async function pendingMigrations(knex: Knex): Promise<string[]> {
-  await assertNotOutdated(knex)
   const applied = await rowsOf<{ name: string }>(knex('knex_migrations').select('name'))
   return migrations.map(({ name }) => name).filter(name => applied.every(row => row.name !== name))
 }

@@ -7,7 +7,7 @@ import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import { isDemoted, isDenied, isFull } from './driver-errors.ts'
 import { connectToFirst } from './first-host.ts'
-import { prepareSession, type SessionSettings } from './session.ts'
+import { prepareSession } from './session.ts'
 
 const MAX_CONNECT_MS = 5000
 /** Of the wait for a connection: so the wait fails with the reason, and not because the pool seems to be full. */
@@ -26,8 +26,10 @@ export interface Epoch {
   number: number
 }
 
-export interface PoolSettings extends SessionSettings {
+export interface PoolSettings {
   readonly max: number
+  /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
+  readonly silenceTimeoutMs: number
   /** Milliseconds to wait for a free connection. */
   readonly acquireTimeoutMs: number
   /** Pools that share this object replace their connections of an earlier epoch. */
@@ -111,7 +113,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         epochs.set(raw, number)
         // The timeout also closes idle connections. The pool opens new ones on demand.
         raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
-        await prepareSession(raw, settings).catch((error: unknown) => {
+        await prepareSession(raw, silenceTimeoutMs).catch((error: unknown) => {
           raw.stream.destroy()
           throw error
         })

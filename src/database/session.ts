@@ -39,11 +39,6 @@ const characters =
 const behaviour =
   'autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1'
 
-export interface SessionSettings {
-  /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
-  readonly silenceTimeoutMs: number
-}
-
 /**
  * Makes each transaction wait until its server has applied all writes that the servers of its Galera cluster have committed
  * before: the others apply a write after its COMMIT has returned
@@ -63,9 +58,10 @@ const groupReads = "SET SESSION group_replication_consistency = 'BEFORE'"
  * escaping rule, the character set, complete results, autocommit, short lock waits, transactions that can write, READ
  * COMMITTED, which has fewer gap locks and deadlocks, and reads of the latest write in a database cluster. Then it begins a
  * transaction that can write.
+ * @param silenceTimeoutMs see PoolSettings
  * @throws the error of a server that accepts no writes, or that is not part of its cluster
  */
-export async function prepareSession(raw: Connection, { silenceTimeoutMs }: SessionSettings): Promise<void> {
+export async function prepareSession(raw: Connection, silenceTimeoutMs: number): Promise<void> {
   const query = promisify<string, unknown>(raw.query.bind(raw))
   const result = await query(
     "SHOW VARIABLES WHERE Variable_name IN ('wsrep_sync_wait', 'group_replication_consistency')",

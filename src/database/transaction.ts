@@ -109,24 +109,16 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
   return { trx, end }
 }
 
-interface TransactionOptions {
-  /**
-   * The isolation level, instead of READ COMMITTED. REPEATABLE READ: all reads are of one consistent snapshot. READ
-   * UNCOMMITTED: reads return what other transactions have not committed yet.
-   */
-  readonly isolation?: 'REPEATABLE READ' | 'READ UNCOMMITTED'
-  /** Called before the COMMIT, as part of the transaction. */
-  readonly beforeCommit?: (trx: Transaction) => Promise<void>
-}
-
 /**
  * Runs `act` in a transaction.
+ * @param isolation the isolation level, instead of READ COMMITTED. REPEATABLE READ: all reads are of one consistent snapshot.
+ *   READ UNCOMMITTED: reads return what other transactions have not committed yet.
  * @throws the error of `act`, otherwise the error of BEGIN or COMMIT; ApiError `unavailable` if the outcome is unknown
  */
 export async function transact<T>(
   knex: Knex,
   act: (trx: Transaction) => Promise<T>,
-  { isolation, beforeCommit }: TransactionOptions = {},
+  isolation?: 'REPEATABLE READ' | 'READ UNCOMMITTED',
 ): Promise<T> {
   const { result, changes, commitError } = await withConnection(knex, async connection => {
     if (isolation !== undefined) await send(knex, connection, `SET TRANSACTION ISOLATION LEVEL ${isolation}`)
@@ -136,7 +128,6 @@ export async function transact<T>(
     let result: T
     try {
       result = await act(trx)
-      await beforeCommit?.(trx)
     } catch (error) {
       await end('ROLLBACK').catch(() => {})
       throw error

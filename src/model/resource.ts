@@ -72,3 +72,14 @@ export const limitedRelations = ({ relations }: Resource): LimitedRelation[] => 
 export function columnsOf(resource: Resource): string[] {
   return ['id', ...Object.keys(resource.fields)]
 }
+
+/** Returns the types of the events in the change feed: `user.created`, … for each resource, and `membership.created`, `membership.deleted` for the relations of all of them. */
+export function changeTypes(resources: readonly Resource[]): string[] {
+  const hasRelations = resources.some(resource => limitedRelations(resource).length > 0)
+  return [
+    ...resources.flatMap(({ singular }) =>
+      ['created', 'updated', 'deleted'].map(end => `${singular}.${end}`),
+    ),
+    ...(hasRelations ? ['membership.created', 'membership.deleted'] : []),
+  ]
+}

@@ -58,7 +58,7 @@ const config = await loadConfig()
 const log = createLog('warn', 'test')
 const database = openDatabase({ url: await createTestDatabase() })
 const { knex } = database
-const options = `ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${await exactCollation(knex)}`
+const options = `ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${exactCollation}`
 await knex.raw(`CREATE TABLE roles (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   name VARCHAR(255) NOT NULL,

@@ -46,7 +46,7 @@ test.serial('session: results do not depend on defaults that a server can have',
     character_set_results = latin1, collation_connection = latin1_bin, completion_type = 'CHAIN', sql_safe_updates = 1,
     sql_big_selects = 0`)
   await odd.query('SET SESSION TRANSACTION READ ONLY')
-  await prepareSession(raw, { silenceTimeoutMs: 0 })
+  await prepareSession(raw, 0)
   t.is((await select(odd, 'SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 3')).length, 3)
   await odd.query("INSERT INTO users (first_name, last_name, version) VALUES ('é😀', 'session', 1)")
   const stored = "SELECT HEX(first_name) AS hex FROM users WHERE last_name = 'session'"

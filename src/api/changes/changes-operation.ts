@@ -1,7 +1,6 @@
 // Describes the change feed.
 import type { Config } from '../../config/config.ts'
-import { changeTypes } from '../../model/change-types.ts'
-import { idName, MAX_ID, type Resource } from '../../model/resource.ts'
+import { changeTypes, idName, MAX_ID, type Resource } from '../../model/resource.ts'
 import { changesExpired } from '../errors.ts'
 import { queryFailures } from '../openapi/examples.ts'
 import { idSchema, integer, listOf, object, type Schema, text } from '../openapi/json-schema.ts'

@@ -2,8 +2,7 @@
 import type { Config } from '../../config/config.ts'
 import { quoted } from '../../core/quoted.ts'
 import type { FeedEvent } from '../../database/feed/events.ts'
-import { changeTypes } from '../../model/change-types.ts'
-import { idName, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
+import { changeTypes, idName, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
 import { notAnId } from '../requests/filters.ts'
 import { Parameters, unpagedRecords } from '../requests/query.ts'
 

@@ -28,9 +28,9 @@ async function compactRows(trx: Transaction): Promise<number> {
   const changes = merge(rows)
   if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])
   const ids = rows.map(({ id }) => id)
-  const { affectedRows } = await trx.execute(deleteListedSql('count_changes', ['id'], ids.length), ids)
+  const removed = await trx.execute(deleteListedSql('count_changes', ['id'], ids.length), ids)
   // A database can ignore SKIP LOCKED. Another process may then have added the same rows.
-  assertRowCount('count_changes', affectedRows, rows.length)
+  assertRowCount('count_changes', removed, rows.length)
   return rows.length
 }
 

@@ -60,7 +60,7 @@ export function merge(changes: readonly CountChange[]): CountChange[] {
   let last: (CountChange & { amount: number }) | undefined
   for (const change of changes) {
     const { kind, slot, block, amount } = change
-    // The records of a batch are in one slot or two.
+    // Most records of a batch are in the slot of the one before: a key for each of them would cost more.
     if (last?.kind !== kind || last.slot !== slot || last.block !== block) {
       const key = `${kind} ${slot} ${block}`
       last = merged.get(key) ?? { kind, slot, block, amount: 0 }

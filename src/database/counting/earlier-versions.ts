@@ -1,13 +1,11 @@
 // Which versions of the service can still write. Versions before migration 007 count members, but not by blocks, so the blocks
 // are exact only if none of these versions runs. Versions before migration 008 append no events to the change feed.
-import type { Knex } from 'knex'
 
 const BLOCKS_VERSION = 7
 const EVENTS_VERSION = 8
 
-/** Returns an SQL expression. */
-export const hasExactBlocksSql = (on: Knex): Knex.Raw =>
-  on.raw('(SELECT min_code_version >= ? FROM schema_info WHERE id = 1)', [BLOCKS_VERSION])
+/** SQL for whether every version that can run counts members by blocks. */
+export const exactBlocksSql = `(SELECT min_code_version >= ${BLOCKS_VERSION} FROM schema_info WHERE id = 1)`
 
 /** SQL for whether every version that can run appends events. */
 export const allAppendEventsSql = `(SELECT min_code_version >= ${EVENTS_VERSION} FROM schema_info WHERE id = 1)`

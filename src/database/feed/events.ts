@@ -1,5 +1,6 @@
 // The events of the change feed, and their form in the database. A row has the events of one transaction; consecutive
 // events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
+import type { Origin } from '../changes.ts'
 import type { Transaction } from '../transaction.ts'
 
 /** The most events of one row. It bounds what a page reads beyond its end. */
@@ -11,8 +12,7 @@ export interface NewEvent {
   readonly type: string
   /** The ids of the records, by the names of their members in an event: `{ user_id: 7, group_id: 3 }`. */
   readonly ids: Readonly<Record<string, number>>
-  /** The name of the caller, null if the API is open, and the request. */
-  readonly origin: { readonly by: string | null; readonly requestId: string }
+  readonly origin: Origin
 }
 
 /** An event with its place in the feed. */
@@ -30,16 +30,10 @@ interface Entry {
   readonly request_id: string
 }
 
-/** A row without its keys. */
-export interface PackedEvents {
-  readonly amount: number
-  readonly events: string
-}
-
 const belongsTo = ({ type, by, request_id }: Entry, event: NewEvent): boolean =>
   type === event.type && request_id === event.origin.requestId && by === event.origin.by
 
-function packRow(events: readonly NewEvent[]): PackedEvents {
+function packRow(events: readonly NewEvent[]) {
   const entries: Entry[] = []
   let last: Entry | undefined
   for (const event of events) {
@@ -73,9 +67,14 @@ export async function appendEvents(trx: Transaction, events: readonly NewEvent[]
 /**
  * Returns the events of a row.
  * @param lastId the id of the last one
+ * @param events the packed events of the row, and their `amount`
  * @param at the time in UTC, as the database writes it: `2026-11-22 17:00:00.123`
  */
-export function unpackEvents({ amount, events }: PackedEvents, lastId: number, at: string): FeedEvent[] {
+export function unpackEvents(
+  { amount, events }: { readonly amount: number; readonly events: string },
+  lastId: number,
+  at: string,
+): FeedEvent[] {
   const entries: Entry[] = JSON.parse(events)
   const time = `"at":"${at.replace(' ', 'T')}Z"`
   let id = lastId - amount

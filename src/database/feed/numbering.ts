@@ -31,11 +31,11 @@ async function numberRows(trx: Transaction): Promise<number> {
   const ids = rows.map(({ id }) => Number(id))
   const amount = rows.reduce((sum, row) => sum + Number(row.amount), 0)
   const moved = await trx.execute(moveSql, [head.last_id, ids])
-  assertRowCount('changes', moved.affectedRows, ids.length)
+  assertRowCount('changes', moved, ids.length)
   const removed = await trx.execute(deleteListedSql('change_queue', ['id'], ids.length), ids)
-  assertRowCount('change_queue', removed.affectedRows, ids.length)
+  assertRowCount('change_queue', removed, ids.length)
   const counted = await trx.execute('UPDATE change_head SET last_id = last_id + ? WHERE id = 1', [amount])
-  assertRowCount('change_head', counted.affectedRows, 1)
+  assertRowCount('change_head', counted, 1)
   return rows.length
 }
 

@@ -1,5 +1,6 @@
 // Reads a portion of the numbered changes, together with the positions that are valid at that moment.
 import type { Database } from '../database.ts'
+import type { Statements } from '../transaction.ts'
 import { type FeedEvent, MAX_ROW_EVENTS, unpackEvents } from './events.ts'
 
 export interface Portion {
@@ -50,8 +51,8 @@ export async function readPortion(
 }
 
 /** Reads the positions that are valid. */
-export async function readHead(database: Database): Promise<Omit<Portion, 'events'>> {
-  const [row] = await database.query(headSql, [])
+export async function readHead(on: Statements): Promise<Omit<Portion, 'events'>> {
+  const [row] = await on.query(headSql, [])
   return { head: Number(row?.head), floor: Number(row?.floor) }
 }
 

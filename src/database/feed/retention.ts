@@ -1,5 +1,6 @@
 // Removes old events, and makes positions expire.
 import type { Database } from '../database.ts'
+import { readHead } from './portion.ts'
 
 const PORTION_ROWS = 200
 const LOOK_AHEAD_ROWS = 1000
@@ -28,8 +29,7 @@ export async function expirePositions(database: Database): Promise<number> {
         WHERE id = 1`,
       [],
     )
-    const [row] = await trx.query('SELECT floor FROM change_head WHERE id = 1', [])
-    return Number(row?.floor)
+    return (await readHead(trx)).floor
   })
 }
 
@@ -65,8 +65,7 @@ export async function closeGap(database: Database, closing: number | undefined):
 
 /** Makes the positions before events expire that are older than `keepSeconds`. */
 async function raiseFloor(database: Database, keepSeconds: number): Promise<void> {
-  const [head] = await database.query('SELECT floor FROM change_head WHERE id = 1', [])
-  const floor = Number(head?.floor)
+  const { floor } = await readHead(database)
   let raised = floor
   for (;;) {
     const rows = await database.query(expiredSql, [keepSeconds, raised])

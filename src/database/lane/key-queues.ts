@@ -31,7 +31,7 @@ export function createKeyQueues<E extends Keyed>() {
     /** Whether all entries before this one are in `batch`. */
     isNext: (entry: E, batch: ReadonlySet<E>): boolean =>
       entry.keys.every(key => firstOutside(key, batch) === entry),
-    /** Returns the entries that wait for one of `batch`, if `batch` is in progress: the next one of each of its queues. */
+    /** Returns, for each key of the entry, the first entry that is not in `batch`. */
     followers: (entry: E, batch: ReadonlySet<E>): E[] =>
       entry.keys.flatMap(key => firstOutside(key, batch) ?? []),
     /** Removes an entry, and returns the entries that are first now. */

@@ -1,7 +1,7 @@
 // The lane that all writes of records pass through. Writes that use different rows and names share a transaction, and therefore
-// one disk flush, but each has its own result. Writes of this process that use the same ones run one after the other. A
-// transaction of several writes does not wait for a lock of another session: a write that needs such a lock is tried again until
-// it gets it, and all other writes go on.
+// one disk flush, but each has its own result. Writes of this process that use the same ones run in their order, in one
+// transaction or one after the other. A transaction of several writes does not wait for a lock of another session: a write that
+// needs such a lock is tried again until it gets it, and all other writes go on.
 import { isContention, isLocked } from '../driver-errors.ts'
 import { createGather } from '../gather.ts'
 import { createSemaphore } from '../semaphore.ts'
@@ -69,7 +69,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       const group = new Set<Ticket>()
       const entries: Entry<I>[] = []
       let keys = 0
-      // The set grows meanwhile: writes with the same keys share a transaction, in their order.
+      // Followers are added to the set meanwhile: writes with the same keys share a transaction, in their order.
       for (const entry of candidates) {
         if (!fits(entries, keys + entry.keys.length, entry)) break
         candidates.delete(entry)
@@ -154,7 +154,10 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       }
     }
 
-    /** Runs a group, and after a conflict its parts. It does not reject. */
+    /**
+     * Runs a group, and after a conflict its parts: the entries that need no lock of another session, or, if none that does is
+     * found, the two halves. It does not reject.
+     */
     async function run(entries: readonly Entry<I>[], claims = false): Promise<void> {
       const [first] = entries
       if (first === undefined) return
@@ -164,17 +167,14 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       } catch (error) {
         if (entries.length === 1) failOrSetAside(first, error)
         else if (!isContention(error)) fail(entries, error)
-        else await runParts(entries, isLocked(error))
+        else {
+          const free = isLocked(error) ? await setHeldAside(entries) : entries
+          if (free.length < entries.length) return run(free)
+          const middle = Math.ceil(entries.length / 2)
+          await run(entries.slice(0, middle))
+          await run(entries.slice(middle))
+        }
       }
-    }
-
-    /** Runs the entries that need no lock of another session; if none that does is found, the two halves. */
-    async function runParts(entries: readonly Entry<I>[], needsLock: boolean): Promise<void> {
-      const free = needsLock ? await setHeldAside(entries) : entries
-      if (free.length < entries.length) return run(free)
-      const middle = Math.ceil(entries.length / 2)
-      await run(entries.slice(0, middle))
-      await run(entries.slice(middle))
     }
 
     function add(

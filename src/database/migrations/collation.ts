@@ -1,11 +1,5 @@
-// The collation that distinguishes case, accents and trailing spaces.
-import type { Knex } from 'knex'
-
-async function isMariadb(knex: Knex): Promise<boolean> {
-  const [rows] = await knex.raw('SELECT version() AS version')
-  return String(rows[0].version).includes('MariaDB')
-}
-
-/** Returns the binary NO PAD collation, whose name differs between MySQL and MariaDB. */
-export const exactCollation = async (knex: Knex): Promise<string> =>
-  (await isMariadb(knex)) ? 'utf8mb4_nopad_bin' : 'utf8mb4_0900_bin'
+/**
+ * The binary NO PAD collation, which distinguishes case, accents and trailing spaces. Its name differs between MariaDB and MySQL:
+ * each of them executes one of the comments.
+ */
+export const exactCollation = '/*M! utf8mb4_nopad_bin */ /*!80001 utf8mb4_0900_bin */'

@@ -4,7 +4,7 @@ import { unavailable } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
 import { readField } from '../../model/row.ts'
 import { SLOT_IDS } from '../counting/counts.ts'
-import { hasExactBlocksSql } from '../counting/earlier-versions.ts'
+import { exactBlocksSql } from '../counting/earlier-versions.ts'
 import { type CountedIds, memberIds, recordIds, seekSql } from '../counting/seek.ts'
 import type { Statements } from '../transaction.ts'
 import type { Filter, PageQuery, SortKey } from './page-query.ts'
@@ -54,7 +54,7 @@ async function seekMember(
   on: Statements,
 ): Promise<PageSeek> {
   const [related] = await on.select(knex =>
-    memberOfSql(knex, members).select({ exact: hasExactBlocksSql(knex) }),
+    memberOfSql(knex, members).select({ exact: knex.raw(exactBlocksSql) }),
   )
   // NULL if the subquery was interrupted.
   if (!related?.exact) return {}

@@ -67,10 +67,6 @@ function matchesOneRelated({ relation: { to }, column, comparison }: RelatedFilt
 export const memberOfSql = (on: Knex, { relation, column, comparison }: RelatedFilter): Knex.QueryBuilder =>
   on(relation.to.plural).where(column, comparison.value).select('id')
 
-/** Returns SQL for the id of the only related record that can match; undefined if several can match. */
-export const relatedIdSql = (on: Knex, filter: RelatedFilter): Knex.QueryBuilder | undefined =>
-  matchesOneRelated(filter) ? memberOfSql(on, filter) : undefined
-
 /** The alias of the pairs from which a query for the members of one related record starts. */
 const MEMBERS = 'members'
 /** The alias of the ids that a search has found. */
@@ -98,14 +94,14 @@ function compareRelated(
   const complement = complementOf(filter.comparison)
   const comparison = complement ?? filter.comparison
   const { table, ownKey, otherKey, to } = relation
-  const relatedId = relatedIdSql(on, { ...filter, comparison })
-  if (relatedId !== undefined) {
+  const equal = { ...filter, comparison }
+  if (matchesOneRelated(equal)) {
     // Pairs are unique, so the join returns no duplicates. The database can start with the members in the
     // order of their ids. With EXISTS, it might first collect all members of a group.
     const join = complement === undefined ? 'innerJoin' : 'leftJoin'
     const alias = `pair${index}`
     builder[join]({ [alias]: table }, pair => {
-      pair.on(`${alias}.${ownKey}`, ownId).on(`${alias}.${otherKey}`, on.raw('?', [relatedId]))
+      pair.on(`${alias}.${ownKey}`, ownId).on(`${alias}.${otherKey}`, on.raw('?', [memberOfSql(on, equal)]))
     })
     if (complement !== undefined) builder.whereNull(`${alias}.${ownKey}`)
     return

@@ -10,22 +10,11 @@ const limits = { concurrency: 2, maxSize: 1000 }
 // Fewer, because each of these records can have as much text as all rows of a batch.
 const completeLimits = { ...limits, maxSize: 100 }
 
-export type RecordLoader = (id: number) => Promise<Row | undefined>
-
 /** Returns the record and its included records, both at the same version. */
 export type CompleteLoader = (id: number) => Promise<Included | undefined>
 
-const batched = <V>(
-  readMany: (ids: readonly number[]) => Promise<ReadonlyMap<number, V>>,
-  options: typeof limits,
-) =>
-  createBatcher(async (ids: readonly number[]) => {
-    const found = await readMany([...new Set(ids)])
-    return ids.map(id => found.get(id))
-  }, options)
-
-export const createRecordLoader = (records: Records): RecordLoader =>
-  batched(async ids => new Map((await records.read(ids)).map(row => [row.id, row])), limits)
+export const createRecordLoader = (records: Records): ((id: number) => Promise<Row | undefined>) =>
+  createBatcher(async ids => new Map((await records.read(ids)).map(row => [row.id, row])), limits)
 
 export function createCompleteLoader(
   database: Database,
@@ -45,7 +34,7 @@ export function createCompleteLoader(
     return changed
   }
 
-  return batched(async ids => {
+  return createBatcher(async (ids: readonly number[]) => {
     const complete = new Map<number, Included>()
     let changed = await collect(complete, ids)
     if (changed.length > 0) changed = await collect(complete, changed)

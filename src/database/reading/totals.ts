@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { countBeyondSql, countSql, membersKind } from '../counting/counts.ts'
 import type { Filter, Selection } from './page-query.ts'
-import { complementOf, matching, relatedIdSql } from './predicates.ts'
+import { complementOf, matching, memberOfSql, membersFilter } from './predicates.ts'
 import { searchQueries } from './search.ts'
 
 /**
@@ -18,9 +18,10 @@ function totalFromCounts(on: Knex, resource: Resource, filter: Filter): Knex.Raw
     return on.raw('? - (?)', [countSql(on, resource.plural), others])
   }
   if (relation !== undefined) {
+    const members = membersFilter([filter])
     // Only the members of the limited side are counted.
-    const relatedId = relation.maxPerRecord && relatedIdSql(on, { ...filter, relation })
-    return relatedId && countSql(on, membersKind(relation.to), slots => slots.where('slot', relatedId))
+    if (members === undefined || relation.maxPerRecord === undefined) return undefined
+    return countSql(on, membersKind(relation.to), slots => slots.where('slot', memberOfSql(on, members)))
   }
   if (column !== 'id') return undefined
   if (comparison.operator === 'above') return countBeyondSql(on, resource, '>', Number(comparison.value))

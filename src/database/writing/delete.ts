@@ -62,7 +62,6 @@ export function createDelete(
 ): Delete {
   const { plural: table } = resource
   const lockRows = createRowLocks(resource, 'update')
-  const claimRow = createClaim(resource)
   const deleteSql = `DELETE FROM \`${table}\` WHERE id = ?`
   /** The memberships that the record itself has; their number is limited. */
   const limitedSides = limitedRelations(resource).map(
@@ -89,8 +88,7 @@ export function createDelete(
     const others = (await trx.query(lockSql, [id, limit])).map(row => Number(row.id))
     if (others.length === 0) return 0
     const unpairSql = `DELETE FROM ${table} WHERE ${ownKey} = ? AND ${otherKey} BETWEEN ? AND ?`
-    const { affectedRows } = await trx.execute(unpairSql, [id, others[0], others.at(-1)])
-    assertRowCount(table, affectedRows, others.length)
+    assertRowCount(table, await trx.execute(unpairSql, [id, others[0], others.at(-1)]), others.length)
     const isLimited = side.resource === resource
     const ended = { type: 'ended', resource: side.resource, relation, ending: resource, origin } as const
     // One call with all of them could have more arguments than the stack can hold.
@@ -134,15 +132,14 @@ export function createDelete(
     if (precondition?.(row.version) === false) return 'precondition_failed'
     if (portion.left <= 0 || !(await deleteMembers(trx, id, origin, portion))) return undefined
     for (const side of limitedSides) portion.left -= await deletePairs(trx, side, id, origin, NO_LIMIT)
-    const { affectedRows } = await trx.execute(deleteSql, [id])
-    assertRowCount(table, affectedRows, 1)
+    assertRowCount(table, await trx.execute(deleteSql, [id]), 1)
     trx.record({ type: 'deleted', resource, id, before: row.version, after: undefined, origin })
     return { row, changed: true }
   }
 
   const { write } = database.createWriter<Deletion>({
     keysOf: ({ ids }) => ids.map(id => rowKey(resource, id)),
-    claim: (trx, { ids }) => claimRow(trx, ids),
+    claim: createClaim(resource, ({ ids }) => ids),
 
     async apply(trx, items) {
       const { rows, skippedIds } = await lockRows(

@@ -2,7 +2,7 @@
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
-import type { Outcome, Result } from '../lane/outcome.ts'
+import type { Outcome, Refusal, Result } from '../lane/outcome.ts'
 import type { Item, Writer } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
@@ -33,7 +33,6 @@ export function createMemberships(
   const { to } = relation
   const lockLimited = createRowLocks(resource, 'update')
   const lockRelated = createRowLocks(to, 'share')
-  const claimLimited = createClaim(resource)
   const pairs = createPairs(relation)
 
   const pairsOf = ({ side, id, others }: Memberships): Pair[] =>
@@ -55,11 +54,7 @@ export function createMemberships(
   }
   type State = Awaited<ReturnType<typeof readState>>
 
-  function change(
-    state: State,
-    action: Memberships['action'],
-    pair: Pair,
-  ): Exclude<Outcome, object> | boolean {
+  function change(state: State, action: Memberships['action'], pair: Pair): Refusal | boolean {
     const { existing, counts, touched } = state
     const key = pairKey(pair)
     const count = counts.get(pair.id) ?? 0
@@ -81,14 +76,13 @@ export function createMemberships(
     await pairs.remove(trx, split(false))
     await pairs.insert(trx, split(true))
     const ids = [...new Set(Array.from(touched.values(), ({ id }) => id))]
-    const { affectedRows } = await trx.execute(renewSql, [token, ids])
-    assertRowCount(resource.plural, affectedRows, ids.length)
+    assertRowCount(resource.plural, await trx.execute(renewSql, [token, ids]), ids.length)
   }
 
   return database.createWriter<Memberships>({
     // Without the related record: transactions share its lock.
     keysOf: item => limitedIds(item).map(id => rowKey(resource, id)),
-    claim: (trx, item) => claimLimited(trx, limitedIds(item)),
+    claim: createClaim(resource, limitedIds),
 
     async apply(trx, items) {
       // Every membership change locks the rows of the limited side first, to protect their limits and versions.

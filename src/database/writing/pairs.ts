@@ -40,8 +40,8 @@ export function createPairs({ table, ownKey, otherKey }: LimitedRelation) {
     },
     async remove(trx: Transaction, pairs: readonly Pair[]): Promise<void> {
       for (const part of partsOf(pairs)) {
-        const { affectedRows } = await trx.execute(deleteSql(part.length), asRows(part).flat())
-        assertRowCount(table, affectedRows, part.length)
+        const removed = await trx.execute(deleteSql(part.length), asRows(part).flat())
+        assertRowCount(table, removed, part.length)
       }
     },
   }

@@ -49,14 +49,15 @@ export function createRowLocks({ plural: table, fields }: Resource, mode: LockMo
 }
 
 /**
- * Returns a function that waits for the lock of the row with the lowest id, for the `innodb_lock_wait_timeout` of the session.
+ * Returns a function that waits for the lock of the row with the lowest id of an item, for the `innodb_lock_wait_timeout` of the session.
  * Transactions that need the same rows take turns there: all of them lock this row first. It does not wait for the others: the
  * first ones would stay locked meanwhile.
  */
-export function createClaim({ plural: table }: Resource) {
+export function createClaim<I>({ plural: table }: Resource, idsOf: (item: I) => readonly number[]) {
   const claimSql = `SELECT id FROM \`${table}\` WHERE id = ? FOR UPDATE`
 
-  return async (trx: Transaction, ids: readonly number[]): Promise<void> => {
+  return async (trx: Transaction, item: I): Promise<void> => {
+    const ids = idsOf(item)
     if (ids.length > 0) await trx.query(claimSql, [Math.min(...ids)])
   }
 }

@@ -60,7 +60,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
   const fields = Object.keys(resource.fields)
   const { namesOf, keyOf, assertFree, heldItems } = createNames(database, resource, 'share')
   const lockRows = createRowLocks(resource, 'update')
-  const claimRow = createClaim(resource)
+  const idsOf = ({ patches }: Update) => patches.map(({ id }) => id)
   const readSql = `SELECT id, version, ${unique.join(', ')} FROM \`${table}\` WHERE id IN (?)`
   const columns = ['id', ...fields, 'version']
   const assignments = columns.slice(1).map(column => `\`${table}\`.${column} = changed.${column}`)
@@ -74,8 +74,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
     if (rows.length === 0) return true
     const values = rows.flatMap(row => [row.id, ...fields.map(field => row[field] ?? null), row.version])
     try {
-      const { affectedRows } = await trx.execute(updateSql(rows.length), values)
-      assertRowCount(table, affectedRows, rows.length)
+      assertRowCount(table, await trx.execute(updateSql(rows.length), values), rows.length)
       return true
     } catch (error) {
       // Only this statement is rolled back, not the transaction.
@@ -150,7 +149,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
     ],
 
     async apply(trx, items) {
-      const ids = items.flatMap(({ patches }) => patches.map(({ id }) => id))
+      const ids = items.flatMap(idsOf)
       const { rows, skippedIds } = await lockRows(trx, ids, items.length === 1)
       const isFree = ({ patches }: Update) => patches.every(({ id }) => !skippedIds.has(id))
       const outcomes = new Map<Patch, Outcome>()
@@ -160,14 +159,10 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
       )
     },
 
-    claim: (trx, { patches }) =>
-      claimRow(
-        trx,
-        patches.map(({ id }) => id),
-      ),
+    claim: createClaim(resource, idsOf),
 
     async held(items) {
-      const ids = items.flatMap(({ patches }) => patches.map(({ id }) => id))
+      const ids = items.flatMap(idsOf)
       const stored = (await database.query(readSql, [ids])).map(readRow)
       const rows = new Map(stored.map(row => [row.id, row]))
       return heldItems(items, ({ patches }) =>
