@@ -85,12 +85,12 @@ function planService(fleet: FleetState, limits: Limits, nowMs: number): Plan {
   if (surplus !== undefined && ready.length > limits.workers && !isWatching)
     return { actions: [{ type: 'retire', id: surplus.id }], nextRunAtMs: Infinity }
 
-  const missing = limits.workers - live.length
   // A replacement starts only while no other worker boots, retires or is watched.
-  const canReplace = fleet.workers.length === ready.length && !isWatching
-  const forks = missing > 0 ? missing : old !== undefined && canReplace ? 1 : 0
-  if (forks > 0 && nowMs < fleet.forkAfterMs) return { actions: [], nextRunAtMs: fleet.forkAfterMs }
-  return { actions: Array.from({ length: forks }, () => ({ type: 'fork' })), nextRunAtMs: Infinity }
+  const canReplace = old !== undefined && fleet.workers.length === ready.length && !isWatching
+  if (live.length >= limits.workers && !canReplace) return { actions: [], nextRunAtMs: Infinity }
+  // One at a time: if there is no process for it, the next one waits for the backoff.
+  if (nowMs < fleet.forkAfterMs) return { actions: [], nextRunAtMs: fleet.forkAfterMs }
+  return { actions: [{ type: 'fork' }], nextRunAtMs: Infinity }
 }
 
 /**

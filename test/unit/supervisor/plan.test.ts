@@ -8,7 +8,7 @@ import { type Action, type Limits, plan } from '../../../src/supervisor/fleet/pl
 const limits: Limits = { workers: 3, bootMs: 30_000, silentMs: 10_000, retireMs: 32_000, bootFailures: 5 }
 
 /** The fleet with a simulated clock: records each event and performs the planned actions, as loop.ts and fleet.ts do. */
-function createSimulation(simulatedLimits: Limits = limits) {
+function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
   let fleet: FleetState = emptyFleet
   let nowMs = 1000
   let nextId = 1
@@ -27,7 +27,10 @@ function createSimulation(simulatedLimits: Limits = limits) {
       for (const action of next.actions) {
         performed.push(action)
         if (action.type === 'exit') return
-        if (action.type === 'fork') record({ type: 'forked', id: nextId++ })
+        if (action.type === 'fork') record({ type: 'forked', id: nextId })
+        if (action.type === 'fork' && forksFail)
+          record({ type: 'exited', id: nextId, cause: { reason: 'spawn ENOMEM', killedExternally: false } })
+        if (action.type === 'fork') nextId++
         if (action.type === 'retire') record({ type: 'retired', id: action.id })
         if (action.type === 'kill') record({ type: 'killed', id: action.id })
       }
@@ -165,6 +168,17 @@ test('boot failures: the supervisor exits with the reason when no worker boots',
     reason: 'no worker could start: the code throws',
   })
   t.is(simulation.actions('fork').length, 5 * limits.workers, 'workers that were forked together count once')
+})
+
+test('boot failures: without memory for a process, the supervisor waits longer after each attempt', t => {
+  const simulation = createSimulation(limits, true)
+  t.is(simulation.actions('fork').length, 1)
+  simulation.pass(100)
+  t.is(simulation.actions('fork').length, 2)
+  t.false(simulation.ended())
+  simulation.pass(15_000)
+  t.is(simulation.actions('fork').length, limits.bootFailures)
+  t.like(simulation.performed.at(-1), { type: 'exit', reason: 'no worker could start: spawn ENOMEM' })
 })
 
 test('boot failures: a cause that a retry cannot fix ends the supervisor at once, unless a worker is ready', t => {
