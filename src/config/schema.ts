@@ -36,6 +36,8 @@ const label = z
     'must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',
   )
   .refine(name => !(name in Object.prototype), 'must not be the name of a property that every object has')
+  // The reply to reload-certificates has the certificates by label, beside these.
+  .refine(name => !['command', 'argument', 'error'].includes(name), 'must not be command, argument or error')
 
 const invalidWorkers = 'must be "auto" or a positive integer'
 

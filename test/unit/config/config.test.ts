@@ -152,6 +152,9 @@ test('configuration: all errors are reported together', async t => {
   t.deepEqual(faultsOf({ ports: [{ label: 'toString', port: 8000, protocol: 'http' }] }), [
     'ports.0.label: must not be the name of a property that every object has',
   ])
+  t.deepEqual(faultsOf({ ports: [{ label: 'error', port: 8000, protocol: 'http' }] }), [
+    'ports.0.label: must not be command, argument or error',
+  ])
   // The time of a stop is longer, and must not exceed that of a timer.
   t.deepEqual(faultsOf({ drain: { ...raw.drain, deadlineMs: 2 ** 31 - 1 } }), [
     'drain.deadlineMs: must be at most 86400000',
