@@ -6,6 +6,7 @@ import { setInterval } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ConfigError, loadServingConfig } from './config/config.ts'
 import { countListenFds, readSystemdRequest } from './config/systemd.ts'
+import { reasonOf } from './core/error-reason.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { bind, type DataSocket } from './core/listen.ts'
 import { createLog } from './core/log.ts'
@@ -53,12 +54,12 @@ async function supervise(): Promise<void> {
       files,
       'the limit of open files is too low for limits.connections: raise it (ulimit -n, LimitNOFILE)',
     )
-  const desired = createDesiredState(config.log.level)
+  const desired = createDesiredState(config.log.level, config.fleet.beatMs)
   const certificates = createCertificates(config, log, desired)
   const ticketKeys = createTicketKeys(config, log, desired)
-  await Promise.all([certificates.load(), ticketKeys.load()]).catch((error: Error) => {
-    throw new ConfigError([error.message])
-  })
+  const loaded = await Promise.allSettled([certificates.load(), ticketKeys.load()])
+  const faults = loaded.flatMap(one => (one.status === 'rejected' ? [reasonOf(one.reason)] : []))
+  if (faults.length > 0) throw new ConfigError(faults)
   const maintenance = createMaintenance(config, log, desired)
   const traffic = createFleetTraffic(maintenance.labels)
   const sockets = new Map<string, DataSocket>()
@@ -147,8 +148,10 @@ async function supervise(): Promise<void> {
   fleet.start()
   connectPm2(process, commands)
   for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {
-    const changed = [await certificates.refresh(), await ticketKeys.refresh()]
-    if (changed.includes(true)) await fleet.publish()
+    const before = desired.current()
+    await certificates.refresh()
+    await ticketKeys.refresh()
+    if (desired.current() !== before) await fleet.publish()
   }
 }
 

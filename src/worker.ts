@@ -57,7 +57,7 @@ async function serve(): Promise<void> {
     requestLog,
   })
   const acknowledge = startHeartbeat({
-    everyMs: config.fleet.beatMs,
+    everyMs: desired.beatMs ?? config.fleet.beatMs,
     database,
     cache,
     ports: ports.open,

@@ -100,7 +100,7 @@ export const schema = z.strictObject({
   idempotency: z.strictObject({ keepSeconds: seconds.min(1), removeEveryMs: milliseconds.min(1) }),
   /** How long the change feed keeps events; 0 turns it off. */
   changes: z.strictObject({ keepSeconds: seconds }),
-  /** How often the files of the certificates are read again. */
+  /** How often the files of the certificates and of the ticket key are read again. */
   certificates: z.strictObject({ readEveryMs: milliseconds.min(1) }),
   tls: z.strictObject({
     /** A file with a secret from which the nodes derive the same keys of TLS session tickets. */

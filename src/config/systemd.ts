@@ -2,7 +2,7 @@
 
 /**
  * Returns undefined if this process is not a systemd service of the type `notify`. If systemd hears nothing for `watchdogMs`,
- * it kills the process; undefined without `WatchdogSec`.
+ * it kills the process; without `WatchdogSec`, `watchdogMs` is undefined.
  */
 export function readSystemdRequest(env = process.env) {
   if (env.NOTIFY_SOCKET === undefined) return undefined

@@ -1,4 +1,5 @@
 // Binds a port and listens on it, with retries while a previous process still uses it.
+import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import net, { createServer, type Server } from 'node:net'
@@ -83,6 +84,13 @@ export async function listen(
   }
 }
 
+/** Returns the IP address of the host. @throws FatalError like `listen` */
+export async function resolveHost(address: Address, use: string): Promise<LookupAddress> {
+  return lookup(address.host).catch((error: unknown) => {
+    throw failure(address, use, codeOf(error))
+  })
+}
+
 /** Waits until the port is free. @throws FatalError like `listen` */
 export async function untilFree(address: Address, use: string): Promise<void> {
   const server = createServer(socket => socket.destroy())
@@ -98,7 +106,7 @@ export async function untilFree(address: Address, use: string): Promise<void> {
  */
 export async function bind(address: Address, use: string): Promise<DataSocket> {
   await untilFree(address, use)
-  const { address: ip, family } = await lookup(address.host)
+  const { address: ip, family } = await resolveHost(address, use)
   const socket = net._createServerHandle(ip, address.port, family)
   if (typeof socket === 'number') throw failure(address, use, getSystemErrorName(socket))
   return { handle: socket, isInherited: false }

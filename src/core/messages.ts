@@ -139,6 +139,8 @@ const desiredState = z.object({
   /** The keys of JWT issuers that workers have read last, by their URL. A new worker needs no issuer to begin with. */
   issuerKeys: z.record(z.string(), issuerKeys).optional(),
   logLevel: z.enum(logLevels),
+  /** The interval of the heartbeats. The supervisor kills a worker that sends none for long, by the settings of its own start. */
+  beatMs: count.optional(),
 })
 /** The state that a worker applies and acknowledges with a heartbeat. Applying it is idempotent. */
 export type DesiredState = z.output<typeof desiredState>

@@ -6,7 +6,7 @@ import type { DesiredState, IssuerKeys } from '../core/messages.ts'
 
 export type DesiredStateStore = ReturnType<typeof createDesiredState>
 
-export function createDesiredState(logLevel: LogLevel) {
+export function createDesiredState(logLevel: LogLevel, beatMs: number) {
   let state: DesiredState = {
     type: 'desired-state',
     revision: 1,
@@ -14,6 +14,7 @@ export function createDesiredState(logLevel: LogLevel) {
     keyPairs: {},
     ticketKeys: randomBytes(48).toString('base64'),
     logLevel,
+    beatMs,
   }
 
   return {

@@ -1,8 +1,8 @@
 // The listening sockets that systemd passes to the supervisor (sd_listen_fds(3)). They stay open while the service restarts:
 // connections wait in their queues.
-import { lookup } from 'node:dns/promises'
 import net, { type Server } from 'node:net'
 import { type Config, ConfigError } from '../config/config.ts'
+import { resolveHost } from '../core/listen.ts'
 
 declare module 'node:net' {
   /** Returns a handle of an open socket; a negative number is a system error. Internal to Node.js, like the other form. */
@@ -55,7 +55,7 @@ function open(fd: number): { socket: Server; ip: string; port: number } {
 /**
  * Returns the sockets of the data and control ports, matched by their addresses.
  * @param count the number of descriptors that systemd passes
- * @throws ConfigError if a socket has the address of no port, or of one that has a socket already
+ * @throws ConfigError if a socket has the address of no port, or of one that has a socket already; FatalError for an unknown host
  */
 export async function takeSockets(
   count: number,
@@ -63,8 +63,12 @@ export async function takeSockets(
 ): Promise<InheritedSockets> {
   const taken = { data: new Map<string, Server>(), control: new Map<string, Server>() }
   if (count === 0) return taken
-  const { address: dataIp } = await lookup(host)
-  const { address: controlIp } = await lookup(control.host)
+  const port = ports[0]?.port ?? 0
+  const { address: dataIp } = await resolveHost({ host, port }, 'data ports')
+  const { address: controlIp } = await resolveHost(
+    { host: control.host, port: port + control.offset },
+    'control ports',
+  )
   let wanted: readonly Wanted[] = ports.flatMap(({ label, port }) => [
     { sockets: taken.data, label, ip: dataIp, port },
     { sockets: taken.control, label, ip: controlIp, port: port + control.offset },

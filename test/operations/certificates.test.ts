@@ -376,10 +376,14 @@ test.serial('invalid certificate: the service does not start', async t => {
   writeFileSync(file, 'garbage')
   const config: Settings = {
     ports: [{ label: 'https', port: httpPort, protocol: 'https', certificate: file, key: file }],
+    tls: { ticketKeyFile: join(path, 'missing') },
   }
   const { code, stderr } = await runNode('dist/supervisor.js', [], supervisorEnv(database, config))
   t.is(code, 78)
-  t.regex(stderr, /^users-api: .*the certificate of https cannot be used: .*\n$/)
+  t.regex(
+    stderr,
+    /^users-api: .*the certificate of https cannot be used: .*; tls.ticketKeyFile cannot be used: .*\n$/,
+  )
 })
 
 test.serial(

@@ -6,6 +6,7 @@ import { createClient } from '../support/http.ts'
 import { startLoad } from '../support/load.ts'
 import { claimPorts } from '../support/ports.ts'
 import { configFolder, drain, folder, start } from '../support/reloads.ts'
+import { until } from '../support/until.ts'
 
 test.serial('reload: applies new settings; with invalid ones it fails and the old workers stay', async t => {
   const path = folder(t)
@@ -17,9 +18,18 @@ test.serial('reload: applies new settings; with invalid ones it fails and the ol
   t.teardown(load.stop)
   const file = join(path, 'local.json')
 
-  writeFileSync(file, '{"limits": {"recordsPerPage": 7}}')
+  const hour = 3_600_000
+  writeFileSync(
+    file,
+    JSON.stringify({ limits: { recordsPerPage: 7 }, fleet: { beatMs: hour, silentMs: 3 * hour } }),
+  )
   t.is((await operator.run('reload')).error, undefined)
   t.is((await client.get('/v1/users?records_per_page=8')).status, 400)
+  // A heartbeat has reported the response: the new workers keep the interval that the supervisor expects.
+  await until(async () => {
+    const metrics = await fetch(`http://127.0.0.1:${service.port('http') + 1}/metrics`)
+    return /^http_responses_total\{[^}]*"4xx"[^}]*\} [1-9]/m.test(await metrics.text())
+  })
   const workers = await service.workers()
 
   for (const [bad, reason] of [

@@ -40,7 +40,7 @@ function folder(t: { teardown(fn: () => void): void }): string {
 function open(file: string) {
   const lines: { level: number; msg: string }[] = []
   const log = pino({ level: 'info' }, { write: line => lines.push(JSON.parse(line)) })
-  const desired = createDesiredState('info')
+  const desired = createDesiredState('info', 1000)
   const maintenance = createMaintenance(
     {
       ports: labels.map((label, index) => ({ label, port: 1000 + 10 * index, protocol: 'http' as const })),
