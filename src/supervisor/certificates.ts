@@ -40,7 +40,7 @@ function untimely({ certificate }: KeyPair): string | undefined {
   return undefined
 }
 
-/** Checks a pair that would replace another one. @throws Error with the reason if the other one should stay */
+/** Checks a pair that is to replace another one. @throws Error with the reason if the other one should stay */
 function checkReplacement(pair: KeyPair): void {
   checkKeyPair(pair)
   const reason = untimely(pair)
@@ -108,10 +108,10 @@ export function createCertificates(
 
   /**
    * Reads the certificates of all ports, and uses those that are not in use yet. Contents are compared, so a swapped symbolic
-   * link counts.
+   * link counts. The first certificate of a port may have expired: other ports need none.
    * @throws Error that names each port whose certificate cannot be used, and why: its old one stays
    */
-  async function update(check: (pair: KeyPair) => void): Promise<void> {
+  async function update(): Promise<void> {
     const faults: string[] = []
     for (const port of httpsPorts) {
       const { label } = port
@@ -119,7 +119,8 @@ export function createCertificates(
         const pair = await readKeyPair(port, folder)
         const { keyPairs } = desired.current()
         if (isDeepStrictEqual(pair, keyPairs[label])) continue
-        check(pair)
+        if (keyPairs[label] === undefined) checkKeyPair(pair)
+        else checkReplacement(pair)
         desired.set({ keyPairs: { ...keyPairs, [label]: pair } })
         descriptions = { ...descriptions, [label]: describe(pair) }
       } catch (error) {
@@ -130,32 +131,20 @@ export function createCertificates(
   }
 
   return {
-    /**
-     * Reads the certificates of all ports for the start. One that has expired is used: other ports need none.
-     * @throws Error that names each port whose certificate cannot be used, and why
-     */
-    async load(): Promise<void> {
-      await update(checkKeyPair)
+    /** Reads the certificates of all ports. @returns a description of each one, by label @throws Error like `update` */
+    async load(): Promise<Readonly<Record<string, Description>>> {
+      await update()
       reportUntimely()
-    },
-    /**
-     * Reads the certificates of all ports again.
-     * @returns a description of each certificate, by label
-     * @throws Error that names each port whose certificate cannot be used, and why; their old ones stay
-     */
-    async reload(): Promise<Readonly<Record<string, Description>>> {
-      await update(checkReplacement)
       return descriptions
     },
     /**
      * Uses the certificates whose files have changed. After a fault, the old certificates stay, and the fault is logged unless it
      * was the same before. Also logs that a certificate has expired.
-     * @returns whether the desired state has changed
      */
-    async refresh(): Promise<boolean> {
+    async refresh(): Promise<void> {
       const before = descriptions
       try {
-        await update(checkReplacement)
+        await update()
         fault = undefined
       } catch (error) {
         const reason = reasonOf(error)
@@ -165,7 +154,6 @@ export function createCertificates(
       for (const [label, description] of Object.entries(descriptions))
         if (description !== before[label]) log.info({ label, ...description }, 'certificate changed')
       reportUntimely()
-      return descriptions !== before
     },
     /** Returns when the port's certificate expires, ISO 8601; null without a certificate. */
     validTo: (label: string): string | null => descriptions[label]?.valid_to ?? null,

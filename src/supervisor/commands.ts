@@ -1,7 +1,7 @@
 // The operators' commands: runs each one, replies with an object and logs the outcome.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { drainModes, type LogLevel, logLevels } from '../config/schema.ts'
+import { drainModes, logLevels } from '../config/schema.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
@@ -12,7 +12,7 @@ import type { DesiredStateStore } from './desired-state.ts'
 import type { createDiagnoses } from './diagnoses.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { Maintenance } from './maintenance.ts'
-import { type DrainMode, hasSeen } from './port-states.ts'
+import { hasSeen } from './port-states.ts'
 
 const POLL_MS = 100
 
@@ -40,9 +40,6 @@ export interface CommandResult {
   readonly reply: Reply
 }
 
-const isLogLevel = (level: string): level is LogLevel => logLevels.some(one => one === level)
-const isDrainMode = (mode: string): mode is DrainMode => drainModes.some(one => one === mode)
-
 export type Commands = ReturnType<typeof createCommands>
 
 export function createCommands(options: CommandOptions) {
@@ -58,9 +55,10 @@ export function createCommands(options: CommandOptions) {
   }
 
   async function drain(target: string, by: string): Promise<object> {
-    const [label = '', mode = config.drain.mode, ...rest] = target.split(':')
+    const [label = '', name = config.drain.mode, ...rest] = target.split(':')
     portOf(label)
-    if (!isDrainMode(mode) || rest.length > 0)
+    const mode = drainModes.find(one => one === name)
+    if (mode === undefined || rest.length > 0)
       throw new CommandError(`unknown mode; use ${label}, ${label}:404 or ${label}:refuse`)
     const obstacle = mode === 'refuse' ? control.whyNotRefuse(label) : undefined
     if (obstacle !== undefined) throw new CommandError(obstacle)
@@ -127,7 +125,7 @@ export function createCommands(options: CommandOptions) {
 
   async function reloadCertificates(): Promise<object> {
     try {
-      return await options.certificates.reload()
+      return await options.certificates.load()
     } finally {
       // Also after an error: other ports may have new certificates.
       await fleet.publish()
@@ -135,10 +133,11 @@ export function createCommands(options: CommandOptions) {
   }
 
   /** Sets the level of the supervisor and of all present and future workers. */
-  async function setLogLevel(level: string): Promise<object> {
-    if (!isLogLevel(level))
+  async function setLogLevel(name: string): Promise<object> {
+    const level = logLevels.find(one => one === name)
+    if (level === undefined)
       throw new CommandError(
-        `unknown log level ${JSON.stringify(level)}; the levels are ${logLevels.join(', ')}`,
+        `unknown log level ${JSON.stringify(name)}; the levels are ${logLevels.join(', ')}`,
       )
     log.level = level
     desired.set({ logLevel: level })

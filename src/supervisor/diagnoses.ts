@@ -14,11 +14,6 @@ const EXCUSE_MS = 100
 /** A worker that has not replied so long after the end of the profile does not know the request, or hangs. */
 const MAX_MS = 120_000
 
-const extensions: Readonly<Record<DiagnosisKind, string>> = {
-  'heap-snapshot': 'heapsnapshot',
-  'cpu-profile': 'cpuprofile',
-}
-
 const workers = (): Worker[] => Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)
 
 /** @throws Error of the worker, or if it exits or does not reply */
@@ -80,7 +75,8 @@ export function createDiagnoses(folder: string, excuse: (id: number) => void) {
       try {
         await mkdir(folder, { recursive: true, mode: 0o700 })
         const time = new Date().toISOString().replaceAll(':', '-')
-        const path = join(folder, `${kind}-${pid}-${time}.${extensions[kind]}`)
+        // Chromium opens files with the endings `heapsnapshot` and `cpuprofile`.
+        const path = join(folder, `${kind}-${pid}-${time}.${kind.replace('-', '')}`)
         const diagnosis = { kind, file: path, seconds }
         await (worker === undefined ? diagnose(diagnosis) : askWorker(worker, diagnosis, excuse))
         return { pid, path }

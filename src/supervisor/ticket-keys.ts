@@ -34,12 +34,9 @@ export function createTicketKeys({ tls }: Pick<Config, 'tls'>, log: Log, desired
   /** Why the file could not be read last. */
   let fault: string | undefined
 
-  /** @returns whether the keys have changed */
-  function use(): boolean {
+  function use(): void {
     const ticketKeys = deriveTicketKeys(secret, Date.now()).toString('base64')
-    if (ticketKeys === desired.current().ticketKeys) return false
-    desired.set({ ticketKeys })
-    return true
+    if (ticketKeys !== desired.current().ticketKeys) desired.set({ ticketKeys })
   }
 
   return {
@@ -51,12 +48,9 @@ export function createTicketKeys({ tls }: Pick<Config, 'tls'>, log: Log, desired
       })
       use()
     },
-    /**
-     * Reads the file again, and derives the keys of the period. A fault is logged once, and the old secret stays.
-     * @returns whether the desired state has changed
-     */
-    async refresh(): Promise<boolean> {
-      if (ticketKeyFile === null) return false
+    /** Reads the file again, and derives the keys of the period. A fault is logged once, and the old secret stays. */
+    async refresh(): Promise<void> {
+      if (ticketKeyFile === null) return
       try {
         const found = await readSecret(ticketKeyFile)
         if (!found.equals(secret)) log.info('TLS ticket key changed')
@@ -68,7 +62,7 @@ export function createTicketKeys({ tls }: Pick<Config, 'tls'>, log: Log, desired
           log.error({ reason }, 'changed TLS ticket key cannot be used, the old one stays')
         fault = reason
       }
-      return use()
+      use()
     },
   }
 }

@@ -71,7 +71,7 @@ export async function* rowsOf(file: string, separator: Separator): AsyncGenerato
     skip_empty_lines: true,
     // Spreadsheets save cleared rows as rows of empty values.
     skip_records_with_empty_values: true,
-    // Spaces around a value do not belong to the value.
+    // Allows spaces before a quote. Those inside quotes are removed below: spaces around a value do not belong to it.
     trim: true,
     info: true,
     // The parser runs ahead of the reader, and its errors overtake the rows in its buffer. The first line of the

@@ -16,15 +16,11 @@ const waitReply = z.discriminatedUnion('ended', [
     addresses: z.array(z.string()),
   }),
 ])
-const reloadReply = statusSchema.pick({ workers: true })
 /** By label. */
 const certificatesReply = z.record(
   z.string(),
   z.object({ subject: z.string(), valid_to: z.string(), fingerprint: z.string() }),
 )
-/** The path of a new file. */
-const fileReply = z.object({ path: z.string() })
-const levelReply = z.object({ level: z.string() })
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
@@ -85,10 +81,8 @@ function waitSentence(port: z.output<typeof waitReply>): string {
 }
 
 function certificatesText({ command: _, argument: __, ...reply }: Reply, screen: Screen): string[] {
-  const certificates = Object.entries(certificatesReply.parse(reply)).map(([label, one]) => ({
-    label,
-    ...one,
-  }))
+  const byLabel = Object.entries(certificatesReply.parse(reply))
+  const certificates = byLabel.map(([label, one]) => ({ label, ...one }))
   if (certificates.length === 0) return ['no port has a certificate']
   const columns: readonly Column<(typeof certificates)[number]>[] = [
     { title: 'PORT', cell: ({ label }) => label },
@@ -121,15 +115,15 @@ export function describeReply(
       return portText(label, port, waitSentence(port), screen)
     }
     case 'reload': {
-      const { workers } = reloadReply.parse(reply)
+      const { workers } = statusSchema.pick({ workers: true }).parse(reply)
       return ['every worker has the current code and settings', '', ...workerTable(workers, screen)]
     }
     case 'reload-certificates':
       return certificatesText(reply, screen)
     case 'heap-snapshot':
     case 'cpu-profile':
-      return [fileReply.parse(reply).path]
+      return [z.object({ path: z.string() }).parse(reply).path]
     case 'log-level':
-      return [`the log level is ${levelReply.parse(reply).level} until the next start`]
+      return [`the log level is ${z.object({ level: z.string() }).parse(reply).level} until the next start`]
   }
 }

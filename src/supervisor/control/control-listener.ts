@@ -22,8 +22,8 @@ export function createControlListener(options: ControlListenerOptions) {
   const { label, server, address, socket, log, shouldBeOpen } = options
   const use = `control port of ${label}`
   let lastOperation: Promise<unknown> = Promise.resolve()
+  /** Set after a failure. */
   let retry: NodeJS.Timeout | undefined
-  let hasFailed = false
 
   /** Runs operations one after another: opening a port is asynchronous. */
   function enqueue<T>(operation: () => Promise<T>): Promise<T> {
@@ -39,13 +39,12 @@ export function createControlListener(options: ControlListenerOptions) {
         server.close()
         server.closeAllConnections()
       } else if (!server.listening) await listen(server, address, use, 0, socket)
-      if (hasFailed) log.warn({ label }, 'control port recovered')
-      hasFailed = false
+      if (retry !== undefined) log.warn({ label }, 'control port recovered')
+      retry = undefined
       return undefined
     } catch (error) {
       const reason = reasonOf(error)
-      if (!hasFailed) log.error({ label, reason }, 'control port cannot be opened, retrying')
-      hasFailed = true
+      if (retry === undefined) log.error({ label, reason }, 'control port cannot be opened, retrying')
       retry = setTimeout(() => enqueue(update), RETRY_MS)
       return reason
     }

@@ -123,32 +123,29 @@ function workerMetrics(workers: readonly WorkerView[]) {
   const reported = workers.flatMap(({ pid, heartbeat }) =>
     heartbeat === undefined ? [] : [{ labels: { worker: pid ?? 0 }, heartbeat }],
   )
-  const byWorker = (measure: (heartbeat: Heartbeat) => number): Value[] =>
-    reported.map(({ labels, heartbeat }) => ({ labels, value: measure(heartbeat) }))
+  const byWorker = (measure: (heartbeat: Heartbeat) => number | undefined): Value[] =>
+    reported.flatMap(({ labels, heartbeat }) => {
+      const value = measure(heartbeat)
+      return value === undefined ? [] : [{ labels, value }]
+    })
   const pool = reported.flatMap(({ labels, heartbeat }) =>
     Object.entries(heartbeat.pool).map(([state, value]) => ({ labels: { ...labels, state }, value })),
-  )
-  const cached = reported.flatMap(({ labels, heartbeat: { cache } }) =>
-    cache.state === 'none' ? [] : [{ labels, cache }],
-  )
-  const feeds = reported.flatMap(({ labels, heartbeat: { changes } }) =>
-    changes === undefined ? [] : [{ labels, changes }],
   )
   return [
     gauge(
       'users_api_changes_waiting',
       'Changes that wait for their number in the feed, as each worker has seen them.',
-      feeds.map(({ labels, changes }) => ({ labels, value: changes.waiting })),
+      byWorker(({ changes }) => changes?.waiting),
     ),
     gauge(
       'users_api_changes_waiting_seconds',
       'How long the oldest of these changes has waited.',
-      feeds.map(({ labels, changes }) => ({ labels, value: changes.waitingSeconds })),
+      byWorker(({ changes }) => changes?.waitingSeconds),
     ),
     gauge(
       'users_api_changes_readers',
       'Requests that wait for a change: streams, and requests with wait.',
-      feeds.map(({ labels, changes }) => ({ labels, value: changes.readers })),
+      byWorker(({ changes }) => changes?.readers),
     ),
     gauge(
       'users_api_worker_eventloop_lag_p99_seconds',
@@ -173,7 +170,7 @@ function workerMetrics(workers: readonly WorkerView[]) {
     gauge(
       'users_api_worker_cache_up',
       '0 while Redis is unreachable; absent if it is not configured.',
-      cached.map(({ labels, cache }) => ({ labels, value: cache.state === 'connected' ? 1 : 0 })),
+      byWorker(({ cache: { state } }) => (state === 'none' ? undefined : Number(state === 'connected'))),
     ),
     gauge(
       'users_api_database_pool_connections',

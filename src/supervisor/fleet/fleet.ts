@@ -13,7 +13,7 @@ import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
 import { publishRevision } from './publish.ts'
 import { createWatcher } from './watch.ts'
-import { desiredOf, exitCauseOf, forkWorker, type Handle, viewOf, type WorkerView } from './worker-handle.ts'
+import { desiredOf, exitCauseOf, forkWorker, type Handle, type WorkerView } from './worker-handle.ts'
 
 /** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
 const MIN_HEARTBEAT_MS = 300
@@ -154,11 +154,13 @@ export function createFleet(options: FleetOptions) {
     publishRevision(desired.nextRevision(), handles, send, id => stateOf(id) === 'booting')
 
   const workers = (): WorkerView[] =>
-    loop.state().workers.flatMap(worker => {
-      const handle = handles.get(worker.id)
+    loop.state().workers.flatMap(one => {
+      const handle = handles.get(one.id)
+      if (handle === undefined) return []
       // Until the next run it is unknown whether the supervisor itself was suspended.
-      const missedHeartbeats = (loop.lastRunMs() - (worker.lastHeardMs ?? -Infinity)) / heartbeatMs
-      return handle === undefined ? [] : [viewOf(worker, handle, missedHeartbeats)]
+      const missedHeartbeats = (loop.lastRunMs() - (one.lastHeardMs ?? -Infinity)) / heartbeatMs
+      const { worker, startedMs, heartbeat } = handle
+      return [{ ...one, pid: worker.process.pid, startedMs, missedHeartbeats, heartbeat }]
     })
   const balancer = createBalancer(workers, send)
   const watcher = createWatcher(() => watchOf(loop.state()), workers, record)

@@ -41,11 +41,6 @@ export function forkWorker(): Handle | string {
   }
 }
 
-export function viewOf(fleetWorker: FleetWorker, handle: Handle, missedHeartbeats: number): WorkerView {
-  const { worker, startedMs, heartbeat } = handle
-  return { ...fleetWorker, pid: worker.process.pid, startedMs, missedHeartbeats, heartbeat }
-}
-
 /**
  * Whether a worker serves requests. While the service stops, retiring workers still serve their open connections.
  * A worker that hangs serves none, although it is killed only later.
