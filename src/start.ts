@@ -88,20 +88,16 @@ async function startOrUndo(config: Config): Promise<void> {
 
 async function start(config: Config): Promise<number> {
   const app = await findApp(serviceName)
-  if (app?.isRunning) {
-    if (`${app.folder}/` !== root)
-      throw new Error(
-        `already running, but from ${app.folder}: stop it there, or run a second instance here with other` +
-          ' `ports` and, for every command, `export PM2_HOME=$PWD/var/pm2`',
-      )
-    print(`already running\n${describeService(config)}`)
-    for (const remark of await startRemarks(config)) print(remark)
-    return 0
-  }
+  if (app?.isRunning && `${app.folder}/` !== root)
+    throw new Error(
+      `already running, but from ${app.folder}: stop it there, or run a second instance here with other` +
+        ' `ports` and, for every command, `export PM2_HOME=$PWD/var/pm2`',
+    )
   const startedMs = performance.now()
   const state = readState(config.stateFile)
-  await startOrUndo(config)
-  print(`started in ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n${describeService(config)}`)
+  if (!app?.isRunning) await startOrUndo(config)
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
+  print(`${app?.isRunning ? 'already running' : `started in ${seconds} s`}\n${describeService(config)}`)
   for (const remark of await startRemarks(config)) print(remark)
   if (state.is === 'damaged')
     print(
