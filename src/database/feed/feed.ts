@@ -1,9 +1,11 @@
 // The change feed as the readers of this process see it. The newest events are in memory. While readers wait, one read
 // serves all of them; none of them holds a database connection.
+import { setTimeout as delay } from 'node:timers/promises'
+import { MAX_ID } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import { createSemaphore } from '../semaphore.ts'
 import type { FeedEvent } from './events.ts'
-import { type Portion, readHead, readPortion } from './portion.ts'
+import { type Portion, readPortion } from './portion.ts'
 
 /**
  * The pause between two reads for waiting readers grows with their number, because each read is followed by their answers:
@@ -14,7 +16,10 @@ const MIN_PAUSE_MS = 20
 const MAX_PAUSE_MS = 200
 /** Reads continue for so long after the last reader has waited, because it usually comes back. */
 const LINGER_MS = 5000
-/** Waiting readers do not wait longer for one read, whose connection can be dead: the next one uses another connection. */
+/**
+ * Readers do not wait longer for one read, whose connection can be dead: the next one uses another connection. Nor do they wait
+ * longer for a numbering.
+ */
 const PATIENCE_MS = 1000
 /** Events in memory are served to other requests as well if they have been read in this time. */
 const FRESH_MS = 500
@@ -37,11 +42,17 @@ export function createFeed(database: Database) {
   const waiting = new Set<{ readonly after: number; readonly wake: () => void }>()
 
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
-  async function read(after: number | undefined, limit: number): Promise<Portion> {
-    const { isIncomplete, ...portion } = await inTurn(() => readPortion(database, after, limit))
-    if (isIncomplete) database.numbering.requestForReader()
-    return portion
+  const read = (after: number | undefined, limit: number) => inTurn(() => readPortion(database, after, limit))
+
+  /** Reads a portion. At the end of the feed, events that wait for their numbers get them first, unless this takes long. */
+  async function readComplete(after: number | undefined, limit: number): Promise<Portion> {
+    const { isIncomplete, ...portion } = await read(after, limit)
+    if (!isIncomplete || portion.events.length === limit) return portion
+    await Promise.race([database.numbering.requestForReader(), delay(PATIENCE_MS, undefined, { ref: false })])
+    const { head, floor, events } = await read(after, limit)
+    return { head, floor, events }
   }
+
   const pauseMs = () => Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_MS_PER_READER * waiting.size))
   const isFresh = () => performance.now() - readMs < FRESH_MS
 
@@ -60,15 +71,16 @@ export function createFeed(database: Database) {
 
   /** Reads what is new. */
   async function readNew(): Promise<void> {
-    let found: Portion
-    do {
+    for (;;) {
       const { head } = memory
-      found = await read(head, READ_EVENTS)
+      const { isIncomplete, ...portion } = await read(head, READ_EVENTS)
+      if (isIncomplete) void database.numbering.requestForReader()
       // Another read was faster.
       if (memory.head !== head) return
       readMs = performance.now()
-      remember(found)
-    } while (found.events.length === READ_EVENTS)
+      remember(portion)
+      if (portion.events.length < READ_EVENTS) return
+    }
   }
 
   /** Reads what is new, and goes on while readers wait. */
@@ -96,12 +108,12 @@ export function createFeed(database: Database) {
       const { start, head, floor, events } = memory
       if (after !== undefined && isFresh() && after >= Math.max(start, floor) && after <= head)
         return { head, floor, events: events.slice(after - start, after - start + limit) }
-      const portion = await read(after, limit)
+      const portion = await readComplete(after, limit)
       return after === undefined || (after >= portion.floor && after <= portion.head) ? portion : undefined
     },
 
     /** Returns the newest position. @throws ApiError `unavailable` */
-    latest: async (): Promise<number> => (await readHead(database)).head,
+    latest: async (): Promise<number> => (await readComplete(MAX_ID, 1)).head,
 
     /** Resolves when there is an event after the position, when positions have expired, or when `signal` is aborted. */
     async changed(after: number, signal: AbortSignal): Promise<void> {

@@ -12,7 +12,7 @@ const MAX_ROWS = 500
  * The least time between two numberings by this process, which bounds what they cost. A reader that finds events without a number
  * gets the shorter one. Where they take long, because the machine or the database is busy, they are rarer.
  */
-const WRITER_PAUSE_MS = 100
+const WRITER_PAUSE_MS = 250
 const READER_PAUSE_MS = 25
 const MAX_PAUSE_MS = 500
 const PAUSE_FACTOR = 3
@@ -47,6 +47,8 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
   /** The requested pause after the last numbering; Infinity: none is requested. */
   let pauseMs = Infinity
   let timer: NodeJS.Timeout | undefined
+  /** Called after the next numbering. */
+  const waiting: (() => void)[] = []
   /** The reason that was logged last, since the last success. */
   let logged: string | undefined
 
@@ -70,11 +72,13 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
   async function run(): Promise<void> {
     isRunning = true
     pauseMs = Infinity
+    const served = waiting.splice(0)
     const startedMs = performance.now()
     await number().then(onDone, onFailed)
     const endedMs = performance.now()
     last = { endedMs, durationMs: endedMs - startedMs }
     isRunning = false
+    for (const resolve of served) resolve()
     schedule()
   }
 
@@ -95,7 +99,12 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
   return {
     number,
     requestAfterWrite: () => request(WRITER_PAUSE_MS),
-    requestForReader: () => request(READER_PAUSE_MS),
+
+    /** Resolves when the events that are committed now have their numbers, or cannot get them. */
+    requestForReader(): Promise<void> {
+      request(READER_PAUSE_MS)
+      return new Promise(resolve => waiting.push(resolve))
+    },
 
     /** A numbering that is running can fail from now on. */
     close(): void {

@@ -23,7 +23,7 @@ const waitingSql = `SELECT COALESCE(SUM(amount), 0) AS events,
   COALESCE(TIMESTAMPDIFF(MICROSECOND, MIN(at), UTC_TIMESTAMP(3)), 0) / 1000000 AS seconds FROM change_queue`
 const headSql = 'SELECT floor, last_id AS head FROM change_head WHERE id = 1'
 
-/** A portion as read: `isIncomplete` if committed events wait for their numbers. */
+/** A portion as read; `isIncomplete`: committed events wait for their numbers. */
 type FoundPortion = Portion & { readonly isIncomplete: boolean }
 
 /**
