@@ -11,6 +11,7 @@ import { startService, stopEverything } from './cli/pm2/service.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
 import { base, startMissingServers } from './cli/private-servers/missing-servers.ts'
+import { lockStart } from './cli/start-lock.ts'
 import { startRemarks } from './cli/start-remarks.ts'
 import { dataUrl, describeUrls, directPort } from './cli/urls.ts'
 import { isAuthOn } from './config/auth.ts'
@@ -109,6 +110,7 @@ async function start(config: Config): Promise<number> {
 async function main(): Promise<number> {
   parseArgs({ options: {} })
   const config = await loadConfig()
+  await lockStart()
   return withPm2(() => start(config))
 }
 

@@ -48,8 +48,15 @@ test.serial(
   'start and stop: a second start changes nothing, a stop leaves no process behind, the data remain',
   async t => {
     const { here } = t.context
-    const first = await here.start()
-    t.is(first.code, 0, first.stdout + first.stderr)
+    const both = await Promise.all([here.start(), here.start()])
+    for (const { code, stdout, stderr } of both) t.is(code, 0, stdout + stderr)
+    const isFirst = ({ stdout }: Outcome) => stdout.includes('starting the service')
+    const first = both.find(isFirst) ?? both[0]
+    const other = both.find(one => !isFirst(one))
+    t.regex(
+      other?.stdout ?? '',
+      /^users-api: waiting for another npm start of this folder\nusers-api: already running$/m,
+    )
     for (const label of ['http', 'https']) t.regex(first.stdout, new RegExp(`/healthcheck/${label}$`, 'm'))
     for (const step of [
       /creating a data folder for M/,
@@ -78,9 +85,9 @@ test.serial(
       stdout: 'users-api: all kept totals are right\n',
     })
 
-    const other = await createInstallation()
-    t.teardown(() => other.remove())
-    const second = await other.start({ PM2_HOME: here.env.PM2_HOME })
+    const elsewhere = await createInstallation()
+    t.teardown(() => elsewhere.remove())
+    const second = await elsewhere.start({ PM2_HOME: here.env.PM2_HOME })
     t.is(second.code, 1)
     t.regex(
       second.stderr,

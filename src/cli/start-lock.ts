@@ -1,0 +1,36 @@
+// Lets one `npm start` of a folder run at a time: two at once would start the same servers, or undo what the other one has started.
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { platform } from 'node:os'
+import { root } from '../config/root.ts'
+import { hasCode } from '../core/error-reason.ts'
+import { retry } from '../core/retry.ts'
+import { print } from './command-line.ts'
+
+/** Longer than a start takes that installs a database server. */
+const TIMEOUT_MS = 300_000
+const PAUSE_MS = 200
+
+/**
+ * Waits until no other `npm start` of this folder runs. The lock is an abstract socket (unix(7)), which Linux removes when this
+ * process ends. Other systems have none, and no lock.
+ * @throws Error after 5 minutes
+ */
+export async function lockStart(): Promise<void> {
+  if (platform() !== 'linux') return
+  const server = createServer().unref()
+  const name = createHash('sha256').update(root).digest('hex')
+  const lock = async () => {
+    server.listen(`\0users-api start ${name}`)
+    await once(server, 'listening')
+  }
+  await retry(lock, {
+    timeoutMs: TIMEOUT_MS,
+    pauseMs: () => PAUSE_MS,
+    isTransient: error => hasCode(error) && error.code === 'EADDRINUSE',
+    beforePause(_, attempt) {
+      if (attempt === 1) print('waiting for another npm start of this folder')
+    },
+  })
+}
