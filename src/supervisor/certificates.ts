@@ -131,7 +131,11 @@ export function createCertificates(
   }
 
   return {
-    /** Reads the certificates of all ports. @returns a description of each one, by label @throws Error like `update` */
+    /**
+     * Reads the certificates of all ports.
+     * @returns a description of each one, by label
+     * @throws Error that names each port whose certificate cannot be used, and why: its old one stays
+     */
     async load(): Promise<Readonly<Record<string, Description>>> {
       await update()
       reportUntimely()
