@@ -100,7 +100,7 @@ async function start(config: Config): Promise<number> {
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
   print(`${app?.isRunning ? 'already running' : `started in ${seconds} s`}\n${describeService(config)}`)
   for (const remark of await startRemarks(config)) print(remark)
-  if (state.is === 'damaged')
+  if (!app?.isRunning && state.is === 'damaged')
     print(
       `${config.stateFile} was damaged, so every port is in service: npm run ops -- drain <label> puts one back into maintenance`,
     )

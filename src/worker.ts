@@ -26,6 +26,7 @@ const supervisor = openSupervisorChannel()
 async function serve(): Promise<void> {
   const config = await loadServingConfig()
   const desired = await supervisor.hello()
+  const beatMs = desired.beatMs ?? config.fleet.beatMs
   // Not the level in the settings: the command log-level may have set another one.
   const { log, buffered } = createLogAndOutput(desired.logLevel, 'worker', config.node)
   const callers = await createCallers(
@@ -57,7 +58,7 @@ async function serve(): Promise<void> {
     requestLog,
   })
   const acknowledge = startHeartbeat({
-    everyMs: desired.beatMs ?? config.fleet.beatMs,
+    everyMs: beatMs,
     database,
     cache,
     ports: ports.open,
@@ -75,7 +76,7 @@ async function serve(): Promise<void> {
   const onError = (error: unknown) =>
     log.debug({ reason: reasonOf(error) }, 'a task has failed, retrying later')
   // Detects a lost database without traffic, too.
-  void repeat(config.fleet.beatMs, database.probe, onError)
+  void repeat(beatMs, database.probe, onError)
   void repeat(config.idempotency.removeEveryMs, keys.removeExpired, onError)
   await changes.start()
   await ports.listen()

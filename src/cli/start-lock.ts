@@ -32,5 +32,7 @@ export async function lockStart(): Promise<void> {
     beforePause(_, attempt) {
       if (attempt === 1) print('waiting for another npm start of this folder')
     },
+  }).catch(() => {
+    throw new Error('another npm start of this folder has run for 5 minutes: wait for its end, or end it')
   })
 }
