@@ -362,6 +362,21 @@ test.serial('numbering: events without numbers get them when readers look', asyn
   t.is((await feed.read(2, 9))?.events.length, 1)
 })
 
+test.serial(
+  'feed: a reader that does not go on to wait gets all that is committed, beside others that wait',
+  async t => {
+    const feed = createFeed(database)
+    const controller = new AbortController()
+    const selected = feed.changed(1000, controller.signal)
+    for (let id = 1; id <= 20; id++) {
+      await database.transaction(trx => appendEvents(trx, eventsOf(id)))
+      t.is((await feed.read(id - 1, 9, true))?.events.length, 1)
+    }
+    controller.abort()
+    await selected
+  },
+)
+
 test.serial('numbering: readers at the end do not wait for one that takes long', async t => {
   const feed = createFeed(database)
   await database.transaction(trx => appendEvents(trx, eventsOf(1)))

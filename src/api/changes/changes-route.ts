@@ -76,7 +76,8 @@ export function createChangesRoute(
 
   async function page(ctx: Context, query: ChangesQuery): Promise<Selection> {
     const { after, recordsPerPage, waitSeconds } = query
-    const select = (position: number | undefined) => selectChanges(feed, query, position, recordsPerPage)
+    const select = (position: number | undefined) =>
+      selectChanges(feed, query, position, recordsPerPage, waitSeconds === 0)
     const atEnd = (end: number): Selection => ({ events: [], start: end, end, isAtEnd: true })
     let selection = after === 'latest' ? atEnd(await feed.latest()) : await select(after)
     if (waitSeconds > 0)

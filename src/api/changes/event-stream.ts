@@ -63,7 +63,7 @@ async function sendEvents(
       await untilWritable(response, signal)
       if (isAtEnd) await feed.changed(end, signal)
       if (signal.aborted) return
-      selection = await selectChanges(feed, query, end, PORTION_EVENTS)
+      selection = await selectChanges(feed, query, end, PORTION_EVENTS, false)
     }
   } finally {
     clearInterval(heartbeat)
@@ -77,7 +77,7 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
   /** Responds with the events after a position. It resolves when the stream has ended. @throws ApiError before its first byte */
   return async (ctx: Context, query: ChangesQuery, after: number | undefined): Promise<void> => {
     const { res } = ctx
-    const first = await selectChanges(feed, query, after, PORTION_EVENTS)
+    const first = await selectChanges(feed, query, after, PORTION_EVENTS, false)
     for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
     res.statusCode = 200
     res.awaitsEvent = true

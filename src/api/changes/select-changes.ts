@@ -18,6 +18,7 @@ export interface Selection {
 
 /**
  * Reads up to `limit` selected events after a position. There can be none although later ones are selected.
+ * @param isFinal whether the reader does not go on to wait for events
  * @throws ApiError `changes_expired`, `unavailable`
  */
 export async function selectChanges(
@@ -25,9 +26,10 @@ export async function selectChanges(
   { selects }: Pick<ChangesQuery, 'selects'>,
   after: number | undefined,
   limit: number,
+  isFinal: boolean,
 ): Promise<Selection> {
   const scanned = selects === undefined ? limit : Math.max(SCANNED_EVENTS, limit)
-  const portion = await feed.read(after, scanned)
+  const portion = await feed.read(after, scanned, isFinal)
   if (portion === undefined) throw changesExpired(after ?? 0)
   const { floor, head, events: read } = portion
   const selected = selects === undefined ? read : read.filter(selects)

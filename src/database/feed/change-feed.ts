@@ -24,7 +24,6 @@ export function createChangeFeed(database: Database, keepSeconds: number, log: L
   /** Numbers and removes events from now on. */
   async function start(): Promise<void> {
     if (feed === undefined) return repeat(GAP_NOTE_MS, () => noteGap(database), onError)
-    database.numbering.onNumbered(feed.refresh)
     let closing: number | undefined
     const checkGap = async () => {
       closing = await closeGap(database, closing)

@@ -44,11 +44,15 @@ export function createFeed(database: Database) {
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
   const read = (after: number | undefined, limit: number) => inTurn(() => readPortion(database, after, limit))
 
-  /** Reads a portion. At the end of the feed, events that wait for their numbers get them first, unless this takes long. */
+  /** Waits until the events that are committed now have their numbers, unless this takes long. */
+  const numbered = () =>
+    Promise.race([database.numbering.requestForReader(), delay(PATIENCE_MS, undefined, { ref: false })])
+
+  /** Reads a portion. At the end of the feed, events that wait for their numbers get them first. */
   async function readComplete(after: number | undefined, limit: number): Promise<Portion> {
     const { isIncomplete, ...portion } = await read(after, limit)
     if (!isIncomplete || portion.events.length === limit) return portion
-    await Promise.race([database.numbering.requestForReader(), delay(PATIENCE_MS, undefined, { ref: false })])
+    await numbered()
     const { head, floor, events } = await read(after, limit)
     return { head, floor, events }
   }
@@ -69,17 +73,20 @@ export function createFeed(database: Database) {
     for (const { after, wake } of waiting) if (isBroken || memory.head > after) wake()
   }
 
-  /** Reads what is new. */
+  /** Reads what is new, and then what has waited for its number meanwhile. */
   async function readNew(): Promise<void> {
+    let isNumbered = false
     for (;;) {
       const { head } = memory
       const { isIncomplete, ...portion } = await read(head, READ_EVENTS)
-      if (isIncomplete) void database.numbering.requestForReader()
       // Another read was faster.
       if (memory.head !== head) return
       readMs = performance.now()
       remember(portion)
-      if (portion.events.length < READ_EVENTS) return
+      if (portion.events.length === READ_EVENTS) continue
+      if (!isIncomplete || isNumbered) return
+      isNumbered = true
+      await numbered()
     }
   }
 
@@ -102,12 +109,16 @@ export function createFeed(database: Database) {
     /**
      * Returns up to `limit` events after a position, and the positions that are valid. Without a position, it begins with
      * the oldest event. Returns undefined if the position is not valid.
+     * @param isFinal whether the reader does not go on to wait: fewer events are then all that are committed. Memory can lack
+     *   those of the last moment
      * @throws ApiError `unavailable`
      */
-    async read(after: number | undefined, limit: number): Promise<Portion | undefined> {
+    async read(after: number | undefined, limit: number, isFinal = false): Promise<Portion | undefined> {
       const { start, head, floor, events } = memory
-      if (after !== undefined && isFresh() && after >= Math.max(start, floor) && after <= head)
-        return { head, floor, events: events.slice(after - start, after - start + limit) }
+      if (after !== undefined && isFresh() && after >= Math.max(start, floor) && after <= head) {
+        const found = events.slice(after - start, after - start + limit)
+        if (!isFinal || found.length === limit) return { head, floor, events: found }
+      }
       const portion = await readComplete(after, limit)
       return after === undefined || (after >= portion.floor && after <= portion.head) ? portion : undefined
     },
@@ -130,11 +141,6 @@ export function createFeed(database: Database) {
         neededMs = performance.now()
         if (timer === undefined) void follow()
       })
-    },
-
-    /** Reads what is new now, if readers wait and the last read is a pause ago. */
-    refresh(): void {
-      if (reading === 0 && waiting.size > 0 && performance.now() - readMs >= pauseMs()) void follow()
     },
 
     /** The number of readers that wait for an event. */

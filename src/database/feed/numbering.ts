@@ -40,7 +40,6 @@ async function numberRows(trx: Transaction): Promise<number> {
 }
 
 export function createNumbering(transaction: RunTransaction, log: Log) {
-  let onNumbered = (): void => {}
   let isRunning = false
   let isClosed = false
   let last = { endedMs: -Infinity, durationMs: 0 }
@@ -62,7 +61,6 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
 
   function onDone(): void {
     logged = undefined
-    onNumbered()
   }
 
   async function number(): Promise<void> {
@@ -86,7 +84,7 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
     clearTimeout(timer)
     if (isRunning || pauseMs === Infinity) return
     const leastMs = Math.max(pauseMs, Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * last.durationMs))
-    timer = setTimeout(run, last.endedMs + leastMs - performance.now()).unref()
+    timer = setTimeout(run, Math.max(0, last.endedMs + leastMs - performance.now())).unref()
   }
 
   /** Numbers the events that are committed now, `afterMs` after the last numbering at the earliest. */
@@ -109,11 +107,6 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
     /** A numbering that is running can fail from now on. */
     close(): void {
       isClosed = true
-    },
-
-    /** Calls `action` after each numbering of this process. */
-    onNumbered(action: () => void): void {
-      onNumbered = action
     },
   }
 }

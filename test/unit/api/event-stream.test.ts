@@ -27,7 +27,6 @@ function createLargeFeed() {
     async changed(_after, signal) {
       if (!signal.aborted) await once(signal, 'abort')
     },
-    refresh() {},
     readers: () => 0,
   }
   return { feed, reads: () => reads }
