@@ -44,20 +44,17 @@ export function createFeed(database: Database) {
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
   const read = (after: number | undefined, limit: number) => inTurn(() => readPortion(database, after, limit))
 
-  /** Waits until the events that are committed now have their numbers, unless this takes long. */
-  const numbered = () =>
-    Promise.race([database.numbering.requestForReader(), delay(PATIENCE_MS, undefined, { ref: false })])
-
-  /** Reads a portion. At the end of the feed, events that wait for their numbers get them first. */
+  /** Reads a portion. At the end of the feed, events that wait for their numbers get them first, unless this takes long. */
   async function readComplete(after: number | undefined, limit: number): Promise<Portion> {
     const { isIncomplete, ...portion } = await read(after, limit)
     if (!isIncomplete || portion.events.length === limit) return portion
-    await numbered()
+    await Promise.race([database.numbering.requestForReader(), delay(PATIENCE_MS, undefined, { ref: false })])
     const { head, floor, events } = await read(after, limit)
     return { head, floor, events }
   }
 
-  const pauseMs = () => Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_MS_PER_READER * waiting.size))
+  const pauseMs = (readers: number) =>
+    Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_MS_PER_READER * readers))
   const isFresh = () => performance.now() - readMs < FRESH_MS
 
   function remember({ head, floor, events }: Portion): void {
@@ -73,21 +70,17 @@ export function createFeed(database: Database) {
     for (const { after, wake } of waiting) if (isBroken || memory.head > after) wake()
   }
 
-  /** Reads what is new, and then what has waited for its number meanwhile. */
+  /** Reads what is new. */
   async function readNew(): Promise<void> {
-    let isNumbered = false
-    for (;;) {
+    let found: Portion
+    do {
       const { head } = memory
-      const { isIncomplete, ...portion } = await read(head, READ_EVENTS)
+      found = await readComplete(head, READ_EVENTS)
       // Another read was faster.
       if (memory.head !== head) return
       readMs = performance.now()
-      remember(portion)
-      if (portion.events.length === READ_EVENTS) continue
-      if (!isIncomplete || isNumbered) return
-      isNumbered = true
-      await numbered()
-    }
+      remember(found)
+    } while (found.events.length === READ_EVENTS)
   }
 
   /** Reads what is new, and goes on while readers wait. */
@@ -96,13 +89,15 @@ export function createFeed(database: Database) {
     timer = setTimeout(follow, PATIENCE_MS).unref()
     if (reading === MAX_READS) return
     reading++
+    // Those that are woken are about to wait again.
+    const readers = waiting.size
     // `database` logs outages. Readers go on waiting.
     await readNew().catch(() => {})
     reading--
     clearTimeout(timer)
     if (waiting.size > 0) neededMs = performance.now()
     const isNeeded = performance.now() - neededMs < LINGER_MS
-    timer = isNeeded ? setTimeout(follow, pauseMs()).unref() : undefined
+    timer = isNeeded ? setTimeout(follow, pauseMs(readers)).unref() : undefined
   }
 
   return {

@@ -59,10 +59,6 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
     log.error({ reason }, 'changes do not get their numbers, retrying')
   }
 
-  function onDone(): void {
-    logged = undefined
-  }
-
   async function number(): Promise<void> {
     while ((await transaction(numberRows)) === MAX_ROWS);
   }
@@ -72,7 +68,9 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
     pauseMs = Infinity
     const served = waiting.splice(0)
     const startedMs = performance.now()
-    await number().then(onDone, onFailed)
+    await number().then(() => {
+      logged = undefined
+    }, onFailed)
     const endedMs = performance.now()
     last = { endedMs, durationMs: endedMs - startedMs }
     isRunning = false
