@@ -1,6 +1,7 @@
 // npm run bench -- [name …|scale|feed|footprint|load|versions|profile|revision] [--rounds 5] [--seconds 5] [--users 1000000]
 //   [--from revision] [--write]
 // Runs the benchmarks and prints a table. --write also writes the table to test/bench/README.md.
+import { setMaxListeners } from 'node:events'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareAll } from './compare.ts'
@@ -31,6 +32,8 @@ const requestsOf: Readonly<Record<string, readonly string[]>> = {
 const names = comparisons.map(comparison => comparison.name)
 
 const interrupted = new AbortController()
+// Each server that a benchmark starts listens for it.
+setMaxListeners(0, interrupted.signal)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => interrupted.abort(new Error('interrupted')))
 

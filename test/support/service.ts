@@ -164,7 +164,18 @@ export async function startService(options: ServiceOptions = {}) {
     return found.port
   }
   const controlUrl = `http://127.0.0.1:${port('http') + 1}`
-  await untilUp(supervisor, controlUrl, log.text)
+  /** Waits for the exit, and removes what the service has used. */
+  async function clean(): Promise<number | string> {
+    const code = await exited
+    process.off('exit', kill)
+    await claim.release()
+    await rm(folder, { recursive: true, force: true })
+    return code
+  }
+  await untilUp(supervisor, controlUrl, log.text).catch(async (error: unknown) => {
+    await clean()
+    throw error
+  })
 
   return {
     url: `http://127.0.0.1:${port('http')}`,
@@ -197,11 +208,7 @@ export async function startService(options: ServiceOptions = {}) {
       supervisor.kill('SIGTERM')
       // Not a wait: the deadline of a stop that hangs.
       const late = setTimeout(kill, stopMs)
-      const code = await exited
-      clearTimeout(late)
-      process.off('exit', kill)
-      await claim.release()
-      await rm(folder, { recursive: true, force: true })
+      const code = await clean().finally(() => clearTimeout(late))
       // Node prints its version after an uncaught exception.
       if (log.lines(/^Node\.js v\d/).length > 0) throw new Error(`uncaught exception:\n${log.text()}`)
       return code
