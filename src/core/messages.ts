@@ -115,6 +115,8 @@ export type WorkerMessage = z.output<typeof workerMessage>
 
 const desiredPort = z.object({
   port: z.int(),
+  /** Whether connections begin with a PROXY header. Earlier versions of the supervisor do not tell. */
+  proxyProtocol: z.boolean().optional(),
   state: listenerState,
   /**
    * Set if the worker has more than its fair share of the active connections: it accepts no new ones for a moment, and

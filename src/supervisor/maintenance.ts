@@ -30,9 +30,9 @@ export function createMaintenance(
   publish()
 
   function publish(): void {
-    const states = config.ports.map(({ label, port }) => {
+    const states = config.ports.map(({ label, port, proxyProtocol = false }) => {
       const state = get(label).mode === null ? 'serving' : 'draining'
-      return [label, { port, state }] as const
+      return [label, { port, proxyProtocol, state }] as const
     })
     desired.set({ ports: Object.fromEntries(states) })
   }

@@ -24,11 +24,14 @@ function tlsOf({ keyPairs, ticketKeys }: DesiredState, label: string): TlsSettin
  * @throws FatalError if the ports in the settings differ from those of the supervisor, which a restart of the service mends
  */
 export function createDataPorts({ config, desired, requestSocket, ...options }: DataPortsOptions) {
-  const samePorts = config.ports.every(
-    ({ label, port, protocol }) =>
-      desired.ports[label]?.port === port &&
-      (protocol === 'https') === Object.hasOwn(desired.keyPairs, label),
-  )
+  const samePorts = config.ports.every(({ label, port, protocol, proxyProtocol = false }) => {
+    const wanted = desired.ports[label]
+    return (
+      wanted?.port === port &&
+      (protocol === 'https') === Object.hasOwn(desired.keyPairs, label) &&
+      (wanted.proxyProtocol ?? proxyProtocol) === proxyProtocol
+    )
+  })
   if (!samePorts || config.ports.length !== Object.keys(desired.ports).length)
     throw new FatalError(
       exitCodes.noWorkers,

@@ -53,17 +53,22 @@ test.serial(
     const file = join(path, 'local.json')
     const { first, release } = await claimPorts()
     t.teardown(release)
-    const ports = (last: number, protocol: 'http' | 'https' = 'http') => [
+    const ports = (last: number, more: { protocol?: 'http' | 'https'; proxyProtocol?: boolean } = {}) => [
       { label: 'http', port: first, protocol: 'http' as const },
-      { label: 'more', port: last, protocol },
+      { label: 'more', port: last, protocol: 'http' as const, ...more },
     ]
     writeFileSync(file, JSON.stringify({ ports: ports(first + 2) }))
     const { service, operator } = await start(t, {
       config: { ports: ports(first + 2) },
       env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify({ stateFile: join(path, 'state.json') }) },
     })
-    for (const changed of [ports(first + 2, 'https'), ports(first + 4)]) {
-      writeFileSync(file, JSON.stringify({ ports: changed }))
+    const changes = [
+      ports(first + 4),
+      ports(first + 2, { protocol: 'https' }),
+      ports(first + 2, { proxyProtocol: true }),
+    ]
+    for (const changed of changes) {
+      writeFileSync(file, JSON.stringify({ ports: changed, proxies: { trusted: ['127.0.0.1'] } }))
       t.regex(
         (await operator.run('reload')).error ?? '',
         /changed ports require a restart; a reload cannot apply them/,
