@@ -8,8 +8,8 @@ import type { FeedEvent } from './events.ts'
 import { type Portion, readPortion } from './portion.ts'
 
 /**
- * The pause between two reads for waiting readers grows with their number, because each read is followed by their answers:
- * 1,000 readers get what is new five times a second.
+ * The pause after a read for waiting readers grows with the number of those that it has woken, because their answers follow: while
+ * there is always something new, 1,000 readers get it five times a second.
  */
 const PAUSE_MS_PER_READER = 0.2
 const MIN_PAUSE_MS = 20
@@ -53,11 +53,12 @@ export function createFeed(database: Database) {
     return { head, floor, events }
   }
 
-  const pauseMs = (readers: number) =>
-    Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_MS_PER_READER * readers))
+  const pauseMs = (woken: number) =>
+    Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_MS_PER_READER * woken))
   const isFresh = () => performance.now() - readMs < FRESH_MS
 
-  function remember({ head, floor, events }: Portion): void {
+  /** @returns the number of readers that it has woken */
+  function remember({ head, floor, events }: Portion): number {
     const last = events.at(-1)
     // After a pause, or if positions have expired, memory begins anew at the end.
     const isBroken = memory.head < floor || memory.head > head || head - memory.head > MEMORY_EVENTS
@@ -67,20 +68,24 @@ export function createFeed(database: Database) {
       const all = [...memory.events, ...events].slice(-MEMORY_EVENTS)
       memory = { start: last.id - all.length, head: last.id, floor, events: all }
     }
+    const readers = waiting.size
     for (const { after, wake } of waiting) if (isBroken || memory.head > after) wake()
+    return readers - waiting.size
   }
 
-  /** Reads what is new. */
-  async function readNew(): Promise<void> {
+  /** Reads what is new. @returns the number of readers that it has woken */
+  async function readNew(): Promise<number> {
     let found: Portion
+    let woken = 0
     do {
       const { head } = memory
       found = await readComplete(head, READ_EVENTS)
       // Another read was faster.
-      if (memory.head !== head) return
+      if (memory.head !== head) return woken
       readMs = performance.now()
-      remember(found)
+      woken += remember(found)
     } while (found.events.length === READ_EVENTS)
+    return woken
   }
 
   /** Reads what is new, and goes on while readers wait. */
@@ -89,15 +94,13 @@ export function createFeed(database: Database) {
     timer = setTimeout(follow, PATIENCE_MS).unref()
     if (reading === MAX_READS) return
     reading++
-    // Those that are woken are about to wait again.
-    const readers = waiting.size
     // `database` logs outages. Readers go on waiting.
-    await readNew().catch(() => {})
+    const woken = await readNew().catch(() => 0)
     reading--
     clearTimeout(timer)
     if (waiting.size > 0) neededMs = performance.now()
     const isNeeded = performance.now() - neededMs < LINGER_MS
-    timer = isNeeded ? setTimeout(follow, pauseMs(readers)).unref() : undefined
+    timer = isNeeded ? setTimeout(follow, pauseMs(woken)).unref() : undefined
   }
 
   return {
