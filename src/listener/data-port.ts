@@ -157,10 +157,10 @@ export function createDataPort(options: DataPortOptions) {
     onArrival(response, peer) {
       response.client = clientOf(peer, response.req.headers)
     },
-    onRejected(socket, error, requestId) {
+    onRejected(socket, error, requestId, headers) {
       // No request was processed.
       traffic.recordResponse(undefined, error.status, undefined)
-      const client = clientOf(connections.get(socket)?.peer())
+      const client = clientOf(connections.get(socket)?.peer(), headers)
       options.requestLog?.logRejection(port.label, client, error, requestId)
     },
   })

@@ -95,7 +95,7 @@ export function createRequestLog(log: Log, output: LineOutput, shown: Shown) {
       )
     },
 
-    /** Logs rejected input, which has no method, no route and no headers. */
+    /** Logs rejected input, which need not be a request: the line has no method and no route. */
     logRejection(
       port: string,
       client: string | undefined,

@@ -1,7 +1,7 @@
 // Puts all that arrives at an HTTP server through the connections of its port: requests, also too large ones, input that
 // is not valid HTTP, and CONNECT.
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { ApiError } from '../core/api-error.ts'
 import type { Connections } from './connections.ts'
@@ -20,8 +20,11 @@ export interface Requests {
    * @param peer the address of the connection's other end; undefined if it has ended
    */
   onArrival?(response: ServerResponse, peer: string | undefined): void
-  /** Is called for each error that is sent without `listener`. */
-  onRejected?(socket: Socket, error: ApiError, requestId: string): void
+  /**
+   * Is called for each error that is sent without `listener`.
+   * @param headers undefined if the input is no request, or one whose headers are not all known
+   */
+  onRejected?(socket: Socket, error: ApiError, requestId: string, headers?: IncomingHttpHeaders): void
 }
 
 /** @param connections tracks the sockets of `server` already */
@@ -30,13 +33,15 @@ export function serveRequests(
   connections: Connections,
   { listener, limits, connectNotAllowed, onArrival, onRejected }: Requests,
 ): void {
-  const reject = (socket: Socket, error: ApiError, requestId: string, method?: string): void =>
+  const reject = (socket: Socket, error: ApiError, requestId: string, request?: IncomingMessage): void =>
     connections.rejectInput(socket, () => {
-      onRejected?.(socket, error, requestId)
-      answerRaw(socket, error, requestId, method)
+      // Of too many headers, Node.js drops the last ones: those that a proxy has added.
+      const isComplete = request !== undefined && request.rawHeaders.length <= 2 * limits.headers
+      onRejected?.(socket, error, requestId, isComplete ? request.headers : undefined)
+      answerRaw(socket, error, requestId, request?.method)
     })
   const rejectRequest = (request: IncomingMessage, error: ApiError): void =>
-    reject(request.socket, error, requestIdOf(request), request.method)
+    reject(request.socket, error, requestIdOf(request), request)
   const serve: RequestListener = (request, response) => {
     onArrival?.(response, connections.get(request.socket)?.peer())
     const error = sizeError(request, limits)

@@ -199,6 +199,26 @@ for (const protocol of ['http', 'https'] as const) {
   })
 }
 
+test('rejected request: its line has the address that proxies report, unless headers are missing', async t => {
+  const { open, lines } = await start(t, 'http', { proxies: [...trusted, client] })
+  const reported = 'Host: a\r\nX-Forwarded-For: 198.51.100.1\r\n'
+  const rejected = [
+    [`GET /${'a'.repeat(8192)} HTTP/1.1\r\n${reported}\r\n`, 414, '198.51.100.1'],
+    [`GET / HTTP/1.1\r\n${reported}A: ${'a'.repeat(16_384)}\r\n\r\n`, 431, '198.51.100.1'],
+    [`CONNECT a:1 HTTP/1.1\r\n${reported}\r\n`, 405, '198.51.100.1'],
+    // Node.js drops the header that the proxy has added, and not the one that its client has sent.
+    [`GET / HTTP/1.1\r\n${reported}${'A: a\r\n'.repeat(200)}X-Forwarded-For: ${client}\r\n\r\n`, 431, client],
+  ] as const
+  for (const [request, status, address] of rejected) {
+    const raw = await open()
+    raw.write(v1 + request)
+    t.regex(await raw.answer(), new RegExp(`^HTTP/1.1 ${status} `))
+    await until(() => lines.length > 0)
+    t.like(lines.splice(0), [{ status, client: address }])
+    raw.socket.destroy()
+  }
+})
+
 test('malformed header: closed at once', async t => {
   const { port, open, lines } = await start(t, 'http')
   for (const bytes of [
