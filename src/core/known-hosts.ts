@@ -1,6 +1,6 @@
 // Which Host headers a server answers. A page in a browser can change the DNS record of its own name to a loopback address
 // and then read what a server there responds, as if it were the page's own (DNS rebinding). Such a name has a dot.
-import { isIPv4 } from 'node:net'
+import { BlockList, isIP, isIPv4 } from 'node:net'
 
 /** @param host the value of the header; undefined if the request has none, as in HTTP/1.0 */
 export type IsKnownHost = (host: string | undefined) => boolean
@@ -9,7 +9,16 @@ export type IsKnownHost = (host: string | undefined) => boolean
 export const unknownHost =
   'Host: must be localhost, an IP address, a name without a dot, or one of the names in the setting hosts, because the server listens on a loopback address'
 
-export const isLoopback = (address: string): boolean => /^(?:localhost|127\..*|::1)$/i.test(address)
+const loopback = new BlockList()
+// Also `::ffff:127.0.0.1`, and every spelling of `::1`.
+loopback.addSubnet('127.0.0.0', 8)
+loopback.addAddress('::1', 'ipv6')
+
+/** @param address an address or a name */
+export const isLoopback = (address: string): boolean =>
+  isIP(address) === 0
+    ? /^(?:localhost|127\..*)$/i.test(address)
+    : loopback.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 
 /**
  * @param address the address or the name that the server listens on; unless it is a loopback one, every host is known

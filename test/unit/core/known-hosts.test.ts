@@ -6,7 +6,10 @@ import { createIsKnownHost } from '../../../src/core/known-hosts.ts'
 const names = ['users.example.com']
 
 test('known hosts: on a loopback address', t => {
-  for (const address of ['127.0.0.1', '127.1.2.3', '::1', 'localhost', 'LOCALHOST']) {
+  for (const address of [
+    ...['127.0.0.1', '127.1.2.3', '127.1', 'localhost', 'LOCALHOST'],
+    ...['::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', '::FFFF:7f01:203'],
+  ]) {
     const isKnown = createIsKnownHost(address, names)
     for (const host of [
       undefined,
@@ -39,7 +42,7 @@ test('known hosts: on a loopback address', t => {
 })
 
 test('known hosts: on other addresses, every host', t => {
-  for (const address of ['0.0.0.0', '::', '192.0.2.1', 'users.example.com'])
+  for (const address of ['0.0.0.0', '::', '192.0.2.1', '::ffff:192.0.2.1', '::2', 'users.example.com'])
     t.true(createIsKnownHost(address, [])('rebound.example'), address)
 })
 
