@@ -25,7 +25,7 @@ const faults: Readonly<Record<string, string>> = {
   [errors.JWTInvalid.code]: 'the token is not a valid JWT',
   [errors.JWKSNoMatchingKey.code]: 'the key of the token is not a key of the issuer',
   [errors.JWKSMultipleMatchingKeys.code]:
-    'several keys of the issuer fit the token; it must name one of them',
+    'several keys of the issuer fit the token; its key id must be that of exactly one of them',
   [errors.JWSSignatureVerificationFailed.code]: 'the signature of the token is wrong',
 }
 

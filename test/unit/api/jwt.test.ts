@@ -131,7 +131,8 @@ test('jwt: required claims and their types', async t => {
 test('jwt: several keys that fit a token, with and without a key id', async t => {
   const [one, other] = [await createKey('same'), await createKey('same')]
   const { verify } = await start(t, one, other)
-  const expected = 'unauthorized: several keys of the issuer fit the token; it must name one of them'
+  const expected =
+    'unauthorized: several keys of the issuer fit the token; its key id must be that of exactly one of them'
   t.is(await outcome(verify, await sign(one, claims())), expected)
   const unnamed = new SignJWT(claims()).setProtectedHeader({ alg: one.algorithm })
   t.is(await outcome(verify, await unnamed.sign(one.privateKey)), expected)
