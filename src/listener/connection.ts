@@ -57,6 +57,9 @@ export function createConnection(
     return response?.req.complete === true && !response.headersSent ? response : undefined
   }
 
+  /** Whether the client has been sent all that there is of a response that waits for an event. */
+  const awaitsEvent = () => requests.first()?.response.awaitsEvent === true && socket.writableLength === 0
+
   /** Sets whether the response in progress says `Connection: close`. Only the last of several may say so. */
   function updateKeepAlive(): void {
     const current = requests.first()
@@ -115,7 +118,7 @@ export function createConnection(
     /** Whether the connection is in use for more than one request. */
     isActive: () => isReused && (requests.length() > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
     /** Whether the client can only wait. */
-    isWorking: () => working() !== undefined,
+    isWorking: () => working() !== undefined || awaitsEvent(),
     /** Returns the response for which the client can only wait, after `ms`. One that waits for an event is none. */
     unanswered(ms: number): ServerResponse | undefined {
       const response = working()

@@ -33,6 +33,39 @@ for (const protocol of ['http', 'https'] as const) {
     t.pass()
   })
 
+  test(`${protocol}: timeout: a stream without an event goes on`, async t => {
+    // Its heartbeats can be rarer than the timeout of the server.
+    const listener: RequestListener = (request, response) => {
+      response.awaitsEvent = true
+      response.write('one')
+      request.socket.once('timeout', () => setImmediate(() => response.end('two')))
+    }
+    const { open } = await start(t, { protocol, listener, timeouts: { headersMs: 2000, requestMs: 2000 } })
+    const client = await open()
+    client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+    await client.closed
+    t.regex(client.text(), /^HTTP\/1.1 200 (.|\r\n)*\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n$/)
+  })
+
+  test(`${protocol}: timeout: a client that does not read its stream is inactive`, async t => {
+    const listener: RequestListener = (_request, response) => {
+      response.awaitsEvent = true
+      response.write(Buffer.alloc(50_000_000))
+    }
+    const { port, open } = await start(t, {
+      protocol,
+      listener,
+      limits: { unreadBytes: 100_000_000 },
+      timeouts: { headersMs: 2000, requestMs: 2000 },
+    })
+    const client = await open()
+    client.socket.pause()
+    client.write(get)
+    await until(() => port.report().inFlight === 1)
+    await until(() => port.report().connections === 0)
+    t.pass()
+  })
+
   test(`${protocol}: timeout: an incomplete request gets 408`, async t => {
     const { open } = await start(t, { protocol, timeouts: { headersMs: 2000, requestMs: 3000 } })
     for (const part of ['GET / HTTP/1.1\r\nHost', `${post}bo`]) {
