@@ -12,6 +12,9 @@ import { prepareSession } from './session.ts'
 const MAX_CONNECT_MS = 5000
 /** Of the wait for a connection: so the wait fails with the reason, and not because the pool seems to be full. */
 const CONNECT_SHARE = 0.6
+const MAX_IDLE_MS = 30_000
+/** Of the silence that ends a connection: so one that is only idle is closed properly. The server would log its reset. */
+const IDLE_SHARE = 0.8
 /** The pause before a server is asked again that accepts no further connection. */
 const FULL_PAUSE_MS = 200
 
@@ -74,8 +77,8 @@ export async function send(
 }
 
 /**
- * Closes a connection that is idle, or whose server is silent. A reset drops what the kernel would send again when packets get
- * through: a COMMIT must not arrive after its transaction was looked up on another server.
+ * Closes a connection whose server is silent. A reset drops what the kernel would send again when packets get through: a COMMIT
+ * must not arrive after its transaction was looked up on another server.
  */
 function abandon({ stream }: PoolConnection): void {
   try {
@@ -93,6 +96,7 @@ function abandon({ stream }: PoolConnection): void {
 export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
   const { max, acquireTimeoutMs, silenceTimeoutMs, epoch = { number: 0 } } = settings
   const connectTimeout = Math.min(MAX_CONNECT_MS, CONNECT_SHARE * acquireTimeoutMs)
+  const idleMs = silenceTimeoutMs === 0 ? MAX_IDLE_MS : Math.ceil(IDLE_SHARE * silenceTimeoutMs)
   const connection = {
     charset: 'utf8mb4',
     connectTimeout,
@@ -111,7 +115,6 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         this.connectionSettings = { ...connection, uri }
         const raw = await super.acquireRawConnection()
         epochs.set(raw, number)
-        // The timeout also closes idle connections. The pool opens new ones on demand.
         raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
         await prepareSession(raw, silenceTimeoutMs).catch((error: unknown) => {
           raw.stream.destroy()
@@ -158,7 +161,8 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     // Knex prepends the statement to error messages. This omits its values, which are personal data.
     compileSqlOnError: false,
     acquireConnectionTimeout: acquireTimeoutMs,
-    pool: { min: 0, max },
+    // It closes idle connections, and opens new ones on demand.
+    pool: { min: 0, max, idleTimeoutMillis: Math.min(MAX_IDLE_MS, idleMs) },
     // By default, Knex writes unformatted text to standard error. Failures are also returned as errors.
     log: {
       warn: text => log.debug(text),

@@ -82,6 +82,24 @@ test.serial('pool: a silent connection is reset, so that the server receives not
   t.like(await end, { code: 'ECONNRESET' })
 })
 
+test.serial('pool: an idle connection is closed properly: the server would log a reset', async t => {
+  const clients = new Set<Socket>()
+  let isClosed = false
+  const proxy = await openTcpProxy(url, (to, bytes, client) => {
+    clients.add(client)
+    // The last packet of the protocol, COM_QUIT.
+    if (to === 'server' && bytes.equals(Buffer.from([1, 0, 0, 0, 1]))) isClosed = true
+    return true
+  })
+  t.teardown(() => proxy.close())
+  const settings = { ...config.database, url: throughProxy(url, proxy.port), queryTimeoutMs: 6000 }
+  const through = createDatabase(settings, createLog('silent', 'test'))
+  t.teardown(() => through.close())
+  await through.query('SELECT 1', [])
+  await Promise.all([...clients].map(client => once(client, 'close').catch(() => {})))
+  t.true(isClosed)
+})
+
 test.serial('pool: the reason is known of a connection that is not established', async t => {
   // It accepts connections, and is silent.
   const server = net.createServer().listen(0, '127.0.0.1')
