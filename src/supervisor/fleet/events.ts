@@ -141,15 +141,18 @@ function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState 
       return { ...fleet, reload: { state: 'running' } }
     case 'watchFailed':
       return watchFailed(fleet, event.reason)
-    case 'clockJump':
+    case 'clockJump': {
+      const moved = (ms: number) => Math.min(nowMs, ms + event.byMs)
       return {
         ...fleet,
         workers: fleet.workers.map(one => ({
           ...one,
-          lastHeardMs:
-            one.lastHeardMs === undefined ? undefined : Math.min(nowMs, one.lastHeardMs + event.byMs),
+          // The workers can have been suspended as well, and then they have not gone on to boot or to exit.
+          sinceMs: one.state === 'ready' ? one.sinceMs : moved(one.sinceMs),
+          lastHeardMs: one.lastHeardMs === undefined ? undefined : moved(one.lastHeardMs),
         })),
       }
+    }
     case 'stop':
       return fleet.stop !== undefined
         ? fleet

@@ -4,7 +4,10 @@
 export interface FleetWorker {
   readonly id: number
   readonly state: 'booting' | 'ready' | 'retiring'
-  /** When the worker entered its state. While it boots and waits for the database: the time of its last message. */
+  /**
+   * When the worker entered its state. While it boots and waits for the database: the time of its last message. While it boots or
+   * retires, moved forward by each suspension of the supervisor.
+   */
   readonly sinceMs: number
   /** Time of the last message, moved forward by each suspension of the supervisor; undefined before the first message. */
   readonly lastHeardMs: number | undefined

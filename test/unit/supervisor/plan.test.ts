@@ -256,6 +256,27 @@ test('heartbeat timeout: a message read right after a suspension is not moved in
   ])
 })
 
+test('boot timeout: the time of a suspension does not count', t => {
+  const simulation = createSimulation()
+  simulation.pass(3000)
+  simulation.suspend(60_000)
+  simulation.pass(26_999)
+  t.deepEqual(simulation.actions('kill'), [])
+  simulation.pass(1)
+  t.is(simulation.actions('kill').length, 3, 'the time before and after the suspension counts')
+})
+
+test('retirement: the time of a suspension does not count', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'stop', delayMs: 0 })
+  simulation.pass(3000, simulation.workerIds)
+  simulation.suspend(60_000)
+  simulation.pass(28_999, simulation.workerIds)
+  t.deepEqual(simulation.actions('kill'), [])
+  simulation.pass(1, simulation.workerIds)
+  t.is(simulation.actions('kill').length, 3)
+})
+
 test('reload: replaces one worker after another, starting the new one first', t => {
   const simulation = createRunningSimulation()
   simulation.dispatch({ type: 'reload', watchMs: 0 })
