@@ -158,7 +158,10 @@ export function createConnection(
       becomeIdle()
       // A response can precede the rest of its request, which Node.js then reads and drops.
       if (request?.complete === false) request.once('end', becomeIdle)
-      serveFirst()
+      servedMs = idleSinceMs
+      // The next one is served in another turn of the event loop: one read can bring more than a thousand requests.
+      if (requests.length() > 0) setImmediate(serveFirst)
+      else serveFirst()
     },
 
     /** Sets whether the last response from now on, also one in progress, says `Connection: close`. */

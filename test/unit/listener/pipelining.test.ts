@@ -71,6 +71,21 @@ for (const protocol of ['http', 'https'] as const) {
     for (let at = 0; at < 300; at++) t.true((await client.answer()).endsWith(`\r\n\r\n/${at}`))
   })
 
+  test(`${protocol}: each request is served in a turn of the event loop of its own`, async t => {
+    let inTurn = 0
+    const { open } = await start(t, {
+      protocol,
+      listener(_request, response) {
+        if (++inTurn === 1) setImmediate(() => (inTurn = 0))
+        t.is(inTurn, 1)
+        answer(response)
+      },
+    })
+    const client = await open()
+    client.write(get.repeat(300))
+    for (let due = 0; due < 300; due++) t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+  })
+
   test(`${protocol}: while many requests wait, nothing more is read, even if bodies are`, async t => {
     const request = `${post}body`
     let most = 0
