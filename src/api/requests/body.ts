@@ -60,10 +60,11 @@ function readingError(error: unknown, tooLarge: () => ApiError): unknown {
 }
 
 /**
- * Limits the total size of all bodies that this worker is receiving. Only received bytes count. If the announced
- * Content-Length counted, a few clients that announce large bodies and send nothing would block all others.
+ * Limits the total size of all bodies that this worker is receiving: beyond it, the largest ones are refused. Only received bytes
+ * count. Clients that announce large bodies and send nothing, or send all but their last bytes, do not block all others.
  */
 function createBodyBudget(maxBytes: number) {
+  const receiving = new Set<{ bytes: number; readonly refuse: () => void }>()
   let totalBytes = 0
 
   // The connection closes, because the rest of the body may still arrive.
@@ -72,24 +73,39 @@ function createBodyBudget(maxBytes: number) {
       headers: { 'Retry-After': '1', Connection: 'close' },
     })
 
-  /** @throws ApiError `unavailable`, before or during `read`, or the error of `read` */
+  function refuseLargest(): void {
+    const [first, ...others] = receiving
+    if (first === undefined) return
+    const largest = others.reduce((most, body) => (body.bytes > most.bytes ? body : most), first)
+    receiving.delete(largest)
+    totalBytes -= largest.bytes
+    largest.refuse()
+  }
+
+  /** @throws ApiError `unavailable` during `read`, or the error of `read` */
   return async <T>(request: IncomingMessage, read: () => Promise<T>): Promise<T> => {
-    if (totalBytes > maxBytes) throw overBudget()
-    let bytes = 0
-    let count = (_chunk: Buffer): void => {}
-    const overflow = new Promise<never>((_, reject) => {
-      count = chunk => {
-        bytes += chunk.length
-        totalBytes += chunk.length
-        if (totalBytes > maxBytes) reject(overBudget())
+    let refuse = (): void => {}
+    const refused = new Promise<never>((_, reject) => {
+      refuse = () => {
+        reject(overBudget())
+        // raw-body drops what it has read. The connection may stay open for some seconds.
+        request.emit('aborted')
       }
     })
+    const body = { bytes: 0, refuse }
+    const count = ({ length }: Buffer): void => {
+      if (!receiving.has(body)) return
+      body.bytes += length
+      totalBytes += length
+      if (totalBytes > maxBytes) refuseLargest()
+    }
+    receiving.add(body)
     request.on('data', count)
     try {
-      return await Promise.race([read(), overflow])
+      return await Promise.race([refused, read()])
     } finally {
       request.off('data', count)
-      totalBytes -= bytes
+      if (receiving.delete(body)) totalBytes -= body.bytes
     }
   }
 }
