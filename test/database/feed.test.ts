@@ -281,6 +281,24 @@ test.serial(
   },
 )
 
+test.serial('feed: reads that look for selected events do not hold up others', async t => {
+  let release = () => {}
+  const silence = new Promise<void>(resolve => {
+    release = resolve
+  })
+  const feed = createFeed({
+    ...database,
+    async query(sql, values) {
+      if (Number(values?.[2]) > 10_000) await silence
+      return database.query(sql, values)
+    },
+  })
+  const large = [1, 2, 3, 4].map(() => feed.read(0, 10_000))
+  t.deepEqual((await feed.read(0, 10))?.events, [])
+  release()
+  await Promise.all(large)
+})
+
 test.serial('feed: a read whose connection is silent does not hold up readers that wait', async t => {
   const append = async (...ids: number[]) => {
     await database.transaction(trx => appendEvents(trx, eventsOf(...ids)))

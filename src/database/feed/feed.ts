@@ -42,7 +42,13 @@ export function createFeed(database: Database) {
   const waiting = new Set<{ readonly after: number; readonly wake: () => void }>()
 
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
-  const read = (after: number | undefined, limit: number) => inTurn(() => readPortion(database, after, limit))
+  const inLargeTurn = createSemaphore(MAX_READS - 1, TURN_TIMEOUT_MS)
+
+  /** Large reads, which look for the events that a request selects, take their turns among themselves: they hold up no other. */
+  function read(after: number | undefined, limit: number) {
+    const inOrder = () => inTurn(() => readPortion(database, after, limit))
+    return limit > READ_EVENTS ? inLargeTurn(inOrder) : inOrder()
+  }
 
   /** Reads a portion. At the end of the feed, events that wait for their numbers get them first, unless this takes long. */
   async function readComplete(after: number | undefined, limit: number): Promise<Portion> {
