@@ -483,7 +483,10 @@ test('any sequence of events keeps the invariants', t => {
             'pick' in one ? simulation.fleet().workers[one.pick % simulation.workerIds().length] : undefined
           if (one.do === 'pass') simulation.pass('ms' in one ? one.ms : 0, responsive)
           else if (one.do === 'reload') {
-            if (simulation.fleet().stop === undefined) simulation.dispatch({ type: 'reload', watchMs })
+            // The command is refused during a stop and during another reload.
+            const { stop, reload } = simulation.fleet()
+            if (stop === undefined && reload.state !== 'running')
+              simulation.dispatch({ type: 'reload', watchMs })
           } else if (one.do === 'stop') simulation.dispatch({ type: 'stop', delayMs: 5000 })
           else if (one.do === 'skipWait') simulation.dispatch({ type: 'skipWait' })
           else if (one.do === 'suspend') simulation.suspend(20_000)
