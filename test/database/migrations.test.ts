@@ -8,6 +8,8 @@ import { up } from '../../src/database/migrations/002-counts.ts'
 import { migrations } from '../../src/database/migrations/index.ts'
 import { assertMigrated, migrate } from '../../src/database/migrator.ts'
 import { openPool } from '../../src/database/pool.ts'
+import { searchColumn } from '../../src/database/reading/search.ts'
+import { resources } from '../../src/model/index.ts'
 import { executeOn } from '../support/execute.ts'
 import { createClient } from '../support/http.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
@@ -192,6 +194,24 @@ test('migration 009: the search is added while the service writes, also after a 
   for (const { status } of await Promise.all(created)) t.is(status, 200)
   const found = await client.get('/v1/users?search=number+emile')
   t.is(found.body.meta.total_records, 20)
+})
+
+test('migrations: each field has its column of the search and an index, which has the columns of all fields', async t => {
+  const knex = openPool(await createDatabase(), { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  for (const { plural, fields, unique } of resources) {
+    const [rows]: { Key_name: string; Column_name: string }[][] = await knex.raw('SHOW INDEX FROM ??', [
+      plural,
+    ])
+    const columnsOf = (index: string) =>
+      rows?.filter(row => row.Key_name === index).map(row => row.Column_name)
+    t.deepEqual(columnsOf([plural, ...unique].join('_')), [...unique])
+    const columns = Object.keys(fields).map(searchColumn)
+    for (const [at, column] of columns.entries()) {
+      const indexed = [column, ...columns.toSpliced(at, 1)]
+      t.deepEqual(columnsOf(`${plural}_${column}`), indexed, `${plural}_${column}`)
+    }
+  }
 })
 
 test('migrations: several processes at once apply each migration once', async t => {
