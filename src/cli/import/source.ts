@@ -1,8 +1,8 @@
 // The content of an import file, independent of its format: users and their groups.
 import { users } from '../../model/users.ts'
 
-/** The names of the fields that a user must have in a file. */
-export const userFields = Object.keys(users.fields)
+/** The names of the fields that a user has in a file: those that a POST requires. */
+export const userFields = Object.keys(users.fields).filter(name => users.fields[name]?.required !== false)
 
 interface Entry {
   /** The line on which the entry ends in a CSV file, or begins in a JSON file, counted from 1. */
