@@ -21,7 +21,7 @@ for (const [api, keys] of [
     const introduction: string = info.description
     t.regex(
       introduction,
-      /^A JSON API for users and groups\.(\n\nEvery request needs a token.*)?\n\n## First requests\n/,
+      /^A JSON API for users[^.]*\.(\n\nEvery request needs a token.*)?\n\n## First requests\n/,
     )
 
     const blocks = [...introduction.matchAll(/```(sh|json)\n(.*?)\n```/gs)]

@@ -18,7 +18,7 @@ const allParameters = [
   'records_per_page',
 ]
 const rejected: [query: string, code: string, ...mentioned: string[]][] = [
-  ['nickname=x', 'unknown_parameter', ...allParameters],
+  ['colour=x', 'unknown_parameter', ...allParameters],
   ['First_name=x', 'unknown_parameter', ...allParameters],
   ['first_name[like]=x', 'unknown_parameter'],
   ['first_name[gt]=x', 'unknown_parameter'],
@@ -37,7 +37,7 @@ const rejected: [query: string, code: string, ...mentioned: string[]][] = [
   ['include=friends', 'invalid_parameter', 'groups'],
   ['include=Groups', 'invalid_parameter', 'groups'],
   ['include=groups&include=groups', 'invalid_parameter'],
-  ['sort=nickname', 'invalid_parameter', 'first_name', 'last_name', 'id'],
+  ['sort=colour', 'invalid_parameter', 'first_name', 'last_name', 'id'],
   ['sort=', 'invalid_parameter'],
   ['sort=--id', 'invalid_parameter'],
   ['sort=first_name,', 'invalid_parameter'],
@@ -92,11 +92,11 @@ test('parameters: a long value is shortened in the message', async t => {
 })
 
 test('parameters: several faults are reported at once', async t => {
-  const answer = await api.get('/v1/users?id=abc&nickname=x&records_per_page=1001')
+  const answer = await api.get('/v1/users?id=abc&colour=x&records_per_page=1001')
   expectError(t, answer, 400, 'invalid_parameter', 'unknown_parameter', 'limit_exceeded')
   expectFaults(t, answer, {
     id: 'invalid_parameter',
-    nickname: 'unknown_parameter',
+    colour: 'unknown_parameter',
     records_per_page: 'limit_exceeded',
   })
 })
