@@ -4,6 +4,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import test from 'ava'
+import { commandNames } from '../../src/supervisor/command-names.ts'
 import { folder } from '../support/folder.ts'
 import { check, createOperator } from '../support/operator.ts'
 import { connect } from '../support/raw.ts'
@@ -125,18 +126,7 @@ test.serial('wait: says every few seconds what it waits for, and at the deadline
 test.serial('usage: --help explains on standard output; a mistake explains on standard error', async t => {
   for (const option of ['--help', '-h']) t.like(await ops(option), { code: 0, stderr: '' })
   const help = (await ops('status', '--help')).stdout
-  for (const command of [
-    'drain',
-    'wait',
-    'resume',
-    'status',
-    'reload',
-    'reload-certificates',
-    'log-level',
-    'heap-snapshot',
-    'cpu-profile',
-  ])
-    t.true(help.includes(`\n  ${command} `))
+  for (const command of commandNames) t.true(help.includes(`\n  ${command} `))
   for (const [args, fault] of [
     [[], /^/],
     [['halt'], /^users-api: unknown command "halt"\n\n/],
