@@ -51,14 +51,12 @@ export function createConnection(
   /** Whether the request that is being received waits for its turn, so that little or nothing of it is read. */
   const isWaiting = () => isFull() || (requests.hasWaiting() && latest?.req.complete === false)
 
-  /** Returns the response for which the client can only wait: its request has been received, and it has not begun. */
+  /** Returns the response for which the client can only wait: it has not begun, or waits for an event and is sent so far. */
   function working(): ServerResponse | undefined {
     const response = requests.first()?.response
-    return response?.req.complete === true && !response.headersSent ? response : undefined
+    const isSent = response?.headersSent !== true || (response.awaitsEvent && socket.writableLength === 0)
+    return response?.req.complete === true && isSent ? response : undefined
   }
-
-  /** Whether the client has been sent all that there is of a response that waits for an event. */
-  const awaitsEvent = () => requests.first()?.response.awaitsEvent === true && socket.writableLength === 0
 
   /** Sets whether the response in progress says `Connection: close`. Only the last of several may say so. */
   function updateKeepAlive(): void {
@@ -118,7 +116,7 @@ export function createConnection(
     /** Whether the connection is in use for more than one request. */
     isActive: () => isReused && (requests.length() > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
     /** Whether the client can only wait. */
-    isWorking: () => working() !== undefined || awaitsEvent(),
+    isWorking: () => working() !== undefined,
     /** Returns the response for which the client can only wait, after `ms`. One that waits for an event is none. */
     unanswered(ms: number): ServerResponse | undefined {
       const response = working()
@@ -151,7 +149,7 @@ export function createConnection(
       else serveFirst()
     },
 
-    /** Ends the request in progress and serves the next one. */
+    /** Ends the request in progress. The next one has another turn of the event loop: one read can bring a thousand requests. */
     requestFinished(): void {
       const request = requests.shift()?.response.req
       writtenBefore = socket.bytesWritten
@@ -159,7 +157,6 @@ export function createConnection(
       // A response can precede the rest of its request, which Node.js then reads and drops.
       if (request?.complete === false) request.once('end', becomeIdle)
       servedMs = idleSinceMs
-      // The next one is served in another turn of the event loop: one read can bring more than a thousand requests.
       if (requests.length() > 0) setImmediate(serveFirst)
       else serveFirst()
     },
