@@ -54,8 +54,8 @@ export function createConnection(
   /** Returns the response for which the client can only wait: it has not begun, or waits for an event and is sent so far. */
   function working(): ServerResponse | undefined {
     const response = requests.first()?.response
-    const isSent = response?.headersSent !== true || (response.awaitsEvent && socket.writableLength === 0)
-    return response?.req.complete === true && isSent ? response : undefined
+    const waits = response?.headersSent !== true || (response.awaitsEvent && socket.writableLength === 0)
+    return response?.req.complete === true && waits ? response : undefined
   }
 
   /** Sets whether the response in progress says `Connection: close`. Only the last of several may say so. */

@@ -43,6 +43,15 @@ test.beforeEach(() =>
 const origin = { by: 'test', requestId: 'r' }
 const eventsOf = (...ids: number[]) => ids.map(id => ({ type: 'user.created', ids: { user_id: id }, origin }))
 
+/** Returns a promise that is pending until `release` is called. */
+function createSilence() {
+  let release = () => {}
+  const silence = new Promise<void>(resolve => {
+    release = resolve
+  })
+  return { silence, release }
+}
+
 test.serial(
   'numbering: 4 processes write and number at once, and each record keeps the order of its changes',
   async t => {
@@ -282,10 +291,7 @@ test.serial(
 )
 
 test.serial('feed: reads that look for selected events do not hold up others', async t => {
-  let release = () => {}
-  const silence = new Promise<void>(resolve => {
-    release = resolve
-  })
+  const { silence, release } = createSilence()
   const feed = createFeed({
     ...database,
     async query(sql, values) {
@@ -307,10 +313,7 @@ test.serial('feed: a read whose connection is silent does not hold up readers th
   await append(1, 2, 3, 4, 5)
   await executeOn(url, 'UPDATE change_head SET floor = 3')
   let reads = 0
-  let release = () => {}
-  const silence = new Promise<void>(resolve => {
-    release = resolve
-  })
+  const { silence, release } = createSilence()
   const feed = createFeed({
     ...database,
     async query(sql, values) {

@@ -17,21 +17,27 @@ for (const protocol of ['http', 'https'] as const) {
     t.regex(await client.answer(), /^HTTP\/1.1 200 /)
   })
 
-  test(`${protocol}: timeout: a client that does not read its response is inactive`, async t => {
-    const listener: RequestListener = (_request, response) => response.end(Buffer.alloc(50_000_000))
-    const { port, open } = await start(t, {
-      protocol,
-      listener,
-      limits: { unreadBytes: 100_000_000 },
-      timeouts: { headersMs: 2000, requestMs: 2000 },
+  for (const unread of ['response', 'stream'])
+    test(`${protocol}: timeout: a client that does not read its ${unread} is inactive`, async t => {
+      const listener: RequestListener = (_request, response) => {
+        response.awaitsEvent = unread === 'stream'
+        const body = Buffer.alloc(50_000_000)
+        if (response.awaitsEvent) response.write(body)
+        else response.end(body)
+      }
+      const { port, open } = await start(t, {
+        protocol,
+        listener,
+        limits: { unreadBytes: 100_000_000 },
+        timeouts: { headersMs: 2000, requestMs: 2000 },
+      })
+      const client = await open()
+      client.socket.pause()
+      client.write(get)
+      await until(() => port.report().inFlight === 1)
+      await until(() => port.report().connections === 0)
+      t.pass()
     })
-    const client = await open()
-    client.socket.pause()
-    client.write(get)
-    await until(() => port.report().inFlight === 1)
-    await until(() => port.report().connections === 0)
-    t.pass()
-  })
 
   test(`${protocol}: timeout: a stream without an event goes on`, async t => {
     // Its heartbeats can be rarer than the timeout of the server.
@@ -45,25 +51,6 @@ for (const protocol of ['http', 'https'] as const) {
     client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     await client.closed
     t.regex(client.text(), /^HTTP\/1.1 200 (.|\r\n)*\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n$/)
-  })
-
-  test(`${protocol}: timeout: a client that does not read its stream is inactive`, async t => {
-    const listener: RequestListener = (_request, response) => {
-      response.awaitsEvent = true
-      response.write(Buffer.alloc(50_000_000))
-    }
-    const { port, open } = await start(t, {
-      protocol,
-      listener,
-      limits: { unreadBytes: 100_000_000 },
-      timeouts: { headersMs: 2000, requestMs: 2000 },
-    })
-    const client = await open()
-    client.socket.pause()
-    client.write(get)
-    await until(() => port.report().inFlight === 1)
-    await until(() => port.report().connections === 0)
-    t.pass()
   })
 
   test(`${protocol}: timeout: an incomplete request gets 408`, async t => {
