@@ -58,9 +58,11 @@ test.serial(
       { label: 'more', port: last, protocol: 'http' as const, ...more },
     ]
     writeFileSync(file, JSON.stringify({ ports: ports(first + 2) }))
+    const control = { socket: join(path, 'control.sock') }
+    const settings = { stateFile: join(path, 'state.json'), control }
     const { service, operator } = await start(t, {
-      config: { ports: ports(first + 2) },
-      env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify({ stateFile: join(path, 'state.json') }) },
+      config: { ports: ports(first + 2), control },
+      env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify(settings) },
     })
     const changes = [
       ports(first + 4),
