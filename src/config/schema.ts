@@ -115,7 +115,7 @@ export const schema = z.strictObject({
     .transform(name => name ?? hostname()),
   limits: limitsSchema,
   timeouts: z
-    .strictObject({ headersMs: upToADay, requestMs: upToADay, keepAliveMs: upToADay })
+    .strictObject({ headersMs: upToADay.min(1), requestMs: upToADay.min(1), keepAliveMs: upToADay.min(1) })
     .refine(({ headersMs, requestMs }) => headersMs <= requestMs, {
       path: ['headersMs'],
       error: 'must be at most timeouts.requestMs, which includes the time for the headers',

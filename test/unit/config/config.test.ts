@@ -113,6 +113,11 @@ test('configuration: all errors are reported together', async t => {
   ])
   const timeouts = { ...raw.timeouts, headersMs: 2, requestMs: 1 }
   t.regex(faultsOf({ timeouts }).join(), /^timeouts.headersMs/)
+  for (const limit of ['headersMs', 'requestMs', 'keepAliveMs'])
+    t.regex(
+      faultsOf({ timeouts: { ...raw.timeouts, [limit]: 0 } }).join(),
+      new RegExp(`^timeouts.${limit}: must be at least 1`),
+    )
   t.deepEqual(faultsOf({ timeouts, fleet: { ...raw.fleet, silentMs: 1 }, workers: 0 }).length, 3)
   const behindProxy = [{ label: 'a', port: 8000, protocol: 'http', proxyProtocol: true }]
   t.deepEqual(faultsOf({ ports: behindProxy, host: 7 }), [
