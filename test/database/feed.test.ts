@@ -295,7 +295,7 @@ test.serial('feed: reads that look for selected events do not hold up others', a
   const feed = createFeed({
     ...database,
     async query(sql, values) {
-      if (Number(values?.[2]) > 10_000) await silence
+      if (Number(values?.[2]) >= 2000) await silence
       return database.query(sql, values)
     },
   })
@@ -303,6 +303,29 @@ test.serial('feed: reads that look for selected events do not hold up others', a
   t.deepEqual((await feed.read(0, 10))?.events, [])
   release()
   await Promise.all(large)
+})
+
+test.serial('feed: a large read is made of small ones, so that others are served in between', async t => {
+  const { head } = await readHead(database)
+  for (const size of [1000, 1, 700, 1000, 300])
+    await database.transaction(trx => appendEvents(trx, eventsOf(...Array(size).keys())))
+  await number()
+  const limits: number[] = []
+  const feed = createFeed({
+    ...database,
+    query(sql, values) {
+      limits.push(Number(values?.[4]))
+      return database.query(sql, values)
+    },
+  })
+  const idsOf = async (after: number, limit: number) =>
+    (await feed.read(after, limit))?.events.map(({ id }) => id - head)
+  const range = (first: number, last: number) =>
+    Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  t.deepEqual(await idsOf(head, 10_000), range(1, 3001))
+  t.deepEqual(await idsOf(head + 300, 1700), range(301, 2000))
+  t.deepEqual(await idsOf(head + 1, 3000), range(2, 3001))
+  t.deepEqual(limits, [1000, 1000, 1000, 1000, 1000, 700, 1000, 1000, 1000])
 })
 
 test.serial('feed: a read whose connection is silent does not hold up readers that wait', async t => {

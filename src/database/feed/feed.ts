@@ -44,11 +44,23 @@ export function createFeed(database: Database) {
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
   const inLargeTurn = createSemaphore(MAX_READS - 1, TURN_TIMEOUT_MS)
 
-  /** Large reads, which look for the events that a request selects, take their turns among themselves: they hold up no other. */
-  function read(after: number | undefined, limit: number) {
-    const inOrder = () => inTurn(() => readPortion(database, after, limit))
-    return limit > READ_EVENTS ? inLargeTurn(inOrder) : inOrder()
+  const readPiece = (after: number | undefined, limit: number) =>
+    inTurn(() => readPortion(database, after, limit))
+
+  /** Reads many events piece by piece, so that the event loop serves other requests in between. */
+  async function readPieces(after: number | undefined, limit: number) {
+    let piece = await readPiece(after, READ_EVENTS)
+    const events = [...piece.events]
+    while (piece.events.length === READ_EVENTS && events.length < limit) {
+      piece = await readPiece(events.at(-1)?.id, Math.min(READ_EVENTS, limit - events.length))
+      events.push(...piece.events)
+    }
+    return { ...piece, events }
   }
+
+  /** Large reads, which look for the events that a request selects, take their turns among themselves: they hold up no other. */
+  const read = (after: number | undefined, limit: number) =>
+    limit > READ_EVENTS ? inLargeTurn(() => readPieces(after, limit)) : readPiece(after, limit)
 
   /** Reads a portion. At the end of the feed, events that wait for their numbers get them first, unless this takes long. */
   async function readComplete(after: number | undefined, limit: number): Promise<Portion> {
