@@ -42,28 +42,27 @@ async function untilWritable(response: ServerResponse, signal: AbortSignal): Pro
   if (response.writableNeedDrain) await once(response, 'drain', { signal }).catch(() => {})
 }
 
-/** Sends events until `signal` is aborted. @param first the first portion */
+/** Where a stream goes on. It waits with nothing else in memory: there can be thousands of streams, and events take space. */
+type Place = Pick<Selection, 'end' | 'isAtEnd'>
+
+/** Sends events until `signal` is aborted. @param sendNext reads the events after a position, and sends them */
 async function sendEvents(
   feed: Feed,
   response: ServerResponse,
-  query: ChangesQuery,
-  first: Selection,
+  first: Place,
   signal: AbortSignal,
-  encode: ReturnType<typeof createEncoder>,
+  sendNext: (after: number) => Promise<Place>,
 ): Promise<void> {
-  let selection = first
-  response.write(`retry: ${RETRY_MS}\n${positionText(first.start)}`)
+  let place = first
   const heartbeat = setInterval(() => {
-    if (!response.writableNeedDrain) response.write(positionText(selection.end))
+    if (!response.writableNeedDrain) response.write(positionText(place.end))
   }, HEARTBEAT_MS)
   try {
     for (;;) {
-      const { events, end, isAtEnd } = selection
-      if (events.length > 0) response.write(encode(events, query.selects === undefined))
       await untilWritable(response, signal)
-      if (isAtEnd) await feed.changed(end, signal)
+      if (place.isAtEnd) await feed.changed(place.end, signal)
       if (signal.aborted) return
-      selection = await selectChanges(feed, query, end, PORTION_EVENTS, false)
+      place = await sendNext(place.end)
     }
   } finally {
     clearInterval(heartbeat)
@@ -77,15 +76,31 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
   /** Responds with the events after a position. It resolves when the stream has ended. @throws ApiError before its first byte */
   return async (ctx: Context, query: ChangesQuery, after: number | undefined): Promise<void> => {
     const { res } = ctx
-    const first = await selectChanges(feed, query, after, PORTION_EVENTS, false)
-    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
-    res.statusCode = 200
-    res.awaitsEvent = true
-    ctx.respond = false
-    if (ctx.method === 'HEAD') {
-      res.end()
-      return
+    const select = (position: number | undefined) =>
+      selectChanges(feed, query, position, PORTION_EVENTS, false)
+
+    function send({ events, end, isAtEnd }: Selection): Place {
+      if (events.length > 0) res.write(encode(events, query.selects === undefined))
+      return { end, isAtEnd }
     }
+
+    /** Begins the response, after the first read. Returns undefined if the response is complete. */
+    async function begin(): Promise<Place | undefined> {
+      const first = await select(after)
+      for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+      res.statusCode = 200
+      res.awaitsEvent = true
+      ctx.respond = false
+      if (ctx.method === 'HEAD') {
+        res.end()
+        return undefined
+      }
+      res.write(`retry: ${RETRY_MS}\n${positionText(first.start)}`)
+      return send(first)
+    }
+
+    const place = await begin()
+    if (place === undefined) return
     const controller = new AbortController()
     const end = () => controller.abort()
     res.once('close', end)
@@ -93,8 +108,9 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
     // The client can have disconnected meanwhile: no other `close` follows.
     if (res.destroyed || res.leaving?.aborted === true) end()
     const recheck = setInterval(() => void assertAllowed(ctx).catch(end), HEARTBEAT_MS)
+    const sendNext = async (position: number) => send(await select(position))
     // A token or positions that expire, and an outage of the database, end the stream. The reader comes back and gets the error.
-    await sendEvents(feed, res, query, first, controller.signal, encode).catch(() => {})
+    await sendEvents(feed, res, place, controller.signal, sendNext).catch(() => {})
     clearInterval(recheck)
     res.leaving?.removeEventListener('abort', end)
     res.end()
