@@ -23,7 +23,7 @@ const LINGER_MS = 5000
 const PATIENCE_MS = 1000
 /** Events in memory are served to other requests as well if they have been read in this time. */
 const FRESH_MS = 500
-/** Reads at once by this process: those of readers that are behind leave most connections to other requests. */
+/** Reads at once by this process, beside a large one: those of readers that are behind leave most connections to other requests. */
 const MAX_READS = 2
 const TURN_TIMEOUT_MS = 5000
 const MEMORY_EVENTS = 10_000
@@ -42,25 +42,24 @@ export function createFeed(database: Database) {
   const waiting = new Set<{ readonly after: number; readonly wake: () => void }>()
 
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
-  const inLargeTurn = createSemaphore(MAX_READS - 1, TURN_TIMEOUT_MS)
-
-  const readPiece = (after: number | undefined, limit: number) =>
-    inTurn(() => readPortion(database, after, limit))
+  /** Large reads, which look for the events that a request selects, take their turns among themselves: they hold up no other. */
+  const inLargeTurn = createSemaphore(1, TURN_TIMEOUT_MS)
 
   /** Reads many events piece by piece, so that the event loop serves other requests in between. */
   async function readPieces(after: number | undefined, limit: number) {
-    let piece = await readPiece(after, READ_EVENTS)
+    let piece = await readPortion(database, after, READ_EVENTS)
     const events = [...piece.events]
     while (piece.events.length === READ_EVENTS && events.length < limit) {
-      piece = await readPiece(events.at(-1)?.id, Math.min(READ_EVENTS, limit - events.length))
+      piece = await readPortion(database, events.at(-1)?.id, Math.min(READ_EVENTS, limit - events.length))
       events.push(...piece.events)
     }
     return { ...piece, events }
   }
 
-  /** Large reads, which look for the events that a request selects, take their turns among themselves: they hold up no other. */
   const read = (after: number | undefined, limit: number) =>
-    limit > READ_EVENTS ? inLargeTurn(() => readPieces(after, limit)) : readPiece(after, limit)
+    limit > READ_EVENTS
+      ? inLargeTurn(() => readPieces(after, limit))
+      : inTurn(() => readPortion(database, after, limit))
 
   /** Reads a portion. At the end of the feed, events that wait for their numbers get them first, unless this takes long. */
   async function readComplete(after: number | undefined, limit: number): Promise<Portion> {
