@@ -3,7 +3,7 @@ import { idName, type Resource } from '../model/resource.ts'
 import type { Change } from './changes.ts'
 import {
   type CountChange,
-  deleteMemberCount,
+  deleteMemberCounts,
   insertCountChanges,
   memberChange,
   recordChange,
@@ -56,17 +56,22 @@ function eventsOf(changes: readonly Change[]): NewEvent[] {
 export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean) {
   const { changes } = trx
   const countChanges: CountChange[] = []
+  /** The ids of deleted records that can have members. */
+  const deleted = new Map<Resource, number[]>()
   const outdated = new Set<string>()
   for (const change of changes) {
     const countChange = countChangeOf(change)
     if (countChange !== undefined) countChanges.push(countChange)
     const generation = outdatedBy(change)?.generation
-    if (generation !== undefined) outdated.add(generation)
+    if (generation === undefined) continue
+    outdated.add(generation)
+    if (change.type !== 'deleted') continue
+    const ids = deleted.get(change.resource)
+    if (ids === undefined) deleted.set(change.resource, [change.id])
+    else ids.push(change.id)
   }
   const countRows = await insertCountChanges(trx, countChanges)
-  for (const change of changes)
-    if (change.type === 'deleted' && change.resource.generation !== undefined)
-      await deleteMemberCount(trx, change.resource, change.id)
+  for (const [resource, ids] of deleted) await deleteMemberCounts(trx, resource, ids)
   const events = recordsEvents ? eventsOf(changes) : []
   await appendEvents(trx, events)
   // All writers share these rows, so they are locked last.

@@ -172,7 +172,7 @@ test.serial('interrupted: a transaction is repeated if one of its statements has
   const [, keyed, , , patch, remove, join, leave] = writes
   const cases = [
     [patch, /UPDATE \(SELECT/],
-    [remove, /DELETE FROM `users`/],
+    [remove, /DELETE `users`/],
     [join, /UPDATE `users` FORCE INDEX/],
     [leave, /DELETE memberships/],
     [keyed, /UPDATE idempotency_keys/],

@@ -3,7 +3,7 @@ import test from 'ava'
 import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
-import { deleteMemberCount, insertCountChanges, recordChange } from '../../src/database/counting/counts.ts'
+import { deleteMemberCounts, insertCountChanges, recordChange } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { groups } from '../../src/model/groups.ts'
@@ -145,7 +145,7 @@ test.serial('recount: a record that is deleted during the recount leaves no coun
   let corrected: Promise<unknown> = Promise.resolve()
   await database.transaction(async trx => {
     await trx.execute('DELETE FROM `groups` WHERE id = ?', [group])
-    await deleteMemberCount(trx, groups, group)
+    await deleteMemberCounts(trx, groups, [group])
     await insertCountChanges(trx, [recordChange(groups, group, -1)])
     corrected = recount.correct().finally(() => (done = true))
     // InnoDB refreshes this table only if it was not read for 100 ms.

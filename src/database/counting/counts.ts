@@ -3,6 +3,7 @@
 // Compaction (`compaction.ts`) occasionally adds these rows to `counts`. A count is the sum of both tables in one snapshot.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
+import { deleteListedSql } from '../listed-rows.ts'
 import type { Transaction } from '../transaction.ts'
 
 /**
@@ -85,11 +86,18 @@ export async function insertCountChanges(trx: Transaction, changes: readonly Cou
   return merged.length
 }
 
-/** Deletes the member count of a record that the transaction deletes. */
-export async function deleteMemberCount(trx: Transaction, resource: Resource, id: number): Promise<void> {
+/** Deletes the member counts of records that the transaction deletes. @param ids at least one */
+export async function deleteMemberCounts(
+  trx: Transaction,
+  resource: Resource,
+  ids: readonly number[],
+): Promise<void> {
   // count_changes comes first: its locks wait for a compaction of the rows, which are then in counts.
   for (const table of ['count_changes', 'counts'])
-    await trx.execute(`DELETE FROM ${table} WHERE kind = ? AND slot = ?`, [membersKind(resource), id])
+    await trx.execute(`${deleteListedSql(table, ['slot'], ids.length)} WHERE kind = ?`, [
+      ...ids,
+      membersKind(resource),
+    ])
 }
 
 /** Returns an SQL expression for the count of a kind. @param within restricts the slots */

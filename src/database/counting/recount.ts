@@ -2,7 +2,7 @@
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import type { Statements, Transaction } from '../transaction.ts'
-import { BLOCK_IDS, deleteMemberCount, insertCountChanges, membersKind, SLOT_IDS } from './counts.ts'
+import { BLOCK_IDS, deleteMemberCounts, insertCountChanges, membersKind, SLOT_IDS } from './counts.ts'
 import { excludeEarlierSql } from './earlier-versions.ts'
 
 /** A kind of counts and the table that it counts. */
@@ -100,7 +100,7 @@ export function createRecount(database: Database, resources: readonly Resource[]
         for (const { kind, slot, block, owner, kept, actual } of differences)
           if (owner === undefined || (await lockRecord(trx, owner, slot)))
             await insertCountChanges(trx, [{ kind, slot, block, amount: actual - kept }])
-          else await deleteMemberCount(trx, owner, slot)
+          else await deleteMemberCounts(trx, owner, [slot])
         if (keepExact) await trx.execute(excludeEarlierSql, [])
         return differences
       }),

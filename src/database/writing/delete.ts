@@ -1,13 +1,13 @@
 // Deletes records and their memberships.
-import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
-import type { Row } from '../../model/row.ts'
-import type { Origin } from '../changes.ts'
+import type { Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount, isLocked } from '../driver-errors.ts'
-import type { Outcome, Result } from '../lane/outcome.ts'
+import type { Outcome } from '../lane/outcome.ts'
 import type { Item } from '../lane/writer.ts'
+import { deleteListedSql } from '../listed-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
+import { createEndMemberships, type Deletable } from './ended-memberships.ts'
 import { createPortions, type Portions } from './portions.ts'
 import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
 
@@ -31,23 +31,8 @@ export type Delete = (deletion: Omit<Deletion, 'portions'>) => Promise<readonly 
 
 /** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000
-const NO_LIMIT = Number.MAX_SAFE_INTEGER
-
-/** The number of memberships that a transaction can remove, and how many of them are left. */
-interface Portion {
-  readonly size: number
-  left: number
-}
-
-/** The memberships that end with a record. */
-interface Side {
-  /** The limited side of the relation. */
-  readonly resource: Resource
-  readonly relation: LimitedRelation
-  /** The columns of the record that is deleted, and of the record on the other side. */
-  readonly ownKey: string
-  readonly otherKey: string
-}
+/** The most records that a transaction deletes: its statements list them. */
+const MAX_RECORDS = 1000
 
 /**
  * @param resources all resources, which can have relations to `resource`
@@ -60,81 +45,25 @@ export function createDelete(
   resources: readonly Resource[],
   portionRows = PORTION_ROWS,
 ): Delete {
-  const { plural: table } = resource
+  const table = `\`${resource.plural}\``
   const lockRows = createRowLocks(resource, 'update')
-  const deleteSql = `DELETE FROM \`${table}\` WHERE id = ?`
-  /** The memberships that the record itself has; their number is limited. */
-  const limitedSides = limitedRelations(resource).map(
-    (relation): Side => ({ ...relation, resource, relation }),
-  )
-  const memberSides = resources.flatMap(limited =>
-    limitedRelations(limited)
-      .filter(({ to }) => to === resource)
-      .map((relation): Side => {
-        const { ownKey, otherKey } = relation
-        return { resource: limited, relation, ownKey: otherKey, otherKey: ownKey }
-      }),
-  )
+  const endMemberships = createEndMemberships(resource, resources)
 
   /**
-   * Deletes pairs of the record. The lock on the record's row prevents new pairs. The locks on the pairs prevent a
-   * concurrent transaction from deleting, and counting, the same ones.
-   * @returns their number
+   * Deletes the first ones of some records, as many as have less than a portion of memberships together. If the first record alone has
+   * more members, a portion of them is removed, and no record.
+   * @returns the deleted records
    */
-  async function deletePairs(trx: Transaction, side: Side, id: number, origin: Origin, limit: number) {
-    const { ownKey, otherKey, relation } = side
-    const { table } = relation
-    const lockSql = `SELECT ${otherKey} AS id FROM ${table} WHERE ${ownKey} = ? ORDER BY ${otherKey} LIMIT ? FOR UPDATE NOWAIT`
-    const others = (await trx.query(lockSql, [id, limit])).map(row => Number(row.id))
-    if (others.length === 0) return 0
-    const unpairSql = `DELETE FROM ${table} WHERE ${ownKey} = ? AND ${otherKey} BETWEEN ? AND ?`
-    assertRowCount(table, await trx.execute(unpairSql, [id, others[0], others.at(-1)]), others.length)
-    const isLimited = side.resource === resource
-    const ended = { type: 'ended', resource: side.resource, relation, ending: resource, origin } as const
-    // One call with all of them could have more arguments than the stack can hold.
-    for (const other of others)
-      trx.record({ ...ended, ...(isLimited ? { id, otherId: other } : { id: other, otherId: id }) })
-    return others.length
-  }
-
-  /** Whether a record has at least `count` members. */
-  async function hasMembers(trx: Transaction, id: number, count: number): Promise<boolean> {
-    for (const { ownKey, otherKey, relation } of memberSides) {
-      const lastSql = `SELECT 1 FROM ${relation.table} WHERE ${ownKey} = ? ORDER BY ${otherKey} LIMIT 1 OFFSET ?`
-      if ((await trx.query(lastSql, [id, count - 1])).length > 0) return true
-    }
-    return false
-  }
-
-  /** Removes members of a record. @returns whether all of them are removed */
-  async function deleteMembers(trx: Transaction, id: number, origin: Origin, portion: Portion) {
-    // Members that are removed before their record have events of their own. So the rest of a portion is left unused if the record
-    // could be removed with all of them in the next one.
-    if (portion.left < portion.size && (await hasMembers(trx, id, portion.left))) return false
-    for (const side of memberSides) {
-      const limit = portion.left
-      const removed = await deletePairs(trx, side, id, origin, limit)
-      portion.left -= removed
-      if (removed === limit) return false
-    }
-    return true
-  }
-
-  /** @returns undefined if the record, or members of it, are left for the next transaction */
-  async function deleteRow(
-    trx: Transaction,
-    id: number,
-    row: Row | undefined,
-    { precondition, origin }: Deletion,
-    portion: Portion,
-  ): Promise<Outcome | undefined> {
-    if (row === undefined) return 'not_found'
-    if (precondition?.(row.version) === false) return 'precondition_failed'
-    if (portion.left <= 0 || !(await deleteMembers(trx, id, origin, portion))) return undefined
-    for (const side of limitedSides) portion.left -= await deletePairs(trx, side, id, origin, NO_LIMIT)
-    assertRowCount(table, await trx.execute(deleteSql, [id]), 1)
-    trx.record({ type: 'deleted', resource, id, before: row.version, after: undefined, origin })
-    return { row, changed: true }
+  async function deleteFirst(trx: Transaction, records: readonly Deletable[], portion: number) {
+    let first = records.slice(0, MAX_RECORDS)
+    while (first.length > 0 && !(await endMemberships(trx, first, portion)))
+      first = first.slice(0, first.length >> 1)
+    const ids = first.map(({ row }) => row.id)
+    if (ids.length > 0)
+      assertRowCount(table, await trx.execute(deleteListedSql(table, ['id'], ids.length), ids), ids.length)
+    for (const { row, origin } of first)
+      trx.record({ type: 'deleted', resource, id: row.id, before: row.version, after: undefined, origin })
+    return first
   }
 
   const { write } = database.createWriter<Deletion>({
@@ -147,30 +76,46 @@ export function createDelete(
         items.flatMap(({ ids }) => ids),
         items.length === 1,
       )
-      const free = new Set(items.filter(({ ids }) => !ids.some(id => skippedIds.has(id))))
-      const size = Math.min(...Array.from(free, ({ portions }) => portions.begin()))
-      const portion = { size, left: size }
+      const free = items.filter(({ ids }) => !ids.some(id => skippedIds.has(id)))
+      const deletable = new Map<number, Deletable>()
+
+      /** Returns for each id why it is refused, or the record, which can come twice. */
+      const plan = ({ ids, precondition, origin }: Deletion) =>
+        ids.map(id => {
+          const row = rows.get(id)
+          if (row === undefined) return 'not_found'
+          const known = deletable.get(id)
+          if (known !== undefined) return known
+          if (precondition?.(row.version) === false) return 'precondition_failed'
+          const record = { row, origin }
+          deletable.set(id, record)
+          return record
+        })
+
+      const plans = new Map(free.map(item => [item, plan(item)]))
+      const portion = Math.min(...free.map(({ portions }) => portions.begin()))
+      const deleted = await deleteFirst(trx, [...deletable.values()], portion).catch((error: unknown) => {
+        if (isLocked(error)) for (const { portions } of free) portions.onLocked()
+        throw error
+      })
+      const unreported = new Set(deleted)
 
       /** Returns the outcomes of the first records of an item: the next transaction deletes the others. */
-      async function deleteRows(item: Deletion): Promise<Outcome[]> {
+      function outcomesOf(planned: ReturnType<typeof plan>): Outcome[] {
         const outcomes: Outcome[] = []
-        for (const id of item.ids) {
-          const outcome = await deleteRow(trx, id, rows.get(id), item, portion)
-          if (outcome === undefined) break
-          if (typeof outcome === 'object') rows.delete(id)
-          outcomes.push(outcome)
+        for (const one of planned) {
+          if (typeof one === 'string') outcomes.push(one)
+          else if (unreported.delete(one)) outcomes.push({ row: one.row, changed: true })
+          else if (deleted.includes(one)) outcomes.push('not_found')
+          else break
         }
         return outcomes
       }
 
-      const results: (Result | 'locked')[] = []
-      try {
-        for (const item of items) results.push(free.has(item) ? await deleteRows(item) : 'locked')
-      } catch (error) {
-        if (isLocked(error)) for (const { portions } of free) portions.onLocked()
-        throw error
-      }
-      return results
+      return items.map(item => {
+        const planned = plans.get(item)
+        return planned === undefined ? 'locked' : outcomesOf(planned)
+      })
     },
   })
 
