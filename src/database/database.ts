@@ -117,10 +117,10 @@ export function createDatabase(
     transaction,
     /** Creates a writer of records, see `lane/lane.ts`. The writers of a database share one lane. */
     createWriter<I extends Item>(options: WriterOptions<I>): Writer<I> {
-      const { write, writeIn } = lane.createWriter(options)
+      const { write, writeOnce } = lane.createWriter(options)
       return {
         write: item => serve(() => write(item)),
-        writeIn: (item, around) => serve(() => writeIn(item, around)),
+        writeOnce: (item, receipt) => serve(() => writeOnce(item, receipt)),
       }
     },
     /** Limits the pages whose cost grows with the number of records: they leave connections to all other reads. */

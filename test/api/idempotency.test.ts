@@ -315,6 +315,54 @@ test.serial(
   },
 )
 
+test.serial('idempotency: of requests that share a transaction, each gets its own response', async t => {
+  const [taken, saved] = [person(), person()]
+  await api.create('/v1/users', taken)
+  const savedKey = newKey()
+  const first = await api.post('/v1/users', saved, withKey(savedKey))
+  const group = await api.create('/v1/groups', { name: newKey() })
+  const path = `/v1/groups/${group}/users`
+  for (let round = 0; round < 5; round++) {
+    const members = await Promise.all(clients.map(client => client.create('/v1/users', person())))
+    const sent = members.flatMap((id, index) => {
+      const fresh = person()
+      return [
+        { path: '/v1/users', body: fresh, headers: withKey(newKey()), status: 200 },
+        { path: '/v1/users', body: person(), headers: {}, status: 200 },
+        { path: '/v1/users', body: taken, headers: withKey(newKey()), status: 409 },
+        { path: '/v1/users', body: { users: [person(), taken] }, headers: withKey(newKey()), status: 200 },
+        { path, body: { id }, headers: withKey(newKey()), status: 200 },
+        { path, body: { id: 9_999_999 }, headers: withKey(newKey()), status: 404 },
+        // Its transaction is rolled back, and with it those of the others.
+        ...(index === 3
+          ? [{ path, body: { id }, headers: { ...withKey(newKey()), 'if-match': '"stale"' }, status: 412 }]
+          : []),
+        ...(index === 5
+          ? [
+              { path: '/v1/users', body: fresh, headers: withKey(savedKey), status: 422 },
+              { path: '/v1/users', body: saved, headers: withKey(newKey()), status: 409 },
+            ]
+          : []),
+      ]
+    })
+    const answers = await Promise.all(
+      sent.map(({ path, body, headers }, at) => clients[at % clients.length]?.post(path, body, headers)),
+    )
+    t.deepEqual(
+      answers.map(answer => answer?.status),
+      sent.map(({ status }) => status),
+    )
+    for (const [at, { path, body, headers, status }] of sent.entries()) {
+      const answer = answers[at]
+      if (!('idempotency-key' in headers) || answer === undefined || status === 412 || status === 422)
+        continue
+      expectReplay(t, await api.post(path, body, headers), answer)
+    }
+    expectReplay(t, await api.post('/v1/users', saved, withKey(savedKey)), first)
+    t.is(await api.count(path), clients.length * (round + 1))
+  }
+})
+
 test.serial('idempotency: replays do not wait for a lock on the key', async t => {
   const pair = person()
   const key = newKey()

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { ApiError } from '../../src/core/api-error.ts'
 import { reasonOf } from '../../src/core/error-reason.ts'
 import { createLog } from '../../src/core/log.ts'
-import { createDatabase } from '../../src/database/database.ts'
+import { createDatabase, type Database } from '../../src/database/database.ts'
 import type { Result } from '../../src/database/lane/outcome.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createInsert } from '../../src/database/writing/insert.ts'
@@ -18,7 +18,7 @@ import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
-import { createMemberWriters, createWriters, origin } from '../support/writers.ts'
+import { createMemberWriters, createWriters, origin, wrapApply } from '../support/writers.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
@@ -173,25 +173,30 @@ test.serial('locks: a write of several rows locks none behind a row of another s
   const [first, held, last] = [await createUser(), await createUser(), await createUser()]
   const ids = [last, held, first]
   const group = await createGroup()
-  const update = createUpdate(database, users)
-  const members = createMemberships(database, users, relation, 1000)
-  type Around = Parameters<typeof update.writeIn<Result>>[1]
-  const writes: ((around: Around) => Promise<Result>)[] = [
-    around => update.writeIn({ origin, patches: ids.map(id => ({ id, values: person() })) }, around),
-    around => members.writeIn({ origin, action: 'add', side: 'related', id: group, others: ids }, around),
+  const writes: ((on: Database) => Promise<Result>)[] = [
+    on => createUpdate(on, users).write({ origin, patches: ids.map(id => ({ id, values: person() })) }),
+    on =>
+      createMemberships(on, users, relation, 1000).write({
+        origin,
+        action: 'add',
+        side: 'related',
+        id: group,
+        others: ids,
+      }),
   ]
   for (const write of writes) {
     let written: Promise<Result> | undefined
     await foreign.transaction(async holder => {
       await lockRows(holder, [held])
       const isLastFree = await new Promise<boolean>(resolve => {
-        written = write((_, apply) =>
+        const on = wrapApply(database, (_, apply) =>
           apply().catch(async error => {
             // Its transaction is still open.
             resolve((await lockRows(holder, [last])).rows.has(last))
             throw error
           }),
         )
+        written = write(on)
       })
       t.true(isLastFree)
     })
@@ -294,25 +299,46 @@ test.serial('locks: an uncommitted name delays only requests for this name', asy
   )
 })
 
-test.serial('locks: a write with a transaction of its own holds no lock while it waits for one', async t => {
-  const name = person()
-  const before = await writers.insertOne(name)
-  if (before === undefined) throw new Error('the user exists already')
-  const { writeIn } = createInsert(database, users)
-  let tries = 0
-  let written: Promise<Result> | undefined
-  await foreign.transaction(async trx => {
-    await trx.query('SELECT id FROM users WHERE id = ? FOR UPDATE', [before.id])
-    written = writeIn({ origin, entries: [name] }, (_, write) => {
-      tries++
-      return write()
+test.serial(
+  'locks: a write with an Idempotency-Key holds no lock of a record while it waits for one',
+  async t => {
+    const name = person()
+    const before = await writers.insertOne(name)
+    if (before === undefined) throw new Error('the user exists already')
+    let looks = 0
+    const { writeOnce } = createInsert(
+      {
+        ...database,
+        createWriter: options =>
+          database.createWriter({
+            ...options,
+            held(items) {
+              looks++
+              return options.held?.(items) ?? Promise.resolve(new Set())
+            },
+          }),
+      },
+      users,
+    )
+    let written: ReturnType<typeof writeOnce> | undefined
+    await foreign.transaction(async trx => {
+      await trx.query('SELECT id FROM users WHERE id = ? FOR UPDATE', [before.id])
+      written = writeOnce(
+        { origin, entries: [name] },
+        {
+          key: 'waits',
+          fingerprint: 'request',
+          keepSeconds: 60,
+          answerOf: result => ({ status: 200, location: null, etag: null, body: JSON.stringify(result) }),
+        },
+      )
+      // It waits in the transaction after that of its first try.
+      await until(() => looks > 0)
+      await trx.execute('DELETE FROM users WHERE id = ?', [before.id])
     })
-    // It waits in the transaction after that of its first try.
-    await until(() => tries > 1)
-    await trx.execute('DELETE FROM users WHERE id = ?', [before.id])
-  })
-  t.like(await written, [{ changed: true, row: name }])
-})
+    t.like(JSON.parse((await written)?.body ?? ''), [{ changed: true, row: name }])
+  },
+)
 
 test.serial('locks: a lock that is held for too long is unavailable', async t => {
   const held = await createUser()

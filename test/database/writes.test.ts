@@ -11,7 +11,7 @@ import { MAX_ID } from '../../src/model/resource.ts'
 import type { Row } from '../../src/model/row.ts'
 import { users } from '../../src/model/users.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
-import { createWriters, origin } from '../support/writers.ts'
+import { createWriters, origin, wrapApply } from '../support/writers.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
@@ -159,19 +159,19 @@ test.serial(
 test.serial(
   'update: a name that a later patch of the write frees is taken, in any order of the server',
   async t => {
-    const { writeIn } = createUpdate(database, users)
+    // The temporary table of a statement that updates rows is on disk then, and MySQL reads it in the order of their ids.
+    const withTableOnDisk = wrapApply(database, async (trx, apply) => {
+      await trx.execute('SET SESSION tmp_table_size = 16384', [])
+      return apply().finally(() => trx.execute('SET SESSION tmp_table_size = DEFAULT', []))
+    })
+    const { write } = createUpdate(withTableOnDisk, users)
     const rows = await writers.insertMany(
       [1, 2].map(index => ({ first_name: 'Order', last_name: `${index}` })),
     )
     const [first = 0, second = 0] = rows.map(row => row?.id)
     const patch = (id: number, last_name: string) => ({ id, values: { last_name } })
     const item = { origin, patches: [patch(second, '1'), patch(first, '3')] }
-    const outcomes = await writeIn(item, async (trx, write) => {
-      // The temporary table of a statement that updates rows is on disk then, and MySQL reads it in the order of their ids.
-      await trx.execute('SET SESSION tmp_table_size = 16384', [])
-      return write().finally(() => trx.execute('SET SESSION tmp_table_size = DEFAULT', []))
-    })
-    t.like(outcomes, ['exists', { changed: true }])
+    t.like(await write(item), ['exists', { changed: true }])
   },
 )
 

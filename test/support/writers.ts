@@ -2,6 +2,8 @@
 import type { Origin } from '../../src/database/changes.ts'
 import type { Database } from '../../src/database/database.ts'
 import type { Outcome, Refusal, Result } from '../../src/database/lane/outcome.ts'
+import type { Item, WriterOptions } from '../../src/database/lane/writer.ts'
+import type { Transaction } from '../../src/database/transaction.ts'
 import type { Precondition } from '../../src/database/version.ts'
 import { createDelete } from '../../src/database/writing/delete.ts'
 import { createInsert } from '../../src/database/writing/insert.ts'
@@ -12,6 +14,19 @@ import type { LimitedRelation, Resource } from '../../src/model/resource.ts'
 import type { Row, Values } from '../../src/model/row.ts'
 
 export const origin: Origin = { by: null, requestId: 'test' }
+
+/** Returns the database, with `around` called wherever one of its writers applies items. */
+export const wrapApply = (
+  database: Database,
+  around: <T>(trx: Transaction, apply: () => Promise<T>) => Promise<T>,
+): Database => ({
+  ...database,
+  createWriter: <I extends Item>(options: WriterOptions<I>) =>
+    database.createWriter<I>({
+      ...options,
+      apply: (trx, items) => around(trx, () => options.apply(trx, items)),
+    }),
+})
 
 /** The row of a record that was stored, or why it was not. */
 const rowOf = (outcome: Outcome): Row | Refusal => (typeof outcome === 'object' ? outcome.row : outcome)

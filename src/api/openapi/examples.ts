@@ -2,7 +2,7 @@
 // that write the responses, so they look like real ones; `fieldsExample` takes the values from the definitions.
 import type { Config } from '../../config/config.ts'
 import { ApiError, Faults } from '../../core/api-error.ts'
-import { keyReused, requestInProgress } from '../../database/idempotency-keys.ts'
+import { keyReused, requestInProgress } from '../../database/idempotency-rows.ts'
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
 import {

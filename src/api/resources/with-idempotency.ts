@@ -3,7 +3,8 @@
 import { hash } from 'node:crypto'
 import type { Context } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
-import type { IdempotencyKeys, KeptAnswer } from '../../database/idempotency-keys.ts'
+import type { IdempotencyKeys } from '../../database/idempotency-keys.ts'
+import type { KeptAnswer } from '../../database/idempotency-rows.ts'
 import { callerOf } from '../middleware/authentication.ts'
 import { idempotencyKeyOf } from '../requests/idempotency-key.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
@@ -26,9 +27,9 @@ function fingerprintOf({ method, path, request }: Context): string {
  * A success or a conflict is saved. A server error is not, so that the request can be retried with the same key. Nor is a
  * failed precondition, so that it can be sent again with the current ETag: conditions are no part of what the key stands for.
  */
-async function outcomeOf(ctx: Context, work: Promise<KeptAnswer>): Promise<KeptAnswer> {
+function keptAnswer(ctx: Context, answer: () => KeptAnswer): KeptAnswer {
   try {
-    return await work
+    return answer()
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500 || error.status === 412) throw error
     const body = errorBody(error, ctx.response.get('Request-Id'))
@@ -54,8 +55,8 @@ export async function respondOnce<Item>(
 ): Promise<void> {
   const key = idempotencyKeyOf(ctx.req.headers)
   if (key === undefined || !hasRecords) return send(ctx, answerOf(await writer.write(item)))
-  const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), around =>
-    writer.writeIn(item, (trx, write) => around(trx, () => outcomeOf(ctx, write().then(answerOf)))),
+  const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), claim =>
+    writer.writeOnce(item, { ...claim, answerOf: result => keptAnswer(ctx, () => answerOf(result)) }),
   )
   if (replayed) ctx.set('Idempotent-Replayed', 'true')
   send(ctx, kept)

@@ -6,11 +6,11 @@ import { isContention, isLocked } from '../driver-errors.ts'
 import { createGather } from '../gather.ts'
 import { createSemaphore } from '../semaphore.ts'
 import type { Transaction } from '../transaction.ts'
+import { PartRefused, writeGroup } from './group-write.ts'
 import { createKeyQueues } from './key-queues.ts'
 import { createLockedWrites } from './locked-writes.ts'
 import { type WaitingPlaces, writePatiently } from './patient-write.ts'
 import {
-  applyRecorded,
   type Entry,
   fits,
   type Item,
@@ -22,6 +22,7 @@ import {
 
 /** New groups fill while others flush to disk. With a lower concurrency, the worker would wait for the disk. */
 const CONCURRENCY = 3
+const nobody: ReadonlySet<Ticket> = new Set()
 
 export interface LaneOptions {
   /**
@@ -66,20 +67,24 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
 
     /** Removes the entries of the next group from those that are pending. */
     function takeGroup(): Entry<I>[] {
-      const group = new Set<Ticket>()
+      /** Those that others with the same keys can follow. */
+      const followed = new Set<Ticket>()
       const entries: Entry<I>[] = []
       let keys = 0
-      // Followers are added to the set meanwhile: writes with the same keys share a transaction, in their order.
+      // Followers are added to the set meanwhile: writes with the same keys share a transaction, in their order. One with an
+      // Idempotency-Key does not share it with those: it waits for a lock alone, and keeps its place.
       for (const entry of candidates) {
-        if (!fits(entries, keys + entry.keys.length, entry)) break
+        const hasReceipt = entry.receipt !== undefined
+        if (!fits(entries, keys + entry.keys.length)) break
         candidates.delete(entry)
-        if (!queues.isNext(entry, group)) continue
+        if (!queues.isNext(entry, hasReceipt ? nobody : followed)) continue
         keys += entry.keys.length
         pending.delete(entry)
-        group.add(entry)
         entries.push(entry)
         if (isSingle(entry)) break
-        for (const follower of queues.followers(entry, group)) {
+        if (hasReceipt) continue
+        followed.add(entry)
+        for (const follower of queues.followers(entry, followed)) {
           const own = pending.get(follower)
           if (own !== undefined) candidates.add(own)
         }
@@ -101,19 +106,14 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     }
 
     /**
-     * Writes one entry in a transaction of its own. Resolves when it has its result, or waits for a lock.
+     * Writes one entry, and waits for a lock in its transaction. Resolves when it has its result, or waits.
      * @param claims whether its first try waits for the lock
      */
-    function writeAlone(
-      entry: Entry<I>,
-      runAlone: NonNullable<Entry<I>['runAlone']>,
-      claims: boolean,
-    ): Promise<void> {
+    function writeAlone(entry: Entry<I>, claims: boolean): Promise<void> {
       return new Promise(resolve => {
         writePatiently({
           writer,
           entry,
-          runAlone,
           claims,
           attempt: act => attempt(act, 1),
           places: waiting,
@@ -136,37 +136,38 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     }
 
     /** Writes entries in one transaction, and delivers their results. @param claims whether it waits for the lock of the first one */
-    async function writeGroup(entries: readonly Entry<I>[], claims: boolean): Promise<void> {
-      const items = entries.map(({ item }) => item)
-      const [first] = items
-      const write = async (trx: Transaction) => {
-        if (claims && first !== undefined) await writer.claim?.(trx, first)
-        return applyRecorded(writer, trx, items)
-      }
-      const results = await attempt(write, entries.length)
+    async function writeTogether(entries: readonly Entry<I>[], claims: boolean): Promise<void> {
+      const [first] = entries
+      const deliveries = await attempt(
+        trx =>
+          writeGroup(writer, trx, entries, async () => {
+            if (claims && first !== undefined) await writer.claim?.(trx, first.item)
+          }),
+        entries.length,
+      )
       for (const [index, entry] of entries.entries()) {
-        const result = results[index] ?? 'locked'
-        if (result === 'locked') setAside([entry])
+        const deliver = deliveries[index] ?? 'locked'
+        if (deliver === 'locked') setAside([entry])
         else {
-          entry.settle(result)
+          deliver()
           leave(entry)
         }
       }
     }
 
     /**
-     * Runs a group, and after a conflict its parts: the entries that need no lock of another session, or, if none that does is
-     * found, the two halves. It does not reject.
+     * Runs a group, and after a conflict or a refusal its parts: the entries that need no lock of another session, or, if none that
+     * does is found, the two halves. It does not reject.
      */
     async function run(entries: readonly Entry<I>[], claims = false): Promise<void> {
       const [first] = entries
       if (first === undefined) return
       try {
-        if (first.runAlone === undefined) await writeGroup(entries, claims)
-        else await writeAlone(first, first.runAlone, claims)
+        if (first.receipt === undefined || entries.length > 1) await writeTogether(entries, claims)
+        else await writeAlone(first, claims)
       } catch (error) {
         if (entries.length === 1) failOrSetAside(first, error)
-        else if (!isContention(error)) fail(entries, error)
+        else if (!isContention(error) && !(error instanceof PartRefused)) fail(entries, error)
         else {
           const free = isLocked(error) ? await setHeldAside(entries) : entries
           if (free.length < entries.length) return run(free)
@@ -179,13 +180,13 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
 
     function add(
       item: I,
-      { runAlone, settle, reject }: Pick<Entry<I>, 'runAlone' | 'settle' | 'reject'>,
+      { receipt, settle, reject }: Pick<Entry<I>, 'receipt' | 'settle' | 'reject'>,
     ): void {
       const entry: Entry<I> = {
         item,
         keys: [...writer.keysOf(item)],
         deadlineMs: performance.now() + timeoutMs,
-        runAlone,
+        receipt,
         settle,
         reject,
         wake() {
@@ -202,16 +203,12 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     return {
       write: item =>
         new Promise((settle, reject) => {
-          add(item, { runAlone: undefined, settle, reject })
+          add(item, { receipt: undefined, settle, reject })
         }),
 
-      writeIn: (item, around) =>
-        new Promise((resolve, reject) => {
-          const runAlone: Entry<I>['runAlone'] = async (trx, write) => {
-            const value = await around(trx, write)
-            return () => resolve(value)
-          }
-          add(item, { runAlone, settle: () => {}, reject })
+      writeOnce: (item, receipt) =>
+        new Promise((settle, reject) => {
+          add(item, { receipt: { ...receipt, settle }, settle: () => {}, reject })
         }),
     }
   }

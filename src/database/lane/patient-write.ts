@@ -4,7 +4,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isLocked, lockedError } from '../driver-errors.ts'
 import type { Transaction } from '../transaction.ts'
-import { applyRecorded, type Entry, type WriterOptions } from './writer.ts'
+import { writeGroup } from './group-write.ts'
+import type { Entry, WriterOptions } from './writer.ts'
 
 const PAUSE_MS = 20
 
@@ -15,8 +16,7 @@ export interface WaitingPlaces {
 
 interface PatientWriteOptions<I> {
   readonly writer: WriterOptions<I>
-  readonly entry: Pick<Entry<I>, 'item' | 'deadlineMs'>
-  readonly runAlone: NonNullable<Entry<I>['runAlone']>
+  readonly entry: Entry<I>
   /** Whether the first try waits for the lock in the queue of the database. */
   readonly claims: boolean
   /** Runs a transaction. */
@@ -27,12 +27,12 @@ interface PatientWriteOptions<I> {
 }
 
 /**
- * Writes an item of `writeIn`. A try that meets a lock is rolled back as a whole, with the locks that it has got.
+ * Writes an entry. A try that meets a lock is rolled back as a whole, with the locks that it has got.
  * @returns a function that delivers the result
  * @throws an error that `isLocked`, if it cannot wait or has waited for too long
  */
 export async function writePatiently<I>(options: PatientWriteOptions<I>): Promise<() => void> {
-  const { writer, entry, runAlone, claims, attempt, places, onWait } = options
+  const { writer, entry, claims, attempt, places, onWait } = options
   const { item, deadlineMs } = entry
   let waits = false
 
@@ -42,16 +42,16 @@ export async function writePatiently<I>(options: PatientWriteOptions<I>): Promis
     while (performance.now() < deadlineMs && (await writer.held?.([item]))?.has(item))
   }
 
-  const tryToWrite = () =>
-    attempt(trx =>
-      runAlone(trx, async () => {
+  function tryToWrite(): Promise<() => void> {
+    return attempt(async trx => {
+      const [delivery = 'locked'] = await writeGroup(writer, trx, [entry], async () => {
         if (waits) await untilFree()
         else if (claims) await writer.claim?.(trx, item)
-        const [result = 'locked'] = await applyRecorded(writer, trx, [item])
-        if (result === 'locked') throw lockedError()
-        return result
-      }),
-    )
+      })
+      if (delivery === 'locked') throw lockedError()
+      return delivery
+    })
+  }
 
   try {
     for (;;) {

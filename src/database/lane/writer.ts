@@ -1,5 +1,6 @@
 // What a writer of records is, and the writes that wait for their results.
-import type { Change, Origin } from '../changes.ts'
+import type { Origin } from '../changes.ts'
+import type { KeptAnswer, Receipt, SavedKey } from '../idempotency-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Keyed } from './key-queues.ts'
 import type { Result } from './outcome.ts'
@@ -31,10 +32,11 @@ export interface Writer<I> {
   /** @throws ApiError `unavailable` */
   write(item: I): Promise<Result>
   /**
-   * Writes in a transaction that `around` shares with no other write.
-   * @param around calls its second parameter to write the item. It is called again if the transaction is repeated.
+   * Writes an item, and saves the response under its Idempotency-Key in the same transaction.
+   * @returns the response, or the row of the key if it has one
+   * @throws ApiError `unavailable`, `request_in_progress`, `limit_exceeded`, or the error of the receipt
    */
-  writeIn<T>(item: I, around: (trx: Transaction, write: () => Promise<Result>) => Promise<T>): Promise<T>
+  writeOnce(item: I, receipt: Receipt): Promise<KeptAnswer | SavedKey>
 }
 
 /** A write in the queues of its keys. */
@@ -48,60 +50,30 @@ export interface Entry<I> extends Ticket {
   readonly item: I
   /** The time, as `performance.now()`, after which it does not wait for a lock any longer. */
   readonly deadlineMs: number
-  /**
-   * Of `writeIn`: runs the write in a transaction of its own.
-   * @param write writes the item
-   * @returns a function that delivers the result
-   */
-  readonly runAlone: ((trx: Transaction, write: () => Promise<Result>) => Promise<() => void>) | undefined
+  /** Undefined for a write without an Idempotency-Key, which has the result. The other one has the response. */
+  readonly receipt: (Receipt & { settle(answer: KeptAnswer | SavedKey): void }) | undefined
   settle(result: Result): void
   reject(error: unknown): void
 }
 
-type Sharing = Pick<Entry<unknown>, 'keys' | 'runAlone'>
-
 /** Whether an entry has a transaction of its own. */
-export const isSingle = ({ keys, runAlone }: Sharing): boolean =>
-  runAlone !== undefined || keys.length > MAX_KEYS
+export const isSingle = ({ keys }: Keyed): boolean => keys.length > MAX_KEYS
 
-/** Whether an entry can share the transaction of a group. @param keys the number of keys of all of them */
-export const fits = (group: readonly Sharing[], keys: number, { runAlone }: Sharing): boolean =>
-  group.length === 0 || (keys <= MAX_KEYS && runAlone === undefined && group[0]?.runAlone === undefined)
+/** Whether another entry fits into the transaction of a group. @param keys the number of keys of all of them */
+export const fits = (group: readonly Keyed[], keys: number): boolean => group.length === 0 || keys <= MAX_KEYS
 
 /** Divides entries into groups that can share a transaction. */
-export function groupsOf<E extends Sharing>(entries: readonly E[]): E[][] {
+export function groupsOf<E extends Keyed>(entries: readonly E[]): E[][] {
   const groups: E[][] = []
   let keys = 0
   for (const entry of entries) {
     const group = groups.at(-1)
     keys += entry.keys.length
-    if (group !== undefined && fits(group, keys, entry)) group.push(entry)
+    if (group !== undefined && fits(group, keys)) group.push(entry)
     else {
       groups.push([entry])
       keys = entry.keys.length
     }
   }
   return groups
-}
-
-/** @throws Error if there are fewer changes than outcomes with a change */
-function assertRecorded(results: readonly (Result | 'locked')[], changes: readonly Change[]): void {
-  let changed = 0
-  for (const result of results)
-    if (typeof result === 'object')
-      for (const outcome of result) if (typeof outcome === 'object' && outcome.changed) changed++
-  if (changes.length < changed)
-    throw new Error(`a writer has changed ${changed} records, but recorded ${changes.length} changes`)
-}
-
-/** Applies items. @throws Error if the writer does not return a result for each item, or has not recorded its changes */
-export async function applyRecorded<I>(
-  { apply }: Pick<WriterOptions<I>, 'apply'>,
-  trx: Transaction,
-  items: readonly I[],
-): Promise<readonly (Result | 'locked')[]> {
-  const results = await apply(trx, items)
-  if (results.length !== items.length) throw new Error('a writer has not returned one result for each item')
-  assertRecorded(results, trx.changes)
-  return results
 }

@@ -2,7 +2,9 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
+import { ApiError } from '../../../src/core/api-error.ts'
 import type { Change } from '../../../src/database/changes.ts'
+import type { Receipt } from '../../../src/database/idempotency-rows.ts'
 import { createLane } from '../../../src/database/lane/lane.ts'
 import type { Result } from '../../../src/database/lane/outcome.ts'
 import type { Transaction } from '../../../src/database/transaction.ts'
@@ -20,14 +22,28 @@ const write = (number: number, ...keys: string[]): Write => ({ origin, keys, num
 const locked = () => Object.assign(new Error('locked'), { code: 'ER_LOCK_NOWAIT' })
 const conflict = () => Object.assign(new Error('deadlock'), { code: 'ER_LOCK_DEADLOCK' })
 
-/** Returns a transaction that only records, because the writers of these tests send no statements. */
+/** A write that saves its response. @param refusal why there is no response */
+const receipt = (key: string, refusal?: ApiError): Receipt => ({
+  key,
+  fingerprint: 'request',
+  keepSeconds: 60,
+  answerOf(result) {
+    if (refusal !== undefined) throw refusal
+    return { status: 200, location: null, etag: null, body: JSON.stringify(result) }
+  },
+})
+const answer = receipt('').answerOf([{ row, changed: true }])
+
+/** Returns a transaction that records. The writers of these tests send no statements. All Idempotency-Keys are new. */
 function transaction(): Transaction {
   const changes: Change[] = []
-  const none = () => Promise.reject(new Error('no statement is expected'))
   return {
-    select: none,
-    query: none,
-    execute: none,
+    select: () => Promise.reject(new Error('no query of Knex is expected')),
+    query: async () => [],
+    execute: async (_, [rows]) => ({
+      insertId: 0,
+      affectedRows: Array.isArray(rows) ? 2 * rows.length : 1,
+    }),
     record: (...recorded) => void changes.push(...recorded),
     changes,
   }
@@ -94,10 +110,7 @@ test('lane: after an error about a lock, only the writes that need it wait', asy
 test('lane: a write that needs a lock for too long is rejected, and its keys are free then', async t => {
   const lane = open(async items => items.map(() => 'locked'), 30)
   await t.throwsAsync(lane.write(write(1, 'held')), { code: 'ER_LOCK_NOWAIT' })
-  await t.throwsAsync(
-    lane.writeIn(write(2, 'held'), (_, act) => act()),
-    { code: 'ER_LOCK_NOWAIT' },
-  )
+  await t.throwsAsync(lane.writeOnce(write(2, 'held'), receipt('k')), { code: 'ER_LOCK_NOWAIT' })
   t.is(lane.keysInUse(), 0)
 })
 
@@ -131,22 +144,50 @@ test('lane: a group that conflicts is repeated in halves, and other errors rejec
   t.deepEqual(lane.groups, [[1, 2, 3, 4, 5], [1, 2, 3], [1, 2], [3], [4, 5]])
 })
 
-test('lane: a write of writeIn has its transaction alone, and returns what the function around it returns', async t => {
+test('lane: writes with and without an Idempotency-Key share a transaction', async t => {
   const lane = open(async items => items.map(() => stored))
   const all = [
     lane.write(write(1, 'a')),
-    lane.writeIn(write(2, 'b'), async (_, act) => [await act(), 'around']),
-    lane.write(write(3, 'c')),
+    lane.writeOnce(write(2, 'b'), receipt('k')),
+    lane.writeOnce(write(3, 'c'), receipt('l')),
   ]
-  t.deepEqual(await Promise.all(all), [stored, [stored, 'around'], stored])
-  t.true(lane.groups.some(group => group.length === 1 && group[0] === 2))
+  t.deepEqual<unknown, unknown>(await Promise.all(all), [stored, answer, answer])
+  t.deepEqual(lane.groups, [[1, 2, 3]])
 })
 
-test('lane: a write of writeIn that is set aside waits for its lock in the database, too', async t => {
+test('lane: a response that is refused leaves the other writes of its group stored', async t => {
+  const lane = open(async items => items.map(() => stored))
+  const refusal = new ApiError('precondition_failed', 'refused')
+  const results = await Promise.allSettled([
+    lane.write(write(1, 'a')),
+    lane.writeOnce(write(2, 'b'), receipt('k', refusal)),
+    lane.writeOnce(write(3, 'c'), receipt('l')),
+  ])
+  t.deepEqual<unknown, unknown>(results, [
+    { status: 'fulfilled', value: stored },
+    { status: 'rejected', reason: refusal },
+    { status: 'fulfilled', value: answer },
+  ])
+  t.deepEqual(lane.groups, [[1, 2, 3], [1, 2], [1], [2], [3]])
+  t.is(lane.keysInUse(), 0)
+})
+
+test('lane: a write with a key that meets a lock waits alone, and the others of its group do not', async t => {
+  let held = true
+  const lane = open(async items => items.map(({ number }) => (held && number === 2 ? 'locked' : stored)))
+  const waiting = lane.writeOnce(write(2, 'b'), receipt('k'))
+  const others = [lane.write(write(1, 'a')), lane.writeOnce(write(3, 'c'), receipt('l'))]
+  t.deepEqual<unknown, unknown>(await Promise.all(others), [stored, answer])
+  held = false
+  t.deepEqual(await waiting, answer)
+  t.is(lane.keysInUse(), 0)
+})
+
+test('lane: a write with a key that is set aside waits for its lock in the database, too', async t => {
   let held = true
   const claimed: number[] = []
   const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 0, timeoutMs: 2000 })
-  const { writeIn } = lane.createWriter<Write>({
+  const { writeOnce } = lane.createWriter<Write>({
     keysOf: ({ keys }) => keys,
     async claim(_, { number }) {
       claimed.push(number)
@@ -159,7 +200,7 @@ test('lane: a write of writeIn that is set aside waits for its lock in the datab
         return stored
       }),
   })
-  t.is(await writeIn(write(1, 'a'), (_, act) => act()), stored)
+  t.deepEqual(await writeOnce(write(1, 'a'), receipt('k')), answer)
   t.deepEqual(claimed, [1])
 })
 
@@ -172,10 +213,7 @@ test('lane: a writer that does not record what it has changed is an error', asyn
   await t.throwsAsync(forgetful.write(write(1, 'a')), {
     message: /changed 1 records, but recorded 0 changes/,
   })
-  await t.throwsAsync(
-    forgetful.writeIn(write(1, 'a'), (_, act) => act()),
-    { message: /recorded 0 changes/ },
-  )
+  await t.throwsAsync(forgetful.writeOnce(write(1, 'a'), receipt('k')), { message: /recorded 0 changes/ })
   t.is(lane.keysInUse(), 0)
 })
 
@@ -185,7 +223,7 @@ test('lane: no key is in two transactions at once, and the writes of a key keep 
     keys: fc.uniqueArray(key, { maxLength: 3 }),
     turns: fc.nat(3),
     tries: fc.nat(2),
-    alone: fc.boolean(),
+    keyed: fc.boolean(),
   })
   const property = fc.asyncProperty(fc.array(one, { maxLength: 30 }), async plan => {
     const busy = new Set<string>()
@@ -212,8 +250,10 @@ test('lane: no key is in two transactions at once, and the writes of a key keep 
       })
     })
     await Promise.all(
-      plan.map(({ keys, alone }, number) =>
-        alone ? lane.writeIn(write(number, ...keys), (_, act) => act()) : lane.write(write(number, ...keys)),
+      plan.map(({ keys, keyed }, number) =>
+        keyed
+          ? lane.writeOnce(write(number, ...keys), receipt(`${number}`))
+          : lane.write(write(number, ...keys)),
       ),
     )
     t.is(order.length, plan.length)

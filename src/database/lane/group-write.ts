@@ -1,0 +1,90 @@
+// Writes a group in one transaction: claims the Idempotency-Keys of its requests, writes its items, and saves the responses.
+import { ApiError } from '../../core/api-error.ts'
+import type { Change } from '../changes.ts'
+import { type Claim, claimKeys, type KeptAnswer, releaseKeys, saveAnswers } from '../idempotency-rows.ts'
+import type { Transaction } from '../transaction.ts'
+import type { Result } from './outcome.ts'
+import type { Entry, WriterOptions } from './writer.ts'
+
+/** The key of one of the requests, or the response to it, is refused. Nothing is stored, and the others can succeed without it. */
+export class PartRefused extends Error {}
+
+/** @throws Error if there are fewer changes than outcomes with a change */
+function assertRecorded(results: readonly (Result | 'locked')[], changes: readonly Change[]): void {
+  let changed = 0
+  for (const result of results)
+    if (typeof result === 'object')
+      for (const outcome of result) if (typeof outcome === 'object' && outcome.changed) changed++
+  if (changes.length < changed)
+    throw new Error(`a writer has changed ${changed} records, but recorded ${changes.length} changes`)
+}
+
+/** Applies items. @throws Error if the writer does not return a result for each item, or has not recorded its changes */
+async function applyRecorded<I>(
+  { apply }: Pick<WriterOptions<I>, 'apply'>,
+  trx: Transaction,
+  items: readonly I[],
+): Promise<readonly (Result | 'locked')[]> {
+  const results = await apply(trx, items)
+  if (results.length !== items.length) throw new Error('a writer has not returned one result for each item')
+  assertRecorded(results, trx.changes)
+  return results
+}
+
+type Delivery = (() => void) | 'locked'
+
+async function write<I>(
+  writer: Pick<WriterOptions<I>, 'apply'>,
+  trx: Transaction,
+  entries: readonly Entry<I>[],
+  beforeWrite: () => Promise<void>,
+): Promise<readonly Delivery[]> {
+  const saved = await claimKeys(
+    trx,
+    entries.flatMap(({ receipt }) => receipt ?? []),
+  )
+  const writing = entries.filter(({ receipt }) => receipt === undefined || !saved.has(receipt.key))
+  await beforeWrite()
+  const items = writing.map(({ item }) => item)
+  const results = items.length === 0 ? [] : await applyRecorded(writer, trx, items)
+  const resultOf = new Map(writing.map((entry, index) => [entry, results[index]]))
+  const unused: Claim[] = []
+  const answers: { readonly claim: Claim; readonly answer: KeptAnswer }[] = []
+  const deliveries = entries.map((entry): Delivery => {
+    const { receipt } = entry
+    const row = receipt && saved.get(receipt.key)
+    if (row !== undefined) return () => receipt?.settle(row)
+    const result = resultOf.get(entry) ?? 'locked'
+    if (receipt === undefined) return result === 'locked' ? result : () => entry.settle(result)
+    if (result === 'locked') {
+      unused.push(receipt)
+      return result
+    }
+    const answer = receipt.answerOf(result)
+    answers.push({ claim: receipt, answer })
+    return () => receipt.settle(answer)
+  })
+  await saveAnswers(trx, answers)
+  await releaseKeys(trx, unused)
+  return deliveries
+}
+
+/**
+ * @param beforeWrite is called between the claim of the keys and the write
+ * @returns for each entry a function that delivers its result
+ * @throws PartRefused if an ApiError is that of one of several entries
+ */
+export async function writeGroup<I>(
+  writer: Pick<WriterOptions<I>, 'apply'>,
+  trx: Transaction,
+  entries: readonly Entry<I>[],
+  beforeWrite: () => Promise<void>,
+): Promise<readonly Delivery[]> {
+  try {
+    return await write(writer, trx, entries, beforeWrite)
+  } catch (error) {
+    throw error instanceof ApiError && entries.length > 1 && entries.some(({ receipt }) => receipt)
+      ? new PartRefused(error.message)
+      : error
+  }
+}
