@@ -6,6 +6,8 @@ export interface Request {
   readonly method: 'GET' | 'POST' | 'PATCH'
   readonly path: string
   readonly body?: string
+  /** Each request has a new Idempotency-Key. */
+  readonly keyed?: true
 }
 
 /** A server that the service is compared with. */
@@ -68,6 +70,13 @@ export const comparisons: readonly Comparison[] = [
       { server: 'no-feed' },
       { server: 'no-search' },
     ],
+  },
+  {
+    name: 'post-key',
+    title: 'POST a user with an Idempotency-Key',
+    request: { method: 'POST', path: '/v1/users', body: newUser, keyed: true },
+    // It ignores the key.
+    baselines: [{ server: 'bare' }],
   },
   {
     name: 'patch',

@@ -1,8 +1,9 @@
 -- wrk script: sends one kind of request repeatedly and prints the result as one line of JSON.
--- Arguments: method, path, body, number of users, a number that is unique to the run, "close" or "keep-alive".
+-- Arguments: method, path, body, number of users, a number that is unique to the run, "close" or "keep-alive", and "keyed" for
+-- requests with a new Idempotency-Key each.
 -- In path and body, {id} is replaced by the id of a random user and {unique} by a text that was not sent before.
 
-local method, path, body, users, run
+local method, path, body, users, run, keyed
 local sent = 0
 
 local replace = {
@@ -22,10 +23,12 @@ function init(args)
   users, run = tonumber(args[4]), args[5]
   math.randomseed(tonumber(run))
   wrk.headers['Connection'] = args[6]
+  keyed = args[7] == 'keyed'
   if body ~= '' then wrk.headers['Content-Type'] = 'application/json' end
 end
 
 function request()
+  if keyed then wrk.headers['Idempotency-Key'] = replace.unique() end
   return wrk.format(method, fill(path), nil, body ~= '' and fill(body) or nil)
 end
 

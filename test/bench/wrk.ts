@@ -59,6 +59,7 @@ export async function runWrk(load: Load, signal: AbortSignal): Promise<Figures> 
       // The time makes the unique texts of each run different.
       ...[request.method, request.path, request.body ?? '', String(users), String(Date.now())],
       closing ? 'close' : 'keep-alive',
+      request.keyed === true ? 'keyed' : 'plain',
     ],
     { signal },
   )
