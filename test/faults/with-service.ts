@@ -8,7 +8,7 @@ const MAX_LINE_LENGTH = 300
 /**
  * Starts a service with two workers unless `options` says otherwise, runs `work`, and stops the service. The service
  * must stop with exit code 0.
- * @throws Error of `work`, followed by the end of the service's log
+ * @throws Error of `work`, followed by lines of the service's log
  */
 export async function withService<T>(
   options: ServiceOptions,
@@ -21,8 +21,13 @@ export async function withService<T>(
     return result
   } catch (error) {
     await service.stop()
-    const lines = service.log().trim().split('\n').slice(-MAX_LOG_LINES)
-    const log = lines.map(line => line.slice(0, MAX_LINE_LENGTH)).join('\n')
-    throw new Error(`${error instanceof Error ? error.message : error}\nend of the service's log:\n${log}`)
+    const message = error instanceof Error ? error.message : String(error)
+    const [, requestId] = /"request_id":"([^"]+)"/.exec(message) ?? []
+    const lines = service.log().trim().split('\n')
+    const ofRequest = lines.filter(line => requestId !== undefined && line.includes(requestId))
+    const log = [...ofRequest, ...lines.slice(-MAX_LOG_LINES)].map(line => line.slice(0, MAX_LINE_LENGTH))
+    throw new Error(
+      `${message}\nthe service's log: the request in this message, then the end\n${log.join('\n')}`,
+    )
   }
 }
