@@ -1,26 +1,20 @@
 // Stores the responses to requests with an Idempotency-Key, and replays them.
 import { ApiError } from '../core/api-error.ts'
 import type { Database } from './database.ts'
-import { isLocked } from './driver-errors.ts'
 import {
   type Claim,
+  deleteExpired,
   findSaved,
   type KeptAnswer,
   keyReused,
   type SavedKey,
-  table,
   unpack,
 } from './idempotency-rows.ts'
-import type { Transaction } from './transaction.ts'
 
 /** `replayed`: it was saved before. */
 type ReplayableAnswer = KeptAnswer & { readonly replayed: boolean }
 
 export type IdempotencyKeys = ReturnType<typeof createIdempotencyKeys>
-
-const MAX_DELETED_KEYS = 200
-const deleteExpiredSql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND
-  ORDER BY created_at LIMIT ${MAX_DELETED_KEYS}`
 
 /** @throws ApiError `idempotency_key_reused` */
 async function replay(kept: SavedKey, { fingerprint }: Claim): Promise<ReplayableAnswer> {
@@ -31,16 +25,6 @@ async function replay(kept: SavedKey, { fingerprint }: Claim): Promise<Replayabl
 export function createIdempotencyKeys(database: Database, keepSeconds: number) {
   /** The keys of the requests of this process. */
   const inProgress = new Set<string>()
-
-  async function deleteExpired(trx: Transaction): Promise<number> {
-    try {
-      return (await trx.execute(deleteExpiredSql, [keepSeconds])).affectedRows
-    } catch (error) {
-      // A request that reuses one of the keys keeps it locked. The next call deletes the others.
-      if (isLocked(error)) return 0
-      throw error
-    }
-  }
 
   return {
     /**
@@ -72,7 +56,7 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number) {
 
     /** Deletes expired keys. Several processes can do this at the same time. */
     async removeExpired(): Promise<void> {
-      while ((await database.transaction(deleteExpired)) === MAX_DELETED_KEYS);
+      while (await database.transaction(trx => deleteExpired(trx, keepSeconds)));
     },
   }
 }

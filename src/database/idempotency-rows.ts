@@ -49,7 +49,7 @@ export interface Receipt extends Claim {
   answerOf(result: Result): KeptAnswer
 }
 
-export const table = 'idempotency_keys'
+const table = 'idempotency_keys'
 /** In UTF-16 units. A response that does not compress at all is within the 16 MiB of MEDIUMBLOB and of a packet. */
 const MAX_BODY_LENGTH = 4 * 2 ** 20
 /**
@@ -67,6 +67,9 @@ const saveSql = `INSERT INTO ${table} (idempotency_key, fingerprint, created_at,
   ON DUPLICATE KEY UPDATE status = VALUES(status), location = VALUES(location), etag = VALUES(etag), body = VALUES(body),
     packed = VALUES(packed)`
 const deleteSql = `DELETE FROM ${table} WHERE idempotency_key = ?`
+const MAX_DELETED_KEYS = 200
+const deleteExpiredSql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND
+  ORDER BY created_at LIMIT ${MAX_DELETED_KEYS}`
 const now = { toSqlString: () => 'UTC_TIMESTAMP()' }
 
 /** The columns that a version of the service without the column `packed` replays. */
@@ -164,4 +167,15 @@ export async function saveAnswers(
   })
   // A row that an INSERT updates counts twice.
   assertRowCount(table, await trx.execute(saveSql, [await Promise.all(rows)]), 2 * rows.length)
+}
+
+/** Deletes some of the expired rows. @returns whether others may be left */
+export async function deleteExpired(trx: Transaction, keepSeconds: number): Promise<boolean> {
+  try {
+    return (await trx.execute(deleteExpiredSql, [keepSeconds])).affectedRows === MAX_DELETED_KEYS
+  } catch (error) {
+    // A request that reuses one of the keys keeps it locked. The next call deletes the others.
+    if (isLocked(error)) return false
+    throw error
+  }
 }

@@ -52,10 +52,10 @@ async function write<I>(
   const answers: { readonly claim: Claim; readonly answer: KeptAnswer }[] = []
   const deliveries = entries.map((entry): Delivery => {
     const { receipt } = entry
-    const row = receipt && saved.get(receipt.key)
-    if (row !== undefined) return () => receipt?.settle(row)
     const result = resultOf.get(entry) ?? 'locked'
     if (receipt === undefined) return result === 'locked' ? result : () => entry.settle(result)
+    const row = saved.get(receipt.key)
+    if (row !== undefined) return () => receipt.settle(row)
     if (result === 'locked') {
       unused.push(receipt)
       return result

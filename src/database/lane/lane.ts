@@ -22,7 +22,7 @@ import {
 
 /** New groups fill while others flush to disk. With a lower concurrency, the worker would wait for the disk. */
 const CONCURRENCY = 3
-const nobody: ReadonlySet<Ticket> = new Set()
+const none: ReadonlySet<Ticket> = new Set()
 
 export interface LaneOptions {
   /**
@@ -77,7 +77,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
         const hasReceipt = entry.receipt !== undefined
         if (!fits(entries, keys + entry.keys.length)) break
         candidates.delete(entry)
-        if (!queues.isNext(entry, hasReceipt ? nobody : followed)) continue
+        if (!queues.isNext(entry, hasReceipt ? none : followed)) continue
         keys += entry.keys.length
         pending.delete(entry)
         entries.push(entry)

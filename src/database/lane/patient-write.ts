@@ -1,4 +1,4 @@
-// A write in a transaction of its own, which can hold an Idempotency-Key. While the write waits for a lock of another session, its
+// A write with an Idempotency-Key, in a transaction of its own. While the write waits for a lock of another session, its
 // transaction is open, so that no other request gets the key, but it holds no locks of records: the other session could need one
 // of them. Between two tries, the key is free for a moment: a repetition of the request that gets it then takes its place.
 import { setTimeout as delay } from 'node:timers/promises'

@@ -56,6 +56,7 @@ export function createDelete(
    */
   async function deleteFirst(trx: Transaction, records: readonly Deletable[], portion: number) {
     let first = records.slice(0, MAX_RECORDS)
+    // The half of one record is none.
     while (first.length > 0 && !(await endMemberships(trx, first, portion)))
       first = first.slice(0, first.length >> 1)
     const ids = first.map(({ row }) => row.id)
