@@ -8,8 +8,8 @@ export const inUtf8 = (type: string): string => `${type}; charset=utf-8`
 
 const JSON_TYPE = inUtf8('application/json')
 
-/** Responds with status 200. @param text the body, as JSON text */
-export function respond(ctx: Context, text: string): void {
+/** Responds with status 200. @param text the body, as JSON text or its bytes */
+export function respond(ctx: Context, text: string | Buffer): void {
   ctx.set('Content-Type', JSON_TYPE)
   ctx.body = text
 }
@@ -46,7 +46,7 @@ export function respondNotModified(ctx: Context, etag: string): boolean {
  * @param etag the opaque tag of the text, without its quotes
  * @throws ApiError `precondition_failed` or `malformed_request`
  */
-export function respondRead(ctx: Context, etag: string, text: string): void {
+export function respondRead(ctx: Context, etag: string, text: string | Buffer): void {
   if (!respondNotModified(ctx, etag)) respond(ctx, text)
 }
 

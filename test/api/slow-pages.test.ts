@@ -3,6 +3,7 @@ import test from 'ava'
 import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
+import { connect } from '../support/raw.ts'
 import { ask, createDatabase } from '../support/service.ts'
 import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
@@ -76,4 +77,32 @@ test.serial('large pages: two are made at a time, and small ones do not wait for
     expectOk(t, await small)
   })
   for (const { status } of answers) t.is(status, 200)
+})
+
+test.serial('large pages: many clients that ask for the same one take little memory', async t => {
+  const groups = Array.from({ length: 100 }, (_, n) => ({ name: `${n}${'\u{1d11e}'.repeat(250)}` }))
+  const { body } = await api.post('/v1/groups', { groups })
+  const created = body.groups?.map(({ id }) => ({ id }))
+  for (let id = 1; id <= users.length; id++)
+    expectOk(t, await api.post(`/v1/users/${id}/groups`, { groups: created }))
+  const path = '/v1/users?include=groups&records_per_page=1000'
+  t.true(Buffer.byteLength((await api.get(path)).text) > 12_000_000)
+  const clients = await Promise.all(Array.from({ length: 80 }, () => connect(service.port('http'))))
+  const values = async (name: string) =>
+    Array.from(((await ask(`${service.controlUrl}/status`))?.text ?? '').matchAll(/"(\w+)":(\d+)/g))
+      .filter(([, found]) => found === name)
+      .map(([, , value]) => Number(value))
+  await until(async () => Math.max(...(await values('connections'))) >= clients.length)
+  for (const { socket, write } of clients) {
+    socket.pause()
+    write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+  }
+  let mostBytes = 0
+  // limits.unreadBytes is the size of five of these pages. The other clients are disconnected.
+  await until(async () => {
+    mostBytes = Math.max(mostBytes, ...(await values('memory_bytes')))
+    return Math.max(...(await values('connections'))) < clients.length
+  })
+  t.true(mostBytes < 500 * 2 ** 20, `${mostBytes} bytes`)
+  for (const { socket } of clients) socket.destroy()
 })

@@ -5,6 +5,7 @@ import { createMemberships, type Memberships } from '../../database/writing/memb
 import { collectionText, recordText } from '../../model/representation.ts'
 import { idName, type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
 import { notFound, notMember } from '../errors.ts'
+import { turnFor } from '../large-texts.ts'
 import { listMeta } from '../page-meta.ts'
 import { batchText, deleted, failed } from '../requests/batch.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
@@ -66,6 +67,7 @@ export function createMembershipHandlers(
     assertAcceptsJson(ctx)
     const complete = await findComplete(id)
     if (complete === undefined) throw notFound(resource, id)
+    await turnFor(complete.text)
     const { [name]: related = [] }: Record<string, Record<string, unknown>[]> = JSON.parse(
       `{${complete.text}}`,
     )

@@ -11,6 +11,7 @@ import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
 import { notFound } from '../errors.ts'
+import { toShared, turnFor } from '../large-texts.ts'
 import { listMeta } from '../page-meta.ts'
 import { createListParser, type ListQuery, parseRecordQuery } from '../requests/query.ts'
 import { assertAcceptsJson, respondRead } from '../respond.ts'
@@ -73,7 +74,7 @@ export function createReadHandlers(
     )
   }
 
-  const share = shareConcurrent<{ readonly etag: string; readonly text: string }>()
+  const share = shareConcurrent<{ readonly etag: string; readonly text: string | Buffer }>()
 
   /**
    * Responds with a page. Concurrent requests for the same page share one read of it.
@@ -89,7 +90,7 @@ export function createReadHandlers(
       const rows = records.map(({ row }) => row)
       const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
       createSizeCheck(hasIncludes(query))(text)
-      return { etag: etags.page(total, rows, hasIncludes(query)), text }
+      return { etag: etags.page(total, rows, hasIncludes(query)), text: toShared(text) }
     }
     const { etag, text } = await share(`${path}?${ctx.querystring}`, async () => {
       const combined = { ...query, filters: [...filters, ...query.filters] }
@@ -106,6 +107,7 @@ export function createReadHandlers(
       }
       return page.rows.length > MAX_SMALL_PAGE ? inLargePageSlot(make) : make()
     })
+    await turnFor(text)
     respondRead(ctx, etag, text)
   }
 
@@ -135,6 +137,7 @@ export function createReadHandlers(
       const complete = await includeSet(include).findComplete(id)
       if (complete === undefined) throw notFound(resource, id)
       const { row, text } = complete
+      await turnFor(text)
       respondRead(ctx, etags.complete(row), recordText(resource, row, text))
     } else {
       const row = await loader(id)
