@@ -1,7 +1,7 @@
 // The commands `heap-snapshot` and `cpu-profile`: asks one of the processes for a file that shows its inside.
 import cluster, { type Worker } from 'node:cluster'
 import { on } from 'node:events'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Diagnosis, type DiagnosisKind, diagnose } from '../core/diagnosis.ts'
 import { parseWorkerMessage } from '../core/messages.ts'
@@ -60,7 +60,7 @@ export function createDiagnoses(folder: string, excuse: (id: number) => void) {
   let isWriting = false
 
   return {
-    /** Writes a file. @throws CommandError if nothing was begun, Error if the process could not write it */
+    /** Writes a file. @throws CommandError if nothing was begun, Error if the process could not write it: no part is left */
     async write(kind: DiagnosisKind, argument: string): Promise<{ pid: number; path: string }> {
       const { pid, seconds } = parseArgument(kind, argument)
       const worker = workers().find(one => one.process.pid === pid)
@@ -78,7 +78,13 @@ export function createDiagnoses(folder: string, excuse: (id: number) => void) {
         // Chromium opens files with the endings `heapsnapshot` and `cpuprofile`.
         const path = join(folder, `${kind}-${pid}-${time}.${kind.replace('-', '')}`)
         const diagnosis = { kind, file: path, seconds }
-        await (worker === undefined ? diagnose(diagnosis) : askWorker(worker, diagnosis, excuse))
+        try {
+          await (worker === undefined ? diagnose(diagnosis) : askWorker(worker, diagnosis, excuse))
+        } catch (error) {
+          // On a full disk, a part of a snapshot would take the space that the state file needs.
+          await rm(path, { force: true })
+          throw error
+        }
         return { pid, path }
       } finally {
         isWriting = false
