@@ -233,7 +233,9 @@ test.serial('parameters: faults are reported with what is allowed', async t => {
   expectError(t, await api.get('/v1/changes?after=999999999'), 410, 'changes_expired')
   expectError(t, await api.post('/v1/changes', {}), 405, 'method_not_allowed')
   expectError(t, await api.get('/v1/changes', { 'last-event-id': 'x' }), 400, 'malformed_request')
-  expectError(t, await api.get('/v1/changes', { accept: 'text/html' }), 406, 'not_acceptable')
+  const html = await api.get('/v1/changes', { accept: 'text/html' })
+  expectError(t, html, 406, 'not_acceptable')
+  t.regex(html.text, /application\/json or text\/event-stream/)
 })
 
 test.serial('wait: a request is answered by the first selected event, or empty at its time', async t => {

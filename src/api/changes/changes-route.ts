@@ -6,8 +6,9 @@ import { ApiError } from '../../core/api-error.ts'
 import type { Feed } from '../../database/feed/feed.ts'
 import { collectionText } from '../../model/representation.ts'
 import { MAX_ID, type Resource } from '../../model/resource.ts'
+import { notAcceptable } from '../errors.ts'
 import { textEtag } from '../resources/etags.ts'
-import { assertAcceptsJson, inUtf8, respondRead } from '../respond.ts'
+import { inUtf8, respondRead } from '../respond.ts'
 import type { Handler, Policy, Route } from '../router.ts'
 import { describeChanges } from './changes-operation.ts'
 import { createEventStream, EVENT_STREAM } from './event-stream.ts'
@@ -95,11 +96,12 @@ export function createChangesRoute(
     const query = parseChangesQuery(resources, ctx.querystring, limits)
     const resumed = lastEventId(ctx)
     const streamType = inUtf8(EVENT_STREAM)
-    if (resumed !== undefined || ctx.accepts(inUtf8('application/json'), streamType) === streamType) {
+    const accepted = ctx.accepts(inUtf8('application/json'), streamType)
+    if (resumed !== undefined || accepted === streamType) {
       const after = resumed ?? query.after
       return stream(ctx, query, after === 'latest' ? await feed.latest() : after)
     }
-    assertAcceptsJson(ctx)
+    if (accepted === false) throw notAcceptable(`application/json or ${EVENT_STREAM}`)
     const selection = await page(ctx, query)
     const texts = selection.events.map(({ text }) => text)
     const body = collectionText('changes', texts, metaOf(ctx.path, query, selection))
