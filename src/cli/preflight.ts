@@ -56,7 +56,7 @@ export async function migrateWhenUp(
     if (isNotUpYet(error)) throw unreachable(error)
     if (!hasCode(error)) throw error
     throw new Error(
-      `the database cannot be migrated (${reasonOf(error)}): correct DATABASE_URL, or grant its user the right to change the schema`,
+      `the database cannot be migrated (${reasonOf(error)}): correct DATABASE_URL, the settings of the server, or the privileges of its user`,
     )
   }
 }

@@ -149,7 +149,11 @@ test.serial('start: a failure prints one line with the remedy, and leaves no pro
   url.username = 'unknown-user'
   url.pathname = '/users'
   const servers = { DATABASE_URL: url.href, REDIS_URL: 'redis://127.0.0.1:9' }
-  fails(await here.start(servers), 1, /cannot be migrated \(Access denied.*\): correct DATABASE_URL, or /)
+  fails(
+    await here.start(servers),
+    1,
+    /cannot be migrated \(Access denied.*\): correct DATABASE_URL, the settings of the server, or /,
+  )
 
   const privileged = { label: 'http', port: 80, protocol: 'http' }
   await rm(join(here.folder, 'var'), { recursive: true, force: true })

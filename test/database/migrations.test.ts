@@ -271,6 +271,19 @@ test('migrate: creates a database whose name has any characters', async t => {
   }
 })
 
+test('migrate: a server whose default is the row format of older versions', async t => {
+  const server = process.env.TEST_DATABASE_URL ?? ''
+  const setFormat = (format: string) =>
+    executeOn(server, `SET GLOBAL innodb_default_row_format = '${format}'`)
+  t.teardown(async () => {
+    await setFormat('dynamic')
+    await executeOn(server, 'DROP DATABASE row_format')
+  })
+  await setFormat('compact')
+  const { href } = Object.assign(new URL(server), { pathname: '/row_format' })
+  t.is((await migrate(href, log)).length, migrations.length)
+})
+
 test('npm run migrate: says that the database is read-only', async t => {
   const { url, arm, proxy } = await openMysqlProxy(await createDatabase())
   t.teardown(() => proxy.close())

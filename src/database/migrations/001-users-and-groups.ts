@@ -5,7 +5,7 @@ import { exactCollation } from './collation.ts'
 
 // MySQL commits DDL implicitly, so each step must be repeatable after a crash.
 export async function up(knex: Knex): Promise<void> {
-  const options = `ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${exactCollation}`
+  const options = `ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE ${exactCollation}`
   await knex.raw(`
     CREATE TABLE IF NOT EXISTS users (
       id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
