@@ -44,8 +44,8 @@ export async function createSchema(
   await query('SELECT RELEASE_LOCK(?)', [TEMPLATE])
 
   await query('USE ??', [name])
-  // A table can be created before those that its foreign keys name.
-  await query('SET foreign_key_checks = 0')
+  // A table can be created before those that its foreign keys name. In some modes, its statement lacks the options.
+  await query("SET foreign_key_checks = 0, sql_mode = ''")
   for (const row of await query('SHOW TABLES FROM ??', [TEMPLATE])) {
     const [table] = Object.values(row)
     const original = `${TEMPLATE}.${table}`
