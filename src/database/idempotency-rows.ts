@@ -155,18 +155,23 @@ export async function saveAnswers(
   trx: Transaction,
   answers: readonly { readonly claim: Claim; readonly answer: KeptAnswer }[],
 ): Promise<void> {
-  if (answers.length === 0) return
   if (answers.some(({ answer }) => answer.body.length > MAX_BODY_LENGTH))
     throw new ApiError(
       'limit_exceeded',
       'the response is too large to be saved for an Idempotency-Key; send a smaller request',
     )
-  const rows = answers.map(async ({ claim: { key, fingerprint }, answer }) => {
-    const { status, location, etag, body, packed } = await pack(answer)
-    return [key, fingerprint, now, status, location, etag, body, packed]
-  })
-  // A row that an INSERT updates counts twice.
-  assertRowCount(table, await trx.execute(saveSql, [await Promise.all(rows)]), 2 * rows.length)
+  const isPlain = ({ answer }: (typeof answers)[number]) => answer.body.length <= MAX_PLAIN_LENGTH
+  // Together, long responses could exceed the packet of the server: each has a statement of its own.
+  const parts = [answers.filter(isPlain), ...answers.filter(one => !isPlain(one)).map(one => [one])]
+  for (const part of parts) {
+    if (part.length === 0) continue
+    const rows = part.map(async ({ claim: { key, fingerprint }, answer }) => {
+      const { status, location, etag, body, packed } = await pack(answer)
+      return [key, fingerprint, now, status, location, etag, body, packed]
+    })
+    // A row that an INSERT updates counts twice.
+    assertRowCount(table, await trx.execute(saveSql, [await Promise.all(rows)]), 2 * rows.length)
+  }
 }
 
 /** Deletes some of the expired rows. @returns whether others may be left */

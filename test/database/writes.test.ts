@@ -1,10 +1,12 @@
 // Batched writes in a real database: each write has its own outcome, and the outcome agrees with the table.
+import { randomBytes } from 'node:crypto'
 import test from 'ava'
 import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
+import { createInsert } from '../../src/database/writing/insert.ts'
 import { createUpdate } from '../../src/database/writing/update.ts'
 import { groups } from '../../src/model/groups.ts'
 import { MAX_ID } from '../../src/model/resource.ts'
@@ -54,6 +56,37 @@ test.serial('insert: is refused if its id would not be exact as a JSON number', 
   await database.knex('users').delete()
   await database.knex.raw('ALTER TABLE users AUTO_INCREMENT = 1')
 })
+
+test.serial(
+  'insert: responses that are larger than a packet together are saved in one transaction',
+  async t => {
+    const body = randomBytes(3 * 2 ** 20).toString('base64')
+    const [row] = await database.query('SELECT @@max_allowed_packet AS bytes', [])
+    const transactions = new Set<unknown>()
+    const { writeOnce } = createInsert(
+      wrapApply(database, (trx, apply) => {
+        transactions.add(trx)
+        return apply()
+      }),
+      users,
+    )
+    const keys = Array.from({ length: Math.ceil(Number(row?.bytes) / body.length) }, (_, index) => `${index}`)
+    const receipt = (key: string) => ({
+      key,
+      fingerprint: 'request',
+      keepSeconds: 60,
+      answerOf: () => ({ status: 200, location: null, etag: null, body: key + body.slice(key.length) }),
+    })
+    const send = (key: string) =>
+      writeOnce({ origin, entries: [{ first_name: 'long', last_name: key }] }, receipt(key))
+    // An error would be printed with its statement.
+    const sent = await Promise.allSettled(keys.map(send))
+    t.true(sent.every(({ status }) => status === 'fulfilled'))
+    t.is(transactions.size, 1)
+    const saved = await send('1')
+    t.true('fingerprint' in saved)
+  },
+)
 
 test.serial(
   'update: after concurrent updates, each row has the values of its last successful update',
