@@ -333,7 +333,7 @@ test.serial('idempotency: of requests that share a transaction, each gets its ow
         { path: '/v1/users', body: { users: [person(), taken] }, headers: withKey(newKey()), status: 200 },
         { path, body: { id }, headers: withKey(newKey()), status: 200 },
         { path, body: { id: 9_999_999 }, headers: withKey(newKey()), status: 404 },
-        // Its transaction is rolled back, and with it those of the others.
+        // It gives up its key, in the transaction of the others.
         ...(index === 3
           ? [{ path, body: { id }, headers: { ...withKey(newKey()), 'if-match': '"stale"' }, status: 412 }]
           : []),

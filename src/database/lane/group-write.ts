@@ -1,7 +1,14 @@
 // Writes a group in one transaction: claims the Idempotency-Keys of its requests, writes its items, and saves the responses.
 import { ApiError } from '../../core/api-error.ts'
 import type { Change } from '../changes.ts'
-import { type Claim, claimKeys, type KeptAnswer, releaseKeys, saveAnswers } from '../idempotency-rows.ts'
+import {
+  type Claim,
+  claimKeys,
+  type KeptAnswer,
+  type Receipt,
+  releaseKeys,
+  saveAnswers,
+} from '../idempotency-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Result } from './outcome.ts'
 import type { Entry, WriterOptions } from './writer.ts'
@@ -29,6 +36,16 @@ async function applyRecorded<I>(
   if (results.length !== items.length) throw new Error('a writer has not returned one result for each item')
   assertRecorded(results, trx.changes)
   return results
+}
+
+/** Returns the response to a write, or the error of one that has changed nothing, which is not saved. */
+function answerTo(receipt: Receipt, result: Result): KeptAnswer | ApiError {
+  try {
+    return receipt.answerOf(result)
+  } catch (error) {
+    if (error instanceof ApiError && typeof result === 'string') return error
+    throw error
+  }
 }
 
 type Delivery = (() => void) | 'locked'
@@ -60,7 +77,11 @@ async function write<I>(
       unused.push(receipt)
       return result
     }
-    const answer = receipt.answerOf(result)
+    const answer = answerTo(receipt, result)
+    if (answer instanceof ApiError) {
+      unused.push(receipt)
+      return () => entry.reject(answer)
+    }
     answers.push({ claim: receipt, answer })
     return () => receipt.settle(answer)
   })

@@ -155,9 +155,26 @@ test('lane: writes with and without an Idempotency-Key share a transaction', asy
   t.deepEqual(lane.groups, [[1, 2, 3]])
 })
 
+test('lane: an error of a write that has changed nothing does not undo the others of its group', async t => {
+  const lane = open(async items => items.map(({ number }) => (number === 2 ? 'precondition_failed' : stored)))
+  const refusal = new ApiError('precondition_failed', 'refused')
+  const results = await Promise.allSettled([
+    lane.write(write(1, 'a')),
+    lane.writeOnce(write(2, 'b'), receipt('k', refusal)),
+    lane.writeOnce(write(3, 'c'), receipt('l')),
+  ])
+  t.deepEqual<unknown, unknown>(results, [
+    { status: 'fulfilled', value: stored },
+    { status: 'rejected', reason: refusal },
+    { status: 'fulfilled', value: answer },
+  ])
+  t.deepEqual(lane.groups, [[1, 2, 3]])
+  t.is(lane.keysInUse(), 0)
+})
+
 test('lane: a response that is refused leaves the other writes of its group stored', async t => {
   const lane = open(async items => items.map(() => stored))
-  const refusal = new ApiError('precondition_failed', 'refused')
+  const refusal = new ApiError('limit_exceeded', 'refused')
   const results = await Promise.allSettled([
     lane.write(write(1, 'a')),
     lane.writeOnce(write(2, 'b'), receipt('k', refusal)),
