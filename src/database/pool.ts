@@ -24,6 +24,8 @@ const FULL_PAUSE_MS = 200
  */
 const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK(?! TO\b))/
 
+const rollback = /^ROLLBACK\b/
+
 /** The number increases when a server is found that accepts no writes any more. */
 export interface Epoch {
   number: number
@@ -137,6 +139,8 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     /** If the connection ends, the server rolls back its transaction. */
     override _query(raw: PoolConnection, statement: Statement): Promise<Statement> {
       const { sql, bindings, options } = statement
+      // An error here would replace the one that ended the connection, in a transaction of Knex.
+      if (raw.stream.destroyed && rollback.test(sql)) return Promise.resolve(statement)
       return new Promise((resolve, reject) => {
         raw.query({ ...options, sql, values: bindings }, (error, rows, fields) => {
           if (error === null) {

@@ -305,6 +305,25 @@ test('npm run migrate and npm start: say what a migration demands of a database 
   t.regex(printed.at(-1) ?? '', /^002-counts: .* stop all its processes, /)
 })
 
+test('npm run migrate: names the privilege that a migration lacks', async t => {
+  const server = process.env.TEST_DATABASE_URL ?? ''
+  t.teardown(() => executeOn(server, 'DROP DATABASE for_privileges'))
+  await executeOn(server, 'CREATE DATABASE for_privileges')
+  for (const privilege of ['DELETE', 'ALTER']) {
+    const user = `without_${privilege}`
+    await executeOn(server, `CREATE USER ${user}@localhost`)
+    await executeOn(server, `GRANT ALL ON for_privileges.* TO ${user}@localhost`)
+    await executeOn(server, `REVOKE ${privilege} ON for_privileges.* FROM ${user}@localhost`)
+    const { href } = Object.assign(new URL(server), { username: user, pathname: '/for_privileges' })
+    const { code, stderr } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: href })
+    t.is(code, 1)
+    t.regex(
+      stderr,
+      new RegExp(`^users-api: the database cannot be migrated \\(${privilege} command denied .*\\): .*\n$`),
+    )
+  }
+})
+
 test('npm run migrate: prints its result, or the error with a remedy, in one line', async t => {
   const server = new URL(process.env.TEST_DATABASE_URL ?? '')
   const knex = openPool(server.href, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
