@@ -34,10 +34,11 @@ const characters =
 
 /**
  * Each statement outside of a transaction is committed, COMMIT begins no other transaction, no result is cut, and no
- * statement is rejected because it lacks a condition on a key or reads many rows.
+ * statement is rejected because it lacks a condition on a key, reads many rows, or has a time that a change to daylight
+ * saving time skips: Knex writes the times of migrations.
  */
-const behaviour =
-  'autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1'
+const behaviour = `autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1,
+    time_zone = '+00:00'`
 
 /**
  * Makes each transaction wait until its server has applied all writes that the servers of its Galera cluster have committed
@@ -55,7 +56,7 @@ const groupReads = "SET SESSION group_replication_consistency = 'BEFORE'"
 
 /**
  * Sets the session variables that results depend on, independent of the server's defaults: strict mode, one
- * escaping rule, the character set, complete results, autocommit, short lock waits, transactions that can write, READ
+ * escaping rule, the character set, complete results, autocommit, UTC, short lock waits, transactions that can write, READ
  * COMMITTED, which has fewer gap locks and deadlocks, and reads of the latest write in a database cluster. Then it begins a
  * transaction that can write.
  * @param silenceTimeoutMs see PoolSettings

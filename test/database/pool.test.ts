@@ -44,7 +44,7 @@ test.serial('session: results do not depend on defaults that a server can have',
     (await connection.query<RowDataPacket[]>(sql))[0].map(row => ({ ...row }))
   await odd.query(`SET SESSION sql_select_limit = 2, autocommit = 0, character_set_client = latin1,
     character_set_results = latin1, collation_connection = latin1_bin, completion_type = 'CHAIN', sql_safe_updates = 1,
-    sql_big_selects = 0`)
+    sql_big_selects = 0, time_zone = '+05:00'`)
   await odd.query('SET SESSION TRANSACTION READ ONLY')
   await prepareSession(raw, 0)
   t.is((await select(odd, 'SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 3')).length, 3)
@@ -54,9 +54,10 @@ test.serial('session: results do not depend on defaults that a server can have',
   t.deepEqual(await select(odd, "SELECT first_name FROM users WHERE last_name = 'session'"), [
     { first_name: 'é😀' },
   ])
-  t.deepEqual(await select(odd, 'SELECT @@sql_safe_updates AS safe, @@sql_big_selects AS big'), [
-    { safe: 0, big: 1 },
-  ])
+  t.deepEqual(
+    await select(odd, 'SELECT @@sql_safe_updates AS safe, @@sql_big_selects AS big, @@time_zone AS zone'),
+    [{ safe: 0, big: 1, zone: '+00:00' }],
+  )
   await odd.query('BEGIN')
   await odd.query('COMMIT')
   await odd.query("UPDATE users SET version = 2 WHERE last_name = 'session'")
