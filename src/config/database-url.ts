@@ -12,11 +12,15 @@ const isDecodableUrl = (value: string) =>
     return [username, password, pathname].every(isDecodable)
   })
 
-/** The driver takes any other text as the name of a profile, which its error message repeats: the text can hold a key. */
+/**
+ * The driver takes any other text as the name of a profile, which its error message repeats: the text can hold a key. With `false`,
+ * it does not use TLS.
+ */
 function isTlsSetting(text: string): boolean {
   if (text === 'Amazon RDS') return true
   try {
-    return typeof JSON.parse(text) !== 'string'
+    const settings: unknown = JSON.parse(text)
+    return typeof settings === 'object' || settings === false
   } catch {
     return false
   }

@@ -694,13 +694,6 @@ test.serial('start failures: one line on stderr with the reason, and the documen
   const unmigrated = await run(free, empty.href)
   t.is(unmigrated.code, 78)
   t.regex(unmigrated.stderr, /npm run migrate/)
-  const profile = new URL(service.database)
-  profile.searchParams.set('ssl', '1')
-  t.like(await run(free, profile.href), {
-    code: 78,
-    stderr:
-      "users-api: no worker could start: the database cannot be used (SSL profile must be an object, instead it's a number): correct DATABASE_URL\n",
-  })
   const stranger = new URL(service.database)
   stranger.username = 'unknown_user'
   const refused = await run(free, stranger.href)
