@@ -26,6 +26,12 @@ function isTlsSetting(text: string): boolean {
   }
 }
 
+const parameters = ['ssl', 'socketPath']
+
+/** The driver ignores what it does not know, such as ssl-mode, and connects without TLS. Others change its results. */
+const hasKnownParameters = (value: string) =>
+  hostUrls(value).every(one => [...new URL(one).searchParams.keys()].every(key => parameters.includes(key)))
+
 const hasTlsSettings = (value: string) =>
   hostUrls(value).every(one => new URL(one).searchParams.getAll('ssl').every(isTlsSetting))
 
@@ -38,6 +44,10 @@ export const databaseUrl = z
     abort: true,
   })
   .refine(isDecodableUrl, 'must have a percent-encoded user, password and database name; write a % as %25')
+  .refine(
+    hasKnownParameters,
+    `can have only the parameters ${parameters.join(' and ')}; for TLS: ssl={"verifyIdentity":true}`,
+  )
   .refine(
     hasTlsSettings,
     'must have a JSON object as its parameter ssl, if it has one: ssl={"rejectUnauthorized":true}',

@@ -152,6 +152,7 @@ test('configuration: all errors are reported together', async t => {
     ['a//users', /: must include the database name: /],
     ['a/users?ssl={"key":"secret"', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
     ['a/users?ssl=secret', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
+    ['a/users?ssl-mode=REQUIRED', /: can have only the parameters ssl and socketPath; for TLS: [^,]*$/],
     ['a/users?ssl=true', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
   ] as const)
     t.regex(faultsOf({ database: { ...raw.database, url: `mysql://${rest}` } }).join(), fault)
