@@ -98,7 +98,10 @@ async function start(config: Config): Promise<number> {
   const state = readState(config.stateFile)
   if (!app?.isRunning) await startOrUndo(config)
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
-  print(`${app?.isRunning ? 'already running' : `started in ${seconds} s`}\n${describeService(config)}`)
+  const outcome = app?.isRunning
+    ? 'already running: if settings, the environment or the code have changed since its start, run `npm stop`, then `npm start`'
+    : `started in ${seconds} s`
+  print(`${outcome}\n${describeService(config)}`)
   for (const remark of await startRemarks(config)) print(remark)
   if (!app?.isRunning && state.is === 'damaged')
     print(

@@ -59,7 +59,7 @@ test.serial(
     for (const other of both.filter(one => !isFirst(one)))
       t.regex(
         other.stdout,
-        /^users-api: waiting for another npm start of this folder\nusers-api: already running$/m,
+        /^users-api: waiting for another npm start of this folder\nusers-api: already running: if settings, .* have changed .*, run `npm stop`, then `npm start`$/m,
       )
     for (const label of ['http', 'https']) t.regex(first.stdout, new RegExp(`/healthcheck/${label}$`, 'm'))
     for (const step of [
@@ -80,7 +80,10 @@ test.serial(
     t.is((await here.ops('drain', 'http')).code, 0)
     const again = await here.start()
     t.is(again.code, 0)
-    t.regex(again.stdout, /^users-api: already running$/m)
+    t.regex(
+      again.stdout,
+      /^users-api: already running: if settings, .* have changed .*, run `npm stop`, then `npm start`$/m,
+    )
     t.regex(again.stdout, /http is still in maintenance: npm run ops -- resume http\n$/)
     t.is(await processOf(here, 'supervisor.js'), supervisor)
 
