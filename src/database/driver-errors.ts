@@ -26,8 +26,13 @@ const full = ['ER_CON_COUNT_ERROR', 'ER_TOO_MANY_USER_CONNECTIONS', 'ER_USER_LIM
 // The account may not execute the statement.
 const denied = ['ER_TABLEACCESS_DENIED_ERROR', 'ER_COLUMNACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR']
 
-// Waiting does not resolve these: the user, its privileges or the database name is wrong.
-const misconfigured = ['ER_ACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR', 'ER_BAD_DB_ERROR']
+// Waiting does not resolve these: the user, its privileges, the database name or the certificate of the server is wrong.
+const misconfigured = [
+  'ER_ACCESS_DENIED_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_BAD_DB_ERROR',
+  'HANDSHAKE_SSL_ERROR',
+]
 
 // The connection is lost or cannot be established, or the server accepts no writes or no more clients.
 const unreachable = new Set([

@@ -1,0 +1,9 @@
+// What an error of the driver means for a request and for a start.
+import test from 'ava'
+import { isNotUpYet, translate } from '../../../src/database/driver-errors.ts'
+
+test('driver errors: a certificate that is refused lets requests fail with unavailable, and ends a start', t => {
+  const error = Object.assign(new Error('certificate has expired'), { code: 'HANDSHAKE_SSL_ERROR' })
+  t.like(translate(error), { code: 'unavailable', cause: error })
+  t.false(isNotUpYet(error))
+})
