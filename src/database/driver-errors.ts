@@ -64,6 +64,8 @@ const unreachable = new Set([
   'ER_NORMAL_SHUTDOWN',
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
+  // A temporary file of the server.
+  'EE_WRITE',
   'ER_QUERY_INTERRUPTED',
   // MariaDB reports an interrupted UPDATE of several tables with this code.
   'ER_UNKNOWN_ERROR',

@@ -7,3 +7,8 @@ test('driver errors: a certificate that is refused lets requests fail with unava
   t.like(translate(error), { code: 'unavailable', cause: error })
   t.false(isNotUpYet(error))
 })
+
+test('driver errors: a full disk, also that of temporary files, lets requests fail with unavailable', t => {
+  for (const code of ['ER_DISK_FULL', 'ER_RECORD_FILE_FULL', 'EE_WRITE'])
+    t.like(translate(Object.assign(new Error('no space left'), { code })), { code: 'unavailable' })
+})
