@@ -1,6 +1,7 @@
 // The documentation page at /v1/docs in a real browser: contents, search, requests, layout and Content-Security-Policy.
 import test, { type ExecutionContext } from 'ava'
 import { startBrowser } from '../support/browser.ts'
+import { sectionOf } from '../support/documents.ts'
 import { createClient } from '../support/http.ts'
 import { apiKey } from '../support/issuer.ts'
 import { startService } from '../support/service.ts'
@@ -240,6 +241,18 @@ test.serial('page: fits a phone screen and follows the preferred color scheme', 
   await page.locator('html.dark-mode').waitFor()
   t.not(await background(), light)
   t.deepEqual(problems, [])
+})
+
+test.serial('guide: its EventSource comes back after a response with an error', async t => {
+  const { page } = await openDocs(t)
+  const section = sectionOf('src/api/README.md', 'Keep another system in step')
+  const [, follow = ''] = /^```js\n(.*?)^```$/ms.exec(section) ?? []
+  const { text } = await client.get('/v1/changes?after=latest')
+  const [, after = ''] = /after=(\d+)/.exec(text) ?? []
+  await page.route(/changes\?/, route => route.fulfill({ status: 503 }), { times: 1 })
+  const event = page.evaluate(`new Promise(resolve => (${follow})(${after}, resolve))`)
+  const user_id = await client.create('/v1/users', { first_name: 'Ada', last_name: 'EventSource' })
+  t.like(await event, { type: 'user.created', user_id })
 })
 
 /** Content that an attacker could inject. Resolves with the directives that block it. */
