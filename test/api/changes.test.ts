@@ -223,6 +223,11 @@ test.serial('parameters: faults are reported with what is allowed', async t => {
   }
   for (const after of ['x', '-1', '01', '', '9007199254740992'])
     await invalid(`after=${after}`, ['after', 'invalid_parameter'])
+  const misspelled = await api.get('/v1/changes?after=last')
+  t.regex(
+    misspelled.body.meta.message ?? '',
+    /^after: "last" is neither "latest" nor an integer from 0 to \d+$/,
+  )
   await invalid('after=1&after=2', ['after', 'invalid_parameter'])
   await invalid('type=user.renamed', ['type', 'invalid_parameter'])
   await invalid('user_id=0&group_id=x', ['user_id', 'invalid_parameter'], ['group_id', 'invalid_parameter'])

@@ -47,10 +47,10 @@ export function parseChangesQuery(
     else ids.set(name, id)
   }
 
-  const isLatest = parameters.get('after') === 'latest'
-  const hasAfter = parameters.get('after') !== undefined
-  const query = {
-    after: isLatest ? ('latest' as const) : hasAfter ? parameters.integer('after', 0, MAX_ID, 0) : undefined,
+  const sent = parameters.get('after')
+  const query: ChangesQuery = {
+    after:
+      sent === undefined || sent === 'latest' ? sent : parameters.integer('after', 0, MAX_ID, 0, 'latest'),
     recordsPerPage: parameters.integer('records_per_page', 1, limits.recordsPerPage, unpagedRecords(limits)),
     waitSeconds: parameters.integer('wait', 1, MAX_WAIT_S, 0),
     selects:

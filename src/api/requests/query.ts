@@ -65,14 +65,18 @@ export class Parameters {
     return this.values.get(name)
   }
 
-  /** Parses an integer from `min` to `max`. Above a maximum that is not MAX_ID, the code is `limit_exceeded`. */
-  integer(name: string, min: number, max: number, defaultValue: number): number {
+  /**
+   * Parses an integer from `min` to `max`. Above a maximum that is not MAX_ID, the code is `limit_exceeded`.
+   * @param word what the caller accepts instead of an integer, for the message
+   */
+  integer(name: string, min: number, max: number, defaultValue: number, word?: string): number {
     const value = this.values.get(name)
     if (value === undefined) return defaultValue
     const number = /^(0|[1-9][0-9]*)$/.test(value) ? Number(value) : Number.NaN
     if (number >= min && number <= max) return number
     const code = number > max && max < MAX_ID ? 'limit_exceeded' : 'invalid_parameter'
-    this.fault(name, `${quoted(value)} is not an integer from ${min} to ${max}`, code)
+    const is = word === undefined ? 'is not' : `is neither ${quoted(word)} nor`
+    this.fault(name, `${quoted(value)} ${is} an integer from ${min} to ${max}`, code)
     return min
   }
 
