@@ -1,5 +1,6 @@
 // The database of the commands that read or correct what the service has stored.
 import { loadDatabaseConfig } from '../config/config.ts'
+import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { createLog } from '../core/log.ts'
 import { createDatabase, type Database } from '../database/database.ts'
 import { isNotUpYet } from '../database/driver-errors.ts'
@@ -11,7 +12,7 @@ import { privateMysqlUrl } from './private-servers/mysql.ts'
 /**
  * Calls `act` with the database of the configuration, or else the private one.
  * @param timeoutMs how long a query may take; as the configuration says by default
- * @throws Error if the database does not respond, SchemaError if this code cannot use its schema
+ * @throws Error if the database does not respond or rejects the connection, SchemaError if this code cannot use its schema
  */
 export async function withDatabase<T>(
   act: (database: Database) => Promise<T>,
@@ -23,7 +24,11 @@ export async function withDatabase<T>(
   const database = createDatabase({ ...settings, url, queryTimeoutMs }, createLog('silent', 'command'))
   try {
     await assertMigrated(database.knex).catch((error: unknown) => {
-      throw isNotUpYet(error) ? unreachable(error) : error
+      if (isNotUpYet(error)) throw unreachable(error)
+      if (!hasCode(error)) throw error
+      throw new Error(
+        `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`,
+      )
     })
     return await act(database)
   } finally {

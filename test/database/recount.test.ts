@@ -197,4 +197,12 @@ test.serial('npm run recount: prints each difference, --check corrects nothing',
     away.stderr,
     /^users-api: the database cannot be reached \(.*\): start it, or correct DATABASE_URL\n$/,
   )
+  const rejected = new URL(url)
+  rejected.username = 'nobody'
+  const refused = await runNode('dist/recount.js', [], { ...process.env, DATABASE_URL: rejected.href })
+  t.deepEqual([refused.code, refused.stdout], [1, ''])
+  t.regex(
+    refused.stderr,
+    /^users-api: the database rejects the connection \(Access denied .*\): correct DATABASE_URL, or .*\n$/,
+  )
 })
