@@ -20,7 +20,7 @@ function isTlsSetting(text: string): boolean {
   if (text === 'Amazon RDS') return true
   try {
     const settings: unknown = JSON.parse(text)
-    return typeof settings === 'object' || settings === false
+    return settings === false || (typeof settings === 'object' && settings !== null)
   } catch {
     return false
   }

@@ -154,6 +154,8 @@ test('configuration: all errors are reported together', async t => {
     ['a/users?ssl=secret', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
     ['a/users?ssl-mode=REQUIRED', /: can have only the parameters ssl and socketPath; for TLS: [^,]*$/],
     ['a/users?ssl=true', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
+    // The driver would connect without TLS.
+    ['a/users?ssl=null', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
   ] as const)
     t.regex(faultsOf({ database: { ...raw.database, url: `mysql://${rest}` } }).join(), fault)
   t.deepEqual(faultsOf({ ports: [{ label: 'toString', port: 8000, protocol: 'http' }] }), [
