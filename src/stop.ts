@@ -17,6 +17,10 @@ async function stop(): Promise<number> {
   const app = await findApp(serviceName)
   if (app !== undefined && `${app.folder}/` !== root)
     throw new Error(`the service runs from ${app.folder}, not from this folder: run npm stop there`)
+  if (app?.isStopping)
+    throw new Error(
+      'the service is already stopping, and waits for requests in flight: run npm stop again once it has stopped',
+    )
   // Its private servers would be stopped while it runs.
   if (!app?.isRunning && (await isServing()))
     throw new Error(

@@ -10,6 +10,7 @@ import { createClient } from '../support/http.ts'
 import { createInstallation, type Installation } from '../support/installation.ts'
 import { collectLog } from '../support/log.ts'
 import { isAlive } from '../support/operator.ts'
+import { connect } from '../support/raw.ts'
 import { type Outcome, runToEnd } from '../support/run-to-end.ts'
 import { ask, createDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -226,6 +227,26 @@ test.serial('stop: a service that runs under another pm2 keeps its private serve
   t.regex(elsewhere.stderr, /the service runs, but not under this pm2: .* PM2_HOME/)
   t.is(await processOf(here, 'mysql.sock'), database)
   t.true(isAlive(database))
+})
+
+test.serial('stop: a second one lets the requests of the first one finish', async t => {
+  const { here } = t.context
+  t.is((await here.start()).code, 0)
+  const body = JSON.stringify({ name: 'Poets' })
+  const slow = await connect(here.port)
+  slow.write(
+    `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+  )
+  const first = here.stop()
+  const health = `http://127.0.0.1:${here.port + 1}/healthcheck/http`
+  await until(async () => (await ask(health))?.status === 404)
+  const second = await here.stop()
+  t.is(second.code, 1, second.stdout)
+  t.regex(second.stderr, /already stopping, and waits for requests in flight: run npm stop again/)
+  slow.write(body)
+  await slow.until(/"name":"Poets"/)
+  t.is((await first).code, 0)
+  t.deepEqual(await here.processes(), [])
 })
 
 test.serial('ops: each command prints its own reply and exits with the code of the result', async t => {

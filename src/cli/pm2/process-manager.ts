@@ -29,6 +29,8 @@ const appSchema = z
   .transform(({ pid, pm2_env }) => ({
     // An app that exited before it was ready also has the status `online`, but no process.
     isRunning: (pm2_env.status === 'online' || pm2_env.status === 'launching') && pid > 0,
+    /** It has got a signal and has not exited. A second signal would end its requests in flight. */
+    isStopping: pm2_env.status === 'stopping',
     /** The number of restarts by pm2 itself. */
     restarts: pm2_env.restart_time,
     exitCode: pm2_env.exit_code,
