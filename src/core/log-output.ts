@@ -32,13 +32,22 @@ export function createOutput(stream: Writable, onDropped: (lines: number) => voi
   let lines = 0
   let dropped = 0
   let timer: NodeJS.Timeout | undefined
+  /** After an error, such as a full disk, the stream may end with a part of a line. */
+  let mayBeCut = false
+
+  /** The line that is cut must not spoil the next one. */
+  function write(text: string | Buffer): void {
+    if (mayBeCut) stream.write('\n')
+    mayBeCut = false
+    stream.write(text)
+  }
 
   function flush(): void {
     clearTimeout(timer)
     timer = undefined
     if (lines === 0) return
     if (stream.writableLength <= MAX_PENDING_BYTES) {
-      stream.write(chunk.subarray(0, bytes))
+      write(chunk.subarray(0, bytes))
       // The stream keeps a reference to the old buffer until it is written.
       chunk = Buffer.allocUnsafe(chunkBytes)
     } else {
@@ -54,14 +63,16 @@ export function createOutput(stream: Writable, onDropped: (lines: number) => voi
   }
 
   // Replaces pino's own destination, which retries forever at process exit if the reader (pm2's daemon) is gone.
-  stream.on('error', () => {})
+  stream.on('error', () => {
+    mayBeCut = true
+  })
   process.on('exit', flush)
 
   return {
     immediate: {
       write(line: string): void {
         flush()
-        stream.write(line)
+        write(line)
       },
     },
     /** Accepts only ASCII. */

@@ -1,6 +1,9 @@
 // The log: its JSON lines, buffered output, and a reader that stops or exits.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
@@ -48,6 +51,36 @@ test('log: an event is one line of JSON', async t => {
     events.map(({ level, role, msg }) => [level, role, msg.slice(0, 3)]),
     ['xxx', 'one', 'two'].map(msg => [30, 'test', msg]),
   )
+})
+
+const onFullDisk = `
+  import { createLog } from ${JSON.stringify(log)}
+  const log = createLog('info', 'test')
+  process.stdin.once('data', () => log.info('one'))
+  log.info('x'.repeat(${unread}))
+  log.info('lost')
+  console.error('ready')`
+
+test('log: a line that a full disk has cut does not spoil the next one', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'users-api-log-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const file = await open(join(folder, 'log'), 'a+')
+  t.teardown(() => file.close())
+  // A limit of the size of files stands for the full disk. The cache of tsx must not be cut.
+  const node = [process.execPath, '--import=tsx', '--input-type=module', '--eval', onFullDisk]
+  const child = spawn('sh', ['-c', 'ulimit -f 1 && exec "$0" "$@"', ...node], {
+    stdio: ['pipe', file.fd, 'pipe'],
+    env: { ...process.env, TSX_DISABLE_CACHE: '1' },
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  if (child.stdin === null || child.stderr === null) throw new Error('the child has no pipes')
+  await once(child.stderr, 'data')
+  await file.truncate(100)
+  child.stdin.end('go')
+  await once(child, 'exit')
+  const [cut = '', next = ''] = (await readFile(join(folder, 'log'), 'utf8')).split('\n')
+  t.is(cut.length, 100)
+  t.like(JSON.parse(next), { msg: 'one' })
 })
 
 const failing = `
