@@ -71,11 +71,14 @@ const unreachable = new Set([
   'ER_UNKNOWN_ERROR',
 ])
 
+// Another transaction holds a lock. MariaDB reports ER_LOCK_WAIT_TIMEOUT for NOWAIT, too, and ER_AUTOINC_READ_FAILED for the lock of the
+// ids: an INSERT … SELECT or LOAD DATA holds it to its end.
+const locked = ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT', 'ER_AUTOINC_READ_FAILED']
+
 // Contention with another transaction or with a schema change; this transaction was, or is going to be, rolled back.
 const contended = new Set([
+  ...locked,
   'ER_LOCK_DEADLOCK',
-  'ER_LOCK_WAIT_TIMEOUT',
-  'ER_LOCK_NOWAIT',
   'ER_CHECKREAD',
   'ER_TRANSACTION_ROLLBACK_DURING_COMMIT',
   'ER_TABLE_DEF_CHANGED',
@@ -129,8 +132,7 @@ export function isDuplicate(error: unknown): boolean {
 
 /** Whether another transaction holds a lock, with NOWAIT or after a lock wait timeout. */
 export function isLocked(error: unknown): boolean {
-  // MariaDB reports ER_LOCK_WAIT_TIMEOUT for NOWAIT, too.
-  return hasCode(error) && ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT'].includes(error.code)
+  return hasCode(error) && locked.includes(error.code)
 }
 
 /** Whether the server ended a statement at its time limit. */

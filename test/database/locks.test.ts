@@ -340,6 +340,42 @@ test.serial(
   },
 )
 
+test.serial('locks: creates wait for the ids that an INSERT … SELECT of another session takes', async t => {
+  const [holder, bulk] = [await foreign.knex.transaction(), await foreign.knex.transaction()]
+  await holder('users').insert({ first_name: 'Bulk', last_name: 'held', version: 1 })
+  const inserted = bulk
+    .raw(
+      `INSERT INTO users (first_name, last_name, version) SELECT 'Bulk', 'first', 1 UNION ALL SELECT 'Bulk', 'held', 2`,
+    )
+    .then(() => bulk.rollback())
+  // It waits for the second name. Until it ends, MariaDB gives no id to others.
+  await until(() =>
+    foreign.uncommitted(async trx => {
+      const rows = await trx.query(
+        "SELECT id FROM users WHERE first_name = 'Bulk' AND last_name = 'first'",
+        [],
+      )
+      return rows.length > 0
+    }),
+  )
+  let tries = 0
+  let answered = false
+  const { insertOne } = createWriters(
+    wrapApply(database, (_, apply) => {
+      tries++
+      return apply()
+    }),
+    users,
+  )
+  const created = Promise.all(repeated(3, () => insertOne(person()))).finally(() => {
+    answered = true
+  })
+  await until(() => answered || tries > 3)
+  await holder.rollback()
+  await inserted
+  t.true((await created).every(row => row !== undefined))
+})
+
 test.serial('locks: a lock that is held for too long is unavailable', async t => {
   const held = await createUser()
   const group = await createGroup()
