@@ -115,6 +115,11 @@ test('alert rules: fire after their thresholds and not before', async t => {
       interval: '1m',
       input_series: [
         series('up{job="users-api", instance="a:81"}', '1x10 0x10'),
+        series('up{job="users-api", instance="b:81"}', '1x10 0 1 0 1 0 1 0 1 0 1'),
+        series(
+          'process_cpu_seconds_total{job="users-api", instance="b:81"}',
+          '1+1x10 _ 1.1 _ 1 _ 0.9 _ 0.8 _ 0.9',
+        ),
         series('users_api_worker_database_up{instance="a:81", worker="1"}', '0x20'),
         series('users_api_worker_database_up{instance="a:81", worker="2"}', '1x10 0x10'),
         series('http_responses_total{instance="a:81", port="http", code="2xx"}', '0+99x20'),
@@ -131,6 +136,8 @@ test('alert rules: fire after their thresholds and not before', async t => {
       alert_rule_test: [
         alarm('UsersApiDown', '10m', null),
         alarm('UsersApiDown', '15m', { ...page, job: 'users-api' }),
+        alarm('UsersApiRestarts', '16m', null),
+        alarm('UsersApiRestarts', '18m', { ...page, instance: 'b:81', job: 'users-api' }),
         alarm('UsersApiNoDatabase', '10m', null),
         alarm('UsersApiNoDatabase', '15m', page),
         alarm('UsersApiErrors', '10m', null),
