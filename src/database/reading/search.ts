@@ -18,7 +18,7 @@ const begins =
   text =>
     text
       .whereRaw(`?? >= ${weightsSql('?')}`, [column, run])
-      // No sort key has a weight of FFFF.
+      // The weights of no character begin with FFFF.
       .whereRaw(`?? < CONCAT(${weightsSql('?')}, X'FFFF')`, [column, run])
       // A run of ignored characters only, such as a soft hyphen, is the beginning of no text, not of every one.
       .whereRaw(`${weightsSql('?')} <> ''`, [run])
