@@ -1,9 +1,9 @@
 // The database of the commands that read or correct what the service has stored.
 import { loadDatabaseConfig } from '../config/config.ts'
-import { hasCode, reasonOf } from '../core/error-reason.ts'
+import { hasCode } from '../core/error-reason.ts'
 import { createLog } from '../core/log.ts'
 import { createDatabase, type Database } from '../database/database.ts'
-import { isNotUpYet } from '../database/driver-errors.ts'
+import { isNotUpYet, rejectionOf } from '../database/driver-errors.ts'
 import { assertMigrated } from '../database/migrator.ts'
 import { unreachable } from './preflight.ts'
 import { base, privateDatabase } from './private-servers/missing-servers.ts'
@@ -25,10 +25,7 @@ export async function withDatabase<T>(
   try {
     await assertMigrated(database.knex).catch((error: unknown) => {
       if (isNotUpYet(error)) throw unreachable(error)
-      if (!hasCode(error)) throw error
-      throw new Error(
-        `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`,
-      )
+      throw hasCode(error) ? new Error(rejectionOf(error)) : error
     })
     return await act(database)
   } finally {

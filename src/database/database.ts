@@ -7,7 +7,15 @@ import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import { createCompaction } from './counting/compaction.ts'
 import { storeDerivedRows } from './derived-rows.ts'
-import { isContention, isFailure, isLocked, isNotUpYet, retryContention, translate } from './driver-errors.ts'
+import {
+  isContention,
+  isFailure,
+  isLocked,
+  isNotUpYet,
+  rejectionOf,
+  retryContention,
+  translate,
+} from './driver-errors.ts'
 import { createNumbering } from './feed/numbering.ts'
 import { createLane } from './lane/lane.ts'
 import type { Item, Writer, WriterOptions } from './lane/writer.ts'
@@ -159,10 +167,7 @@ export function createDatabase(
             `the database cannot be used (${error.message}): correct DATABASE_URL`,
           )
         if (!hasCode(error)) throw error
-        throw new FatalError(
-          exitCodes.noWorkers,
-          `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`,
-        )
+        throw new FatalError(exitCodes.noWorkers, rejectionOf(error))
       })
       waitsSinceMs = undefined
     },

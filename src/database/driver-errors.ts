@@ -188,3 +188,7 @@ export function translate(error: unknown): unknown {
   if (isUnreachable(error) || isContention(error)) return unavailable(error)
   return error
 }
+
+/** Returns what a command or a start says about a server that runs and rejects the connection. */
+export const rejectionOf = (error: CodedError): string =>
+  `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`
