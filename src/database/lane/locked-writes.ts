@@ -78,9 +78,7 @@ export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: Locked
       locked = []
       fail(late, lockedError())
       const free = await setHeldAside(inTime)
-      for (const group of groupsOf(free.filter(({ receipt }) => receipt === undefined))) await run(group)
-      // With an Idempotency-Key, a write waits alone, in a transaction that holds its key.
-      for (const entry of free) if (entry.receipt !== undefined) await run([entry])
+      for (const group of groupsOf(free)) await run(group)
       requestClaim()
       const endedMs = performance.now()
       nextMs = endedMs + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * (endedMs - beganMs))

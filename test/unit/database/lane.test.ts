@@ -193,6 +193,21 @@ test('lane: a write with a key that meets a lock waits alone, and the others of 
   t.is(lane.keysInUse(), 0)
 })
 
+test('lane: writes with keys that have waited for a lock share a transaction again', async t => {
+  let held = true
+  const lane = open(async items => {
+    const result = held ? 'locked' : stored
+    held = false
+    return items.map(() => result)
+  })
+  const all = [1, 2, 3].map(number => lane.writeOnce(write(number, `${number}`), receipt(`k${number}`)))
+  t.deepEqual<unknown, unknown>(await Promise.all(all), [answer, answer, answer])
+  t.deepEqual(lane.groups, [
+    [1, 2, 3],
+    [1, 2, 3],
+  ])
+})
+
 test('lane: a write with a key that is set aside waits for its lock in the database, too', async t => {
   let held = true
   const claimed: number[] = []
