@@ -1,5 +1,6 @@
 // Remembers the last requests that arrived at a draining port, so that operators see which proxies still send some.
 import type { PortReport } from '../core/messages.ts'
+import { canonical } from './client-address.ts'
 
 const WINDOW_MS = 5000
 /** The rate of more requests is computed from the time between the first and the last of them. */
@@ -29,8 +30,10 @@ export function createArrivals(startMs: number) {
       if (first === undefined) return { perSecond: 0, addresses: [] }
       const sinceMs = recent.length < MAX_REQUESTS ? Math.max(startMs, nowMs - WINDOW_MS) : first.atMs
       const counts = new Map<string, number>()
-      for (const { address } of recent)
+      for (const arrival of recent) {
+        const address = canonical(arrival.address ?? '')
         if (address !== undefined) counts.set(address, (counts.get(address) ?? 0) + 1)
+      }
       const busiest = [...counts].sort(([, one], [, other]) => other - one).map(([address]) => address)
       return {
         perSecond: (recent.length * 1000) / Math.max(1, nowMs - sinceMs),

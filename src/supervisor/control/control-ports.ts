@@ -5,6 +5,7 @@ import { ApiError, errorMeta } from '../../core/api-error.ts'
 import { createIsKnownHost, unknownHost } from '../../core/known-hosts.ts'
 import type { Log } from '../../core/log.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
+import { canonical } from '../../listener/client-address.ts'
 import { createConnections } from '../../listener/connections.ts'
 import { requestIdOf } from '../../listener/request-identity.ts'
 import { serveRequests } from '../../listener/serve-requests.ts'
@@ -80,11 +81,6 @@ function pathOf({ url = '' }: IncomingMessage): string {
   return path || '/'
 }
 
-/** Returns the client's address; an IPv4-mapped IPv6 address as plain IPv4. */
-function addressOf(request: IncomingMessage): string {
-  return (request.socket.remoteAddress ?? 'unknown').replace(/^::ffff:/, '')
-}
-
 function send(
   request: IncomingMessage,
   response: ServerResponse,
@@ -122,7 +118,7 @@ export function createControl(options: ControlOptions) {
     const health = options.health(label)
     const state = request.headers['x-haproxy-server-state']
     const check = {
-      address: addressOf(request),
+      address: canonical(request.socket.remoteAddress ?? '') ?? 'unknown',
       status: health.status,
       server_state: typeof state === 'string' ? state.slice(0, 256) : null,
       maintenance: options.maintenance.startOf(label),

@@ -18,6 +18,12 @@ test('arrivals: the rate of the last five seconds, and the busiest addresses fir
   t.deepEqual(arrivals.report(6600), { perSecond: 0, addresses: [] })
 })
 
+test('arrivals: an IPv4 address has its usual form on a socket of all IPv6 addresses, too', t => {
+  const arrivals = createArrivals(0)
+  for (const address of ['::ffff:10.0.0.1', '10.0.0.1', '2001:db8::1']) arrivals.add({ address, atMs: 1000 })
+  t.deepEqual(arrivals.report(1000).addresses, ['10.0.0.1', '2001:db8::1'])
+})
+
 test('arrivals: the rate of a steady load, whatever its height, from few remembered requests', t => {
   const property = fc.property(fc.integer({ min: 1, max: 5000 }), perSecond => {
     const arrivals = createArrivals(0)
