@@ -233,13 +233,24 @@ test.serial(
       )
     }
     t.is(await operator.health('http', 'https'), 200, 'the data port serves')
+    await operator.run('drain', 'http:refuse')
+    t.deepEqual(
+      service.logLines(/control port recovered/),
+      [],
+      'it is to be closed now, and the other process has it',
+    )
+    await operator.run('resume', 'http')
     other.close()
     await service.logLine(/control port recovered/)
     t.is(await operator.health('http'), 200)
     t.like(await operator.run('resume', 'http'), { state: 'serving', changed: false })
     t.deepEqual(
       service.logLines(/"msg":".*control port/).map(line => JSON.parse(line).msg),
-      ['control port cannot be opened, retrying', 'control port recovered'],
+      [
+        'control port cannot be opened, retrying',
+        'control port cannot be opened, retrying',
+        'control port recovered',
+      ],
     )
   },
 )

@@ -38,8 +38,10 @@ export function createControlListener(options: ControlListenerOptions) {
       if (!shouldBeOpen()) {
         server.close()
         server.closeAllConnections()
-      } else if (!server.listening) await listen(server, address, use, 0, socket)
-      if (retry !== undefined) log.warn({ label }, 'control port recovered')
+      } else if (!server.listening) {
+        await listen(server, address, use, 0, socket)
+        if (retry !== undefined) log.warn({ label }, 'control port recovered')
+      }
       retry = undefined
       return undefined
     } catch (error) {
