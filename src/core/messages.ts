@@ -1,6 +1,6 @@
-// The messages between the supervisor and its workers. Workers send reports; the supervisor sends the
-// complete desired state. Received messages are validated before use. After a reload the two can be of different versions:
-// unknown fields are ignored, and a field that a later version adds must be optional.
+// The messages between the supervisor and its workers. Workers send reports and ask for sockets; the supervisor sends the
+// complete desired state, sockets, and requests for a diagnosis. Received messages are validated before use. After a reload the
+// two can be of different versions: unknown fields are ignored, and a field that a later version adds must be optional.
 import * as z from 'zod'
 import { logLevels } from '../config/schema.ts'
 import { diagnosisKinds } from './diagnosis.ts'

@@ -26,7 +26,7 @@ const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROL
 
 const rollback = /^ROLLBACK\b/
 
-/** The number increases when a server is found that accepts no writes any more. */
+/** The number increases when an outage begins, and when a server is found that accepts no writes any more. */
 export interface Epoch {
   number: number
 }

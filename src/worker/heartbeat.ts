@@ -1,5 +1,5 @@
 // Sends the heartbeat of a worker to the supervisor at a fixed interval: port states, traffic, event loop lag,
-// cache, pool and memory.
+// cache, database, change feed and memory.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Cache } from '../cache/cache.ts'
 import type { Heartbeat } from '../core/messages.ts'

@@ -1,4 +1,4 @@
-// The tables of ports, checkers, workers and certificates that an operator sees.
+// The tables of ports, checkers and workers that an operator sees.
 import type { PortStatus, Status } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
 import { formatSpan } from '../time-span.ts'
