@@ -166,7 +166,7 @@ export const socketSchema = z.object({ control: z.object({ socket: socketPath })
 export const portsSchema = z.object(schema.pick({ ports: true, control: true, proxies: true }).shape)
 
 /** Returns the errors that involve several settings: colliding ports and labels, missing certificates and proxies. */
-export function portFaults(config: z.output<typeof portsSchema>, production: boolean): string[] {
+export function portFaults(config: z.output<typeof portsSchema>, needsCertificates: boolean): string[] {
   const faults: string[] = []
   const offset = config.control.offset
   const taken = new Map<number, string>()
@@ -191,7 +191,7 @@ export function portFaults(config: z.output<typeof portsSchema>, production: boo
       faults.push(`ports: ${port.label} needs both a certificate and a key, or neither`)
     else if (port.protocol === 'http' && certificate !== null)
       faults.push(`ports: ${port.label} must not have a certificate, because its protocol is http`)
-    else if (port.protocol === 'https' && certificate === null && production)
+    else if (port.protocol === 'https' && certificate === null && needsCertificates)
       faults.push(`ports: ${port.label} needs a certificate and a key in production`)
     if (port.proxyProtocol === true && config.proxies.trusted.length === 0)
       faults.push(

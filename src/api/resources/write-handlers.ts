@@ -43,7 +43,7 @@ export function createWriteHandlers(resource: Resource, services: Services) {
   })
 
   /** Returns the outcome of a write of one record. @throws ApiError */
-  function storedOf(id: number, result: Result | undefined): Stored {
+  function storedOf(id: number, result: Result): Stored {
     const outcome = typeof result === 'object' ? result[0] : result
     if (typeof outcome === 'object') return outcome
     throw refused(resource, outcome ?? 'not_found', id)
