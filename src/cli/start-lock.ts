@@ -1,5 +1,5 @@
 // Lets one `npm start` of a folder run at a time: two at once would start the same servers, or undo what the other one has started.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { platform } from 'node:os'
@@ -20,7 +20,7 @@ const PAUSE_MS = 200
 export async function lockStart(): Promise<void> {
   if (platform() !== 'linux') return
   const server = createServer().unref()
-  const name = createHash('sha256').update(root).digest('hex')
+  const name = hash('sha256', root, 'hex')
   const lock = async () => {
     server.listen(`\0users-api start ${name}`)
     await once(server, 'listening')

@@ -1,5 +1,5 @@
 // The folders of the private servers' sockets. Only their owner can enter them.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { lstat, mkdir, mkdtemp, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -43,6 +43,6 @@ async function privateFolder(path: string): Promise<string> {
 export async function socketFolder(base: string): Promise<string> {
   const inside = join(base, 'run')
   if (Buffer.byteLength(inside) + MAX_SOCKET_NAME <= MAX_SOCKET_PATH) return privateFolder(inside)
-  const name = createHash('sha256').update(base).digest('hex').slice(0, 12)
+  const name = hash('sha256', base, 'hex').slice(0, 12)
   return privateFolder(join(tmpdir(), `users-api-${name}`))
 }

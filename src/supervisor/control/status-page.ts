@@ -1,14 +1,12 @@
 // The status page: one static HTML file. Its Content-Security-Policy allows only its own inline script and style, requests
 // to its own origin, and no framing.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 /** Returns the CSP source expressions that allow exactly the inline blocks of this element. */
 function hashesOf(html: string, element: 'script' | 'style'): string {
   const blocks = [...html.matchAll(new RegExp(`<${element}[^>]*>(.*?)</${element}>`, 'gs'))]
-  return blocks
-    .map(([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)
-    .join(' ')
+  return blocks.map(([, text = '']) => `'sha256-${hash('sha256', text, 'base64')}'`).join(' ')
 }
 
 /** @throws Error if status-page.html is missing */
