@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { retryContention } from './driver-errors.ts'
+import { type Columns, rawRows } from './results.ts'
 
 const TIMEOUT_MS = 120_000
 const RENEW_MS = 1000
@@ -33,7 +34,7 @@ async function create(knex: Knex): Promise<void> {
 }
 
 /** Sets the holder if the row still has the values `from`. @returns whether it has been set */
-async function replace(knex: Knex, from: { readonly holder?: string }, holder: string): Promise<boolean> {
+async function replace(knex: Knex, from: Readonly<Columns>, holder: string): Promise<boolean> {
   const row = () => knex(table).where({ id: 1, ...from })
   return (await retryMigration(() => row().update({ holder, renewals: knex.raw('renewals + 1') }))) === 1
 }
@@ -46,7 +47,9 @@ async function acquire(knex: Knex, holder: string): Promise<void> {
   let silentPolls = 0
   while (performance.now() < deadlineMs) {
     const startedMs = performance.now()
-    const row = await retryMigration(() => knex(table).where({ id: 1 }).first('holder', 'renewals'))
+    const [row] = await retryMigration(() =>
+      rawRows(knex, `SELECT holder, renewals FROM ${table} WHERE id = 1`),
+    )
     if (row?.holder === FREE || silentPolls > MAX_SILENT_POLLS)
       if (await replace(knex, { ...row }, holder)) return
     // A schema change can stop all writes of a database cluster, those of the holder too. Reads then take long.

@@ -35,7 +35,8 @@ export function modifiedOf(result: unknown): Modified {
   throw new TypeError('the result of the statement has no number of rows')
 }
 
-export async function rawRows(knex: Knex, sql: string): Promise<Columns[]> {
-  const result: unknown = await knex.raw(sql)
+/** @param bindings of `?`, which stands for a value, and of `??`, which stands for a name */
+export async function rawRows(knex: Knex, sql: string, bindings: readonly string[] = []): Promise<Columns[]> {
+  const result: unknown = await knex.raw(sql, bindings)
   return rowsOf(Array.isArray(result) ? result[0] : undefined)
 }

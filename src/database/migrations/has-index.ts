@@ -1,7 +1,7 @@
 // Whether a table has an index.
 import type { Knex } from 'knex'
+import { rawRows } from '../results.ts'
 
 export async function hasIndex(knex: Knex, table: string, name: string): Promise<boolean> {
-  const [rows] = await knex.raw('SHOW INDEX FROM ?? WHERE Key_name = ?', [table, name])
-  return rows.length > 0
+  return (await rawRows(knex, 'SHOW INDEX FROM ?? WHERE Key_name = ?', [table, name])).length > 0
 }
