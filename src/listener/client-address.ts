@@ -85,7 +85,6 @@ export function clientAddress(peer: string, headers: IncomingHttpHeaders, isTrus
   const lists: Generator<string, void>[] = []
   if (forwarded !== undefined) lists.push(forwardedNodes(forwarded))
   if (forwardedFor !== undefined) lists.push(lastFirst(forwardedFor, () => true))
-  if (lists.length === 0) return address
   while (isTrusted(address)) {
     const [hop, ...others] = lists.map(list => addressIn(list.next().value ?? ''))
     if (hop === undefined || others.some(other => other !== hop)) break

@@ -71,7 +71,6 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
 
   /** Stores rows with one statement. @returns false after a unique conflict; no row is stored then */
   async function storeAll(trx: Transaction, rows: readonly Row[]): Promise<boolean> {
-    if (rows.length === 0) return true
     const values = rows.flatMap(row => [row.id, ...fields.map(field => row[field] ?? null), row.version])
     try {
       assertRowCount(table, await trx.execute(updateSql(rows.length), values), rows.length)
