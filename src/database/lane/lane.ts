@@ -39,7 +39,7 @@ export interface LaneOptions {
 export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
   const queues = createKeyQueues<Ticket>()
   const waiting: WaitingPlaces = { free: maxWaiting }
-  const inClaimSlot = createSemaphore(1, timeoutMs)
+  const inWaitSlot = createSemaphore(1, timeoutMs)
 
   function leave(ticket: Ticket): void {
     for (const next of queues.leave(ticket)) next.wake()
@@ -59,7 +59,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     const candidates = new Set<Entry<I>>()
     let groupsInProgress = 0
     const gather = createGather(() => candidates.size, dispatch)
-    const { setAside, setHeldAside } = createLockedWrites({ writer, inClaimSlot, run, fail })
+    const { setAside, setHeldAside } = createLockedWrites({ writer, inWaitSlot, run, fail })
 
     function schedule(): void {
       if (candidates.size > 0 && groupsInProgress < CONCURRENCY) gather()
@@ -107,14 +107,14 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
 
     /**
      * Writes one entry, and waits for a lock in its transaction. Resolves when it has its result, or waits.
-     * @param claims whether its first try waits for the lock
+     * @param awaitsLock whether its first try waits for the lock
      */
-    function writeAlone(entry: Entry<I>, claims: boolean): Promise<void> {
+    function writeAlone(entry: Entry<I>, awaitsLock: boolean): Promise<void> {
       return new Promise(resolve => {
         writePatiently({
           writer,
           entry,
-          claims,
+          awaitsLock,
           attempt: act => attempt(act, 1),
           places: waiting,
           onWait: resolve,
@@ -135,13 +135,13 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       else fail([entry], error)
     }
 
-    /** Writes entries in one transaction, and delivers their results. @param claims whether it waits for the lock of the first one */
-    async function writeTogether(entries: readonly Entry<I>[], claims: boolean): Promise<void> {
+    /** Writes entries in one transaction, and delivers their results. @param awaitsLock whether it waits for the lock of the first one */
+    async function writeTogether(entries: readonly Entry<I>[], awaitsLock: boolean): Promise<void> {
       const [first] = entries
       const deliveries = await attempt(
         trx =>
           writeGroup(writer, trx, entries, async () => {
-            if (claims && first !== undefined) await writer.claim?.(trx, first.item)
+            if (awaitsLock && first !== undefined) await writer.awaitLock?.(trx, first.item)
           }),
         entries.length,
       )
@@ -159,12 +159,12 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
      * Runs a group, and after a conflict or a refusal its parts: the entries that need no lock of another session, or, if none that
      * does is found, the two halves. It does not reject.
      */
-    async function run(entries: readonly Entry<I>[], claims = false): Promise<void> {
+    async function run(entries: readonly Entry<I>[], awaitsLock = false): Promise<void> {
       const [first] = entries
       if (first === undefined) return
       try {
-        if (first.receipt === undefined || entries.length > 1) await writeTogether(entries, claims)
-        else await writeAlone(first, claims)
+        if (first.receipt === undefined || entries.length > 1) await writeTogether(entries, awaitsLock)
+        else await writeAlone(first, awaitsLock)
       } catch (error) {
         if (entries.length === 1) failOrSetAside(first, error)
         else if (!isContention(error) && !(error instanceof PartRefused)) fail(entries, error)

@@ -14,20 +14,20 @@ const MAX_PAUSE_MS = 500
 interface LockedWritesOptions<I> {
   readonly writer: WriterOptions<I>
   /** Lets one write of the lane at a time wait for its lock. */
-  readonly inClaimSlot: Semaphore
-  /** Runs a group. It does not reject. @param claims whether its transaction waits for the lock of the first one */
-  run(entries: readonly Entry<I>[], claims?: boolean): Promise<void>
+  readonly inWaitSlot: Semaphore
+  /** Runs a group. It does not reject. @param awaitsLock whether its transaction waits for the lock of the first one */
+  run(entries: readonly Entry<I>[], awaitsLock?: boolean): Promise<void>
   fail(entries: readonly Entry<I>[], error: unknown): void
 }
 
-export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: LockedWritesOptions<I>) {
+export function createLockedWrites<I>({ writer, inWaitSlot, run, fail }: LockedWritesOptions<I>) {
   let locked: Entry<I>[] = []
   let trying = false
-  let claiming = false
+  let isAwaiting = false
   /** The earliest time of the next try, as `performance.now()`. */
   let nextMs = 0
   /** Those that have waited for their lock. */
-  const claimed = new WeakSet<Entry<I>>()
+  const haveWaited = new WeakSet<Entry<I>>()
 
   /** Sets entries aside, with their keys, until they get their locks or their time is up. */
   function setAside(entries: readonly Entry<I>[]): void {
@@ -49,22 +49,22 @@ export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: Locked
    * Lets one entry wait for the lock of its row in the queue of the database. Other sessions can lock a row in turn, so that no
    * try ever finds it free. Only rows are waited for, not names.
    */
-  async function claimOne(): Promise<void> {
-    const entry = locked.find(one => !claimed.has(one)) ?? locked[0]
+  async function awaitOne(): Promise<void> {
+    const entry = locked.find(one => !haveWaited.has(one)) ?? locked[0]
     if (entry === undefined) return
-    claimed.add(entry)
+    haveWaited.add(entry)
     locked = locked.filter(one => one !== entry)
     await run([entry], true)
   }
 
   /** Lets an entry wait for its lock once no write of another writer does. Without a turn in time, the next try asks again. */
-  function requestClaim(): void {
-    if (writer.claim === undefined || claiming) return
-    claiming = true
-    void inClaimSlot(claimOne)
+  function requestWait(): void {
+    if (writer.awaitLock === undefined || isAwaiting) return
+    isAwaiting = true
+    void inWaitSlot(awaitOne)
       .catch(() => {})
       .finally(() => {
-        claiming = false
+        isAwaiting = false
       })
   }
 
@@ -79,7 +79,7 @@ export function createLockedWrites<I>({ writer, inClaimSlot, run, fail }: Locked
       fail(late, lockedError())
       const free = await setHeldAside(inTime)
       for (const group of groupsOf(free)) await run(group)
-      requestClaim()
+      requestWait()
       const endedMs = performance.now()
       nextMs = endedMs + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * (endedMs - beganMs))
     }

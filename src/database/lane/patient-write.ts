@@ -18,7 +18,7 @@ interface PatientWriteOptions<I> {
   readonly writer: WriterOptions<I>
   readonly entry: Entry<I>
   /** Whether the first try waits for the lock in the queue of the database. */
-  readonly claims: boolean
+  readonly awaitsLock: boolean
   /** Runs a transaction. */
   attempt<T>(act: (trx: Transaction) => Promise<T>): Promise<T>
   readonly places: WaitingPlaces
@@ -32,7 +32,7 @@ interface PatientWriteOptions<I> {
  * @throws an error that `isLocked`, if it cannot wait or has waited for too long
  */
 export async function writePatiently<I>(options: PatientWriteOptions<I>): Promise<() => void> {
-  const { writer, entry, claims, attempt, places, onWait } = options
+  const { writer, entry, awaitsLock, attempt, places, onWait } = options
   const { item, deadlineMs } = entry
   let waits = false
 
@@ -46,7 +46,7 @@ export async function writePatiently<I>(options: PatientWriteOptions<I>): Promis
     return attempt(async trx => {
       const [delivery = 'locked'] = await writeGroup(writer, trx, [entry], async () => {
         if (waits) await untilFree()
-        else if (claims) await writer.claim?.(trx, item)
+        else if (awaitsLock) await writer.awaitLock?.(trx, item)
       })
       if (delivery === 'locked') throw lockedError()
       return delivery

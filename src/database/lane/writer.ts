@@ -23,7 +23,7 @@ export interface WriterOptions<I> {
    */
   apply(trx: Transaction, items: readonly I[]): Promise<readonly (Result | 'locked')[]>
   /** Waits for a lock that an item needs, as long as the session waits for locks, before it is applied alone. */
-  claim?(trx: Transaction, item: I): Promise<void>
+  awaitLock?(trx: Transaction, item: I): Promise<void>
   /** Returns the items that need a lock of another session, as far as they can be found. */
   held?(items: readonly I[]): Promise<ReadonlySet<I>>
 }

@@ -9,7 +9,7 @@ import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
 import { createEndMemberships, type Deletable } from './ended-memberships.ts'
 import { createPortions, type Portions } from './portions.ts'
-import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
+import { createAwaitLock, createRowLocks, rowKey } from './row-locks.ts'
 
 /** Deletes records, in the order of their ids, if their versions meet `precondition`. */
 interface Deletion extends Item {
@@ -69,7 +69,7 @@ export function createDelete(
 
   const { write } = database.createWriter<Deletion>({
     keysOf: ({ ids }) => ids.map(id => rowKey(resource, id)),
-    claim: createClaim(resource, ({ ids }) => ids),
+    awaitLock: createAwaitLock(resource, ({ ids }) => ids),
 
     async apply(trx, items) {
       const { rows, skippedIds } = await lockRows(

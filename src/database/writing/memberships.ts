@@ -7,7 +7,7 @@ import type { Item, Writer } from '../lane/writer.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createPairs, type Pair, pairKey } from './pairs.ts'
-import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
+import { createAwaitLock, createRowLocks, rowKey } from './row-locks.ts'
 
 /**
  * Memberships of one record to add or to remove. An outcome has the row of the other record. `not_found` and
@@ -82,7 +82,7 @@ export function createMemberships(
   return database.createWriter<Memberships>({
     // Without the related record: transactions share its lock.
     keysOf: item => limitedIds(item).map(id => rowKey(resource, id)),
-    claim: createClaim(resource, limitedIds),
+    awaitLock: createAwaitLock(resource, limitedIds),
 
     async apply(trx, items) {
       // Every membership change locks the rows of the limited side first, to protect their limits and versions.

@@ -1,4 +1,4 @@
-// Locks rows before a write, without waiting for other sessions, or claims one row, which waits.
+// Locks rows before a write, without waiting for other sessions, or waits for the lock of one row.
 import type { Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Transaction } from '../transaction.ts'
@@ -53,11 +53,11 @@ export function createRowLocks({ plural: table, fields }: Resource, mode: LockMo
  * Transactions that need the same rows take turns there: all of them lock this row first. It does not wait for the others: the
  * first ones would stay locked meanwhile.
  */
-export function createClaim<I>({ plural: table }: Resource, idsOf: (item: I) => readonly number[]) {
-  const claimSql = `SELECT id FROM \`${table}\` WHERE id = ? FOR UPDATE`
+export function createAwaitLock<I>({ plural: table }: Resource, idsOf: (item: I) => readonly number[]) {
+  const awaitSql = `SELECT id FROM \`${table}\` WHERE id = ? FOR UPDATE`
 
   return async (trx: Transaction, item: I): Promise<void> => {
     const ids = idsOf(item)
-    if (ids.length > 0) await trx.query(claimSql, [Math.min(...ids)])
+    if (ids.length > 0) await trx.query(awaitSql, [Math.min(...ids)])
   }
 }

@@ -10,7 +10,7 @@ import { listedRows, partsOf } from '../listed-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion, type Precondition } from '../version.ts'
 import { createNames, noWait } from './names.ts'
-import { createClaim, createRowLocks, rowKey } from './row-locks.ts'
+import { createAwaitLock, createRowLocks, rowKey } from './row-locks.ts'
 
 /** Sets the fields in `values` if the current version meets `precondition`. A record that already has them keeps its version. */
 interface Patch {
@@ -158,7 +158,7 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
       )
     },
 
-    claim: createClaim(resource, idsOf),
+    awaitLock: createAwaitLock(resource, idsOf),
 
     async held(items) {
       const ids = items.flatMap(idsOf)

@@ -210,12 +210,12 @@ test('lane: writes with keys that have waited for a lock share a transaction aga
 
 test('lane: a write with a key that is set aside waits for its lock in the database, too', async t => {
   let held = true
-  const claimed: number[] = []
+  const awaited: number[] = []
   const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 0, timeoutMs: 2000 })
   const { writeOnce } = lane.createWriter<Write>({
     keysOf: ({ keys }) => keys,
-    async claim(_, { number }) {
-      claimed.push(number)
+    async awaitLock(_, { number }) {
+      awaited.push(number)
       held = false
     },
     apply: async (trx, items) =>
@@ -226,7 +226,7 @@ test('lane: a write with a key that is set aside waits for its lock in the datab
       }),
   })
   t.deepEqual(await writeOnce(write(1, 'a'), receipt('k')), answer)
-  t.deepEqual(claimed, [1])
+  t.deepEqual(awaited, [1])
 })
 
 test('lane: a writer that does not record what it has changed is an error', async t => {
