@@ -91,6 +91,7 @@ const contended = new Set([
 const isCommitConflict = (error: CodedError): boolean =>
   error.code === 'ER_ERROR_DURING_COMMIT' && /\berror 149\b/.test(reasonOf(error))
 
+/** Whether another transaction, or a change of the schema, is in the way: a repetition can succeed. */
 export function isContention(error: unknown): boolean {
   return hasCode(error) && (contended.has(error.code) || isCommitConflict(error))
 }
@@ -126,6 +127,7 @@ export function assertRowCount(table: string, { affectedRows }: Modified, expect
   throw Object.assign(new Error(message), { code: 'ER_CHECKREAD' })
 }
 
+/** Whether a row has the values of another one in a unique index. */
 export function isDuplicate(error: unknown): boolean {
   return hasCode(error) && error.code === 'ER_DUP_ENTRY'
 }

@@ -23,6 +23,7 @@ function createSignal(): AbortController {
   return controller
 }
 
+/** @param delayMs milliseconds from the drain until responses without an end are ended */
 export function createReleases(delayMs: number) {
   let draining = createSignal()
   let leaving = createSignal()

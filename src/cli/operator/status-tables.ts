@@ -19,6 +19,7 @@ const colors: Readonly<Record<string, Cell['color']>> = {
 
 export const stateCell = (state: string): Cell => ({ text: state, color: colors[state] })
 
+/** Returns how long ago a time was, in one or two units. @param time ISO 8601 */
 export const formatAge = (time: string): string => formatSpan(Date.now() - Date.parse(time))
 
 /** Returns whether a checker has noticed the maintenance. A control port that refuses connections cannot know. */

@@ -51,6 +51,7 @@ async function lastErrors(name: string, { errorLog }: App): Promise<string> {
 
 const list = promisify(pm2.list.bind(pm2))
 
+/** Returns the app with this name; undefined if pm2 has none. */
 export async function findApp(name: string): Promise<App | undefined> {
   const found = (await list()).find(app => app.name === name)
   return found && appSchema.parse(found)
