@@ -1,9 +1,10 @@
-// The documents: links and anchors lead somewhere, named files, scripts, settings and error codes exist.
+// The documents: links and anchors lead somewhere, named files, scripts, settings, error codes and commands exist.
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import test from 'ava'
 import * as z from 'zod'
 import { statuses } from '../../src/core/api-error.ts'
+import { commandNames } from '../../src/supervisor/command-names.ts'
 import { projectFiles, projectFolder, readDocument } from '../support/documents.ts'
 
 const files = projectFiles()
@@ -106,4 +107,9 @@ test('src/api/README.md: lists every error code', t => {
   const text = readDocument('src/api/README.md')
   const table = text.slice(text.indexOf('| status | codes |'))
   for (const code of Object.keys(statuses)) t.true(table.includes(`\`${code}\``), code)
+})
+
+test('config/README.md: has a row for each command of operators', t => {
+  const text = readDocument('config/README.md')
+  for (const name of commandNames) t.regex(text, new RegExp(`^\\| \`${name}[ \`]`, 'm'))
 })
