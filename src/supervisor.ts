@@ -16,7 +16,7 @@ import { createCommands } from './supervisor/commands.ts'
 import { createCheckers } from './supervisor/control/checkers.ts'
 import { createControl } from './supervisor/control/control-ports.ts'
 import { createDocuments } from './supervisor/control/documents.ts'
-import { createStatus } from './supervisor/control/status.ts'
+import { createStatusReader } from './supervisor/control/status.ts'
 import { createFleetTraffic } from './supervisor/control/traffic-totals.ts'
 import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
@@ -87,7 +87,7 @@ async function supervise(): Promise<void> {
     },
   })
   const checkers = createCheckers()
-  const status = createStatus({ config, maintenance, fleet, checkers, certificates })
+  const status = createStatusReader({ config, maintenance, fleet, checkers, certificates })
   const documents = createDocuments(maintenance.labels, { status, traffic, fleet })
   const control = createControl({
     config,

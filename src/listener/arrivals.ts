@@ -13,6 +13,8 @@ interface Arrival {
   readonly atMs: number
 }
 
+export type Arrivals = ReturnType<typeof createArrivals>
+
 /** Times are values of `performance.now()`. @param startMs the start of the drain */
 export function createArrivals(startMs: number) {
   const last: Arrival[] = []

@@ -14,7 +14,7 @@ import {
   UNANSWERED_MS,
 } from '../core/messages.ts'
 import { createAcceptor } from './acceptor.ts'
-import { createArrivals } from './arrivals.ts'
+import { type Arrivals, createArrivals } from './arrivals.ts'
 import { clientAddress, createIsTrusted } from './client-address.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
@@ -85,7 +85,7 @@ export function createDataPort(options: DataPortOptions) {
   let hold: NodeJS.Timeout | undefined
   let sinceMs = performance.now()
   /** Undefined while the port serves. */
-  let arrivals: ReturnType<typeof createArrivals> | undefined
+  let arrivals: Arrivals | undefined
   let { tls } = options
   let sweeper: NodeJS.Timeout | undefined
   let resolveClosed = (): void => {}

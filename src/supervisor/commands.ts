@@ -7,9 +7,9 @@ import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
 import { CommandError, type CommandName, takesArgument } from './command-names.ts'
 import type { Control } from './control/control-ports.ts'
-import type { createStatus, PortStatus } from './control/status.ts'
+import type { PortStatus, StatusReader } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
-import type { createDiagnoses } from './diagnoses.ts'
+import type { Diagnoses } from './diagnoses.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { Maintenance } from './maintenance.ts'
 import { hasSeen } from './port-states.ts'
@@ -25,8 +25,8 @@ export interface CommandOptions {
   readonly fleet: Fleet
   readonly control: Control
   readonly certificates: Certificates
-  readonly status: ReturnType<typeof createStatus>
-  readonly diagnoses: ReturnType<typeof createDiagnoses>
+  readonly status: StatusReader
+  readonly diagnoses: Diagnoses
 }
 
 /** The fields of the result, or `error`. */

@@ -52,6 +52,8 @@ function parseArgument(kind: DiagnosisKind, argument: string): { pid: number; se
   return { pid: Number(pid), seconds: isProfile ? duration : 0 }
 }
 
+export type Diagnoses = ReturnType<typeof createDiagnoses>
+
 /**
  * @param folder for the files; it is created
  * @param excuse called while the worker with this id may be unable to send heartbeats

@@ -5,13 +5,13 @@ import { type Heartbeat, latencyBoundsMs } from '../../core/messages.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { WorkerView } from '../fleet/worker-handle.ts'
 import { portStates } from '../port-states.ts'
-import type { createStatus, PortStatus, Status } from './status.ts'
-import type { createFleetTraffic, FleetTotals } from './traffic-totals.ts'
+import type { PortStatus, Status, StatusReader } from './status.ts'
+import type { FleetTotals, FleetTraffic } from './traffic-totals.ts'
 
 /** What the documents of a control port are computed from. */
 export interface Sources {
-  readonly status: ReturnType<typeof createStatus>
-  readonly traffic: ReturnType<typeof createFleetTraffic>
+  readonly status: StatusReader
+  readonly traffic: FleetTraffic
   readonly fleet: Fleet
 }
 

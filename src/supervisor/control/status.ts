@@ -44,10 +44,10 @@ const workerSchema = z.object({
   lag_ms: z.number(),
   memory_bytes: z.number(),
 })
+type WorkerStatus = z.output<typeof workerSchema>
+
 /** Responses during the watch of a reload, and those of them that failed: with a status of 5xx, or missing. */
 const figuresSchema = z.object({ responses: z.int(), failed: z.int() })
-
-type WorkerStatus = z.output<typeof workerSchema>
 
 /** Commands read the status of a supervisor with this schema. */
 export const statusSchema = z.object({
@@ -85,7 +85,9 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
   }
 }
 
-export function createStatus({ config, maintenance, fleet, checkers, certificates }: StatusOptions) {
+export type StatusReader = ReturnType<typeof createStatusReader>
+
+export function createStatusReader({ config, maintenance, fleet, checkers, certificates }: StatusOptions) {
   const started = new Date().toISOString()
 
   const reportsOf = (label: string) =>

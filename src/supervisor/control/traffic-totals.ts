@@ -40,6 +40,8 @@ function advanceAll(sum: TotalsByKey, now: TotalsByKey, before: TotalsByKey | un
 const routesOf = (heartbeat: Heartbeat | undefined, label: string): TotalsByKey =>
   heartbeat?.routes?.[label] ?? { [NO_ROUTE]: heartbeat?.traffic[label] ?? noTraffic }
 
+export type FleetTraffic = ReturnType<typeof createFleetTraffic>
+
 export function createFleetTraffic(labels: readonly string[]) {
   let totals: FleetTotals = {
     ports: Object.fromEntries(labels.map(label => [label, noTraffic])),
