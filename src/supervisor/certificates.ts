@@ -12,6 +12,8 @@ import type { KeyPair } from '../core/messages.ts'
 import { writeAtomically } from '../core/write-file.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 
+const CERTIFICATE_LINE = '-----BEGIN CERTIFICATE-----'
+
 /** Parses the content of a file. OpenSSL's reason alone does not tell which file it is about. @param fault what is wrong with it */
 function parse<T>(fault: string, content: () => T): T {
   try {
@@ -29,7 +31,10 @@ function checkKeyPair({ certificate, key }: KeyPair): void {
   )
   if (!first.checkPrivateKey(privateKey))
     throw new Error('the key does not match the certificate, which must be the first one in its file')
-  createSecureContext({ cert: certificate, key })
+  // OpenSSL ignores such a line, and clients would not get the certificate that it begins.
+  if (CERTIFICATE_LINE.startsWith(certificate.trimEnd().split('\n').at(-1) ?? ''))
+    throw new Error('its file is incomplete: it ends where a further certificate begins')
+  parse('its file and its key cannot be used for TLS', () => createSecureContext({ cert: certificate, key }))
 }
 
 /** Returns why clients reject the certificate at this time; undefined if they accept it. */

@@ -246,6 +246,12 @@ test.serial(
       [expired.cert, expired.key, /expired/],
       [early.cert, early.key, /not valid before/],
       [`${first.cert}\n${other.cert}`, other.key, /the first one in its file/],
+      [`${other.cert}\n-----BEGIN CERT`, other.key, /incomplete: it ends where a further certificate begins/],
+      [
+        `${other.cert}\n${first.cert.slice(0, 200)}`,
+        other.key,
+        /its file and its key cannot be used for TLS/,
+      ],
       ['garbage', other.key, /of https cannot be used: its file has no certificate/],
       [other.cert, 'garbage', /of https cannot be used: the file of its key has no key/],
       [other.cert, encrypted(other.key), /without a passphrase/],
