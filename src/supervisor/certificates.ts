@@ -147,13 +147,14 @@ export function createCertificates(
       return descriptions
     },
     /**
-     * Uses the certificates whose files have changed. After a fault, the old certificates stay, and the fault is logged unless it
-     * was the same before. Also logs that a certificate has expired.
+     * Uses the certificates whose files have changed. After a fault, the old certificates stay. A fault is logged unless it was the
+     * same before, and so is the end of all faults. Also logs that a certificate has expired.
      */
     async refresh(): Promise<void> {
       const before = descriptions
       try {
         await update()
+        if (fault !== undefined) log.info('the files of all certificates can be used again')
         fault = undefined
       } catch (error) {
         const reason = reasonOf(error)

@@ -48,12 +48,13 @@ export function createTicketKeys({ tls }: Pick<Config, 'tls'>, log: Log, desired
       })
       use()
     },
-    /** Reads the file again, and derives the keys of the period. A fault is logged once, and the old secret stays. */
+    /** Reads the file again, and derives the keys of the period. A fault is logged once, and so is its end; the old secret stays. */
     async refresh(): Promise<void> {
       if (ticketKeyFile === null) return
       try {
         const found = await readSecret(ticketKeyFile)
         if (!found.equals(secret)) log.info('TLS ticket key changed')
+        if (fault !== undefined) log.info('the file of the TLS ticket key can be used again')
         secret = found
         fault = undefined
       } catch (error) {

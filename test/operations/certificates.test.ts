@@ -131,6 +131,7 @@ const logLines = (
 
 const changed = 'certificate changed'
 const unusable = 'changed certificate cannot be used, the old one stays'
+const usableAgain = 'the files of all certificates can be used again'
 const keyChanged = 'TLS ticket key changed'
 
 /** Waits until the service has read all its files twice more, by changes of another file that it logs. */
@@ -229,6 +230,9 @@ test.serial('changed files that cannot be used: each fault is logged once, the o
     t.is(faults().length, index + 1)
     t.is(await fingerprint(), first.fingerprint)
   }
+  t.is(logLines(service, usableAgain).length, 0)
+  write(first.cert, first.key)
+  await service.logLine(withMessage(usableAgain))
   write(other.cert, other.key)
   while ((await fingerprint()) !== other.fingerprint) await load.requests(1)
   t.deepEqual((await load.stop()).failures, {})
@@ -357,7 +361,8 @@ test.serial(
     t.false(await resumes(alone, session))
     t.true(await resumes(alone, await openSession(alone)))
 
-    replace(ticketKeyFile, randomBytes(48).toString('hex'))
+    const newSecret = randomBytes(48).toString('hex')
+    replace(ticketKeyFile, newSecret)
     for (const node of [one, other]) await until(async () => !(await resumes(node, session)))
     t.true(await resumes(other, await openSession(one)))
 
@@ -373,6 +378,9 @@ test.serial(
     t.regex(logLines(one, refused)[0]?.reason ?? '', /has 5 bytes; it needs at least 32 random bytes/)
     t.is(logLines(one, keyChanged).length, 1)
     t.true(await resumes(other, await openSession(one)))
+    replace(ticketKeyFile, newSecret)
+    await one.logLine(withMessage('the file of the TLS ticket key can be used again'))
+    t.is(logLines(one, keyChanged).length, 1)
   },
 )
 
