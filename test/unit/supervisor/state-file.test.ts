@@ -1,7 +1,7 @@
 // The state file: maintenance is kept across restarts and versions.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { readState, writeMaintenance } from '../../../src/supervisor/state-file.ts'
 
@@ -30,4 +30,13 @@ test('state file: damaged without a required field', t => {
   const file = stateFile(t)
   writeFileSync(file, JSON.stringify({ maintenance: { http: { ...http, since: undefined } } }))
   t.is(readState(file).is, 'damaged')
+})
+
+test('state file: the error names the file if it cannot be written, and no part is left', t => {
+  const file = stateFile(t)
+  mkdirSync(file)
+  t.throws(() => writeMaintenance(file, new Map([['http', http]])), {
+    message: /^\S+state\.json cannot be written: EISDIR/,
+  })
+  t.deepEqual(readdirSync(dirname(file)), ['state.json'])
 })
