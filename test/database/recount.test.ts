@@ -124,6 +124,36 @@ test.serial('recount: a difference that a second comparison does not find is lef
   t.deepEqual(await keptCounts(), await countedRows())
 })
 
+test.serial('recount: many counts are corrected with few statements', async t => {
+  const created = await Promise.all(
+    Array.from({ length: 250 }, () => groupWriters.insertOne({ name: String(++sequence) })),
+  )
+  const ids = created.map(group => group?.id ?? 0)
+  // The ids after the last one are those of no group.
+  const slots = [...ids, ...ids.map(id => Math.max(...ids) + id)]
+  await database
+    .knex('count_changes')
+    .insert(slots.flatMap(slot => [0, 1].map(block => ({ kind: 'groups.members', slot, block, amount: 2 }))))
+  let statements = 0
+  const counted = <T>(result: T) => {
+    statements++
+    return result
+  }
+  const transaction: typeof database.transaction = act =>
+    database.transaction(trx =>
+      act({
+        ...trx,
+        query: (...sent) => counted(trx.query(...sent)),
+        execute: (...sent) => counted(trx.execute(...sent)),
+      }),
+    )
+  const found = await createRecount({ ...database, transaction }, resources).correct()
+  t.is(found.length, 1000)
+  t.true(statements < 50, `${statements} statements`)
+  t.deepEqual(await keptCounts(), await countedRows())
+  t.deepEqual(await recount.find(), [])
+})
+
 test.serial('recount: two concurrent recounts correct a difference once', async t => {
   await database.transaction(trx => insertCountChanges(trx, [recordChange(users, 1, 1)]))
   const found = await Promise.all(Array.from({ length: 4 }, () => recount.correct()))

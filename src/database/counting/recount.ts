@@ -1,6 +1,7 @@
 // Compares the kept counts with the tables and corrects them, also while other processes write.
 import { limitedRelations, type Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
+import { listedRows, partsOf } from '../listed-rows.ts'
 import type { Statements, Transaction } from '../transaction.ts'
 import { BLOCK_IDS, deleteMemberCounts, insertCountChanges, membersKind, SLOT_IDS } from './counts.ts'
 import { excludeEarlierSql } from './earlier-versions.ts'
@@ -58,10 +59,10 @@ export function createRecount(database: Database, resources: readonly Resource[]
     return rows.flatMap(row => {
       const source = sources.get(String(row.kind))
       if (source === undefined) return []
-      const { kind, owner, idsOf } = source
+      const { kind, idsOf } = source
       const [slot, block] = [Number(row.slot), Number(row.block)]
       const [kept, actual] = [Number(row.kept), Number(row.actual)]
-      return [{ kind, slot, block, owner, ids: idsOf(slot, block), kept, actual }]
+      return [{ kind, slot, block, ids: idsOf(slot, block), kept, actual }]
     })
   }
 
@@ -79,9 +80,32 @@ export function createRecount(database: Database, resources: readonly Resource[]
     return (await compare(on)).filter(difference => keys.has(keyOf(difference)))
   }
 
-  /** Returns whether the record exists. The lock keeps it from being deleted, and its member count with it. */
-  async function lockRecord(trx: Transaction, { plural }: Resource, id: number): Promise<boolean> {
-    return (await trx.query(`SELECT id FROM \`${plural}\` WHERE id = ? LOCK IN SHARE MODE`, [id])).length > 0
+  /** Returns those of the records that exist. The lock keeps them from being deleted, and their member counts with them. */
+  async function lockRecords(
+    trx: Transaction,
+    { plural }: Resource,
+    ids: readonly number[],
+  ): Promise<Set<number>> {
+    const lockSql = `SELECT own.id FROM ${listedRows(['id'], ids.length)} AS listed
+      STRAIGHT_JOIN \`${plural}\` AS own ON own.id = listed.id LOCK IN SHARE MODE`
+    return new Set((await trx.query(lockSql, [...ids])).map(({ id }) => Number(id)))
+  }
+
+  /** Corrects counts of one kind, with few statements: the locks of the records are held until all counts are corrected. */
+  async function correctPart(
+    trx: Transaction,
+    { kind, owner }: Source,
+    part: Awaited<ReturnType<typeof find>>,
+  ) {
+    const slots = part.map(({ slot }) => slot)
+    const existing = new Set(owner === undefined ? slots : await lockRecords(trx, owner, slots))
+    const corrections = part.filter(({ slot }) => existing.has(slot))
+    await insertCountChanges(
+      trx,
+      corrections.map(({ slot, block, kept, actual }) => ({ kind, slot, block, amount: actual - kept })),
+    )
+    const ended = slots.filter(slot => !existing.has(slot))
+    if (owner !== undefined && ended.length > 0) await deleteMemberCounts(trx, owner, ended)
   }
 
   return {
@@ -97,10 +121,9 @@ export function createRecount(database: Database, resources: readonly Resource[]
         // Two recounts would correct the same difference twice. This row makes the second one wait for the first.
         await trx.execute('UPDATE schema_info SET recounts = recounts + 1 WHERE id = 1', [])
         const differences = await find(trx)
-        for (const { kind, slot, block, owner, kept, actual } of differences)
-          if (owner === undefined || (await lockRecord(trx, owner, slot)))
-            await insertCountChanges(trx, [{ kind, slot, block, amount: actual - kept }])
-          else await deleteMemberCounts(trx, owner, [slot])
+        for (const source of sources.values())
+          for (const part of partsOf(differences.filter(({ kind }) => kind === source.kind)))
+            await correctPart(trx, source, part)
         if (keepExact) await trx.execute(excludeEarlierSql, [])
         return differences
       }),
