@@ -305,6 +305,16 @@ test('npm run migrate and npm start: say what a migration demands of a database 
   t.regex(printed.at(-1) ?? '', /^002-counts: .* stop all its processes, /)
 })
 
+test('npm run migrate: without the change feed, a database needs two commands after the upgrade', async t => {
+  const url = await createDatabase()
+  await executeOn(url, "DELETE FROM knex_migrations WHERE name = '008-changes'")
+  const { stdout } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
+  t.regex(
+    stdout,
+    /\nusers-api: 008-changes: .*`npm run recount -- --upgraded`, .*`npm run expire-changes`, .*\n$/,
+  )
+})
+
 test('npm run migrate: names the privilege that a migration lacks', async t => {
   const server = process.env.TEST_DATABASE_URL ?? ''
   t.teardown(() => executeOn(server, 'DROP DATABASE for_privileges'))

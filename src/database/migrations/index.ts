@@ -44,8 +44,9 @@ export const migrations: readonly Migration[] = [
     name: '008-changes',
     up: changes.up,
     demand:
-      'a version before this migration writes no events into the change feed: when all nodes run this version, run ' +
-      '`npm run expire-changes`, so that every reader of the feed begins after that',
+      'a version before this migration writes no events into the change feed: when all nodes run this version, and no process of ' +
+      'an earlier version is left, run `npm run recount -- --upgraded`, so that none starts again and totals that are asked for ' +
+      'again become fast, and then `npm run expire-changes`, so that every reader of the feed begins after that',
   },
   { name: '009-search', up: search.up },
 ]
