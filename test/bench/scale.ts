@@ -46,6 +46,10 @@ function requestKinds(users: number): RequestKind[] {
     ...filtered('last name of one user', 'last_name', lastName(500), 1),
     ...filtered('name of a group of 50 users', 'groups[*].name', teamName(7), perTeam),
     ...filtered('name of a group of 1 in 10 users', 'groups[*].name', divisionName(7), perDivision),
+    collection('two groups of 1 in 10 users each', 2 * perDivision, {
+      records_per_page: '20',
+      'groups[*].name[in]': `${divisionName(7)},${divisionName(8)}`,
+    }),
     collection('search that finds 999 users', 999, { search: 'family00000', records_per_page: '20' }),
     collection('search that finds 1 in 50 users', perFirstName, {
       search: 'given07',

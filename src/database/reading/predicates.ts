@@ -32,7 +32,11 @@ function applyPrefix(builder: Knex.QueryBuilder, column: string, prefix: string)
   return end === undefined ? builder : builder.where(column, '<', end)
 }
 
-function compare(builder: Knex.QueryBuilder, column: string, comparison: Comparison): Knex.QueryBuilder {
+export function compare(
+  builder: Knex.QueryBuilder,
+  column: string,
+  comparison: Comparison,
+): Knex.QueryBuilder {
   const { operator, value } = comparison
   switch (operator) {
     case 'equals':
@@ -55,10 +59,10 @@ function compare(builder: Knex.QueryBuilder, column: string, comparison: Compari
 /** A condition on a field of at least one related record. */
 export type RelatedFilter = Filter & { readonly relation: Relation }
 
-const isRelated = (filter: Filter): filter is RelatedFilter => filter.relation !== undefined
+export const isRelated = (filter: Filter): filter is RelatedFilter => filter.relation !== undefined
 
 /** Whether the filter is an equality that at most one related record can match. */
-function matchesOneRelated({ relation: { to }, column, comparison }: RelatedFilter): boolean {
+export function matchesOneRelated({ relation: { to }, column, comparison }: RelatedFilter): boolean {
   const isUnique = column === 'id' || (to.unique.length === 1 && to.unique[0] === column)
   return isUnique && comparison.operator === 'equals'
 }
@@ -124,7 +128,7 @@ export function matching(
   on: Knex,
   resource: Resource,
   selection: Selection,
-  sort: readonly SortKey[] = [],
+  sort: readonly SortKey[],
 ): Knex.QueryBuilder {
   const { plural } = resource
   const { filters, search = [] } = selection

@@ -9,8 +9,9 @@ import type { Statements } from '../transaction.ts'
 import { generationColumns } from '../version.ts'
 import type { PageQuery } from './page-query.ts'
 import { type PageSeek, seekFor } from './page-seek.ts'
-import { applySort, idOfMatching, matching } from './predicates.ts'
+import { applySort } from './predicates.ts'
 import { canBeRemembered, createRememberedTotals, positionSql } from './remembered-totals.ts'
+import { idsMatching } from './selected.ts'
 import { totalSql } from './totals.ts'
 
 export interface Page {
@@ -37,13 +38,10 @@ export function createRecords(database: Database, resource: Resource, rememberMs
   const withTotal = createRememberedTotals(database.recordsEvents, rememberMs)
 
   function pageStatement(query: PageQuery, { narrow, skip, total }: PageSeek): Knex.QueryBuilder {
-    const id = idOfMatching(resource, query)
-    const shown = matching(knex, resource, query, query.sort)
-      .select({ id })
+    const shown = idsMatching(knex, resource, query, query.sort)
       .limit(query.recordsPerPage)
       .offset(skip ?? query.startIndex)
     narrow?.(shown)
-    applySort(shown, table, query.sort, id)
     // One statement reads one snapshot, so the total belongs to the page. The inner query skips and selects
     // ids in an index; complete rows are read only for these ids.
     const page = knex

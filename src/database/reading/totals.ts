@@ -3,8 +3,9 @@ import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
 import { countBeyondSql, countSql, membersKind } from '../counting/counts.ts'
 import type { Filter, Selection } from './page-query.ts'
-import { complementOf, matching, memberOfSql, membersFilter } from './predicates.ts'
+import { complementOf, memberOfSql, membersFilter } from './predicates.ts'
 import { searchQueries } from './search.ts'
+import { countMatching } from './selected.ts'
 
 /**
  * Returns the total of complements, of id ranges and of the members of one related record; undefined for
@@ -44,5 +45,5 @@ export function totalSql(on: Knex, resource: Resource, selection: Selection): Kn
     const total = totalFromCounts(on, resource, filter)
     if (total !== undefined) return total
   }
-  return on.raw('?', [matching(on, resource, selection).count('*')])
+  return on.raw('?', [countMatching(on, resource, selection)])
 }
