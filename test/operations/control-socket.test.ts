@@ -114,7 +114,7 @@ test.serial('commands: a change that cannot be stored is a failure of the servic
   mkdirSync(stateFile)
   const { status, reply } = await sendToSocket(socket, '/commands/drain', '{"argument": "http"}')
   t.is(status, 500)
-  t.regex(reply.error ?? '', /^EISDIR/)
+  t.regex(reply.error ?? '', /^\S+state\.json cannot be written: EISDIR/)
 })
 
 test.serial('requests: invalid ones receive JSON errors, and nothing runs', async t => {
