@@ -18,7 +18,7 @@ export interface Equality {
   unequal: string
   matches: Predicate
 }
-interface Filter {
+export interface Filter {
   parameter: string
   value: string
   matches: Predicate
@@ -79,6 +79,29 @@ export function arbitraryEquality(people: Person[], groups: Person['groups']): f
   )
 }
 
+/** Generates filters that several groups of a user can match. */
+export function arbitraryGroupFilter(groups: Person['groups']): fc.Arbitrary<Filter> {
+  type Group = Person['groups'][number]
+  const some = (operation: string, value: string | number, matches: (group: Group) => boolean): Filter => ({
+    parameter: `groups[*].${operation}`,
+    value: String(value),
+    matches: person => person.groups.some(matches),
+  })
+  const group = fc.constantFrom(...groups)
+  return fc.oneof(
+    fc
+      .constantFrom('M', 'm', 'Ma')
+      .map(start => some('name[prefix]', start, ({ name }) => name.startsWith(start))),
+    group.map(({ id }) => some('id[gt]', id, one => one.id > id)),
+    group.map(({ id }) => some('id[lt]', id, one => one.id < id)),
+    fc.array(group, { minLength: 1, maxLength: 3 }).map(listed => {
+      const ids = listed.map(({ id }) => id)
+      return some('id[in]', ids.join(','), one => ids.includes(one.id))
+    }),
+    fc.constant(some('name[exists]', 'true', () => true)),
+  )
+}
+
 /** Generates queries with up to three filters and a sort. */
 export function arbitraryQuery(people: Person[], groups: Person['groups']): fc.Arbitrary<Query> {
   const { name, id } = arbitraryValues(people, groups)
@@ -120,6 +143,7 @@ export function arbitraryQuery(people: Person[], groups: Person['groups']): fc.A
       value: ids.join(','),
       matches: (person: Person) => ids.includes(person.id),
     })),
+    arbitraryGroupFilter(groups),
   )
   return fc.record({ filters: fc.array(filter, { maxLength: 3 }), sort: sorts })
 }
