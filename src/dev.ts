@@ -39,8 +39,9 @@ async function main(): Promise<number> {
       detached: true,
     })
     interruption.signal.addEventListener('abort', () => service.kill('SIGTERM'))
-    const [code] = await once(service, 'exit')
-    return interruption.signal.aborted ? 0 : (code ?? 1)
+    const [code]: unknown[] = await once(service, 'exit')
+    if (interruption.signal.aborted) return 0
+    return typeof code === 'number' ? code : 1
   } finally {
     await Promise.all(running.map(server => server.stop()))
   }

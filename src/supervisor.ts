@@ -132,10 +132,9 @@ async function supervise(): Promise<void> {
   onSignal.reload = () => void commands.run('reload', null, 'SIGUSR2')
   process.on('exit', () => controlSocket.close())
   process.on('disconnect', () => stopAsOrphan('pm2 disconnected'))
-  process.stdout.on('error', error => {
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     // Other errors, such as a full disk, do not stop the service.
-    if ('code' in error && (error.code === 'EPIPE' || error.code === 'ECONNRESET'))
-      stopAsOrphan('output closed')
+    if (code === 'EPIPE' || code === 'ECONNRESET') stopAsOrphan('output closed')
   })
 
   await control.open()

@@ -71,7 +71,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     breaker = closedBreaker
     logState()
   })
-  redis.on('error', error => {
+  redis.on('error', (error: Error) => {
     const cause = causeOf(error)
     const reason = reasonOf(cause)
     // A Redis Cluster also reports errors of single nodes while it is ready.

@@ -33,7 +33,7 @@ export async function readKeys(
     if (isLate && values.every(value => value === undefined)) throw late()
     return values
   }
-  const values: unknown = await inTime(redis.mget([...keys]), timeoutMs)
+  const values: readonly unknown[] | undefined = await inTime(redis.mget([...keys]), timeoutMs)
   if (values === undefined) throw late()
   if (!Array.isArray(values) || values.length !== keys.length) throw new Error('unexpected reply to MGET')
   return values

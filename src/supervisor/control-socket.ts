@@ -36,7 +36,7 @@ const failure = (status: number, error: string, headers = {}): SocketResponse =>
 })
 
 /** Returns the body, or undefined if it is too large. Then the rest is read and dropped, so that the response arrives. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
+async function readBody(request: AsyncIterable<Buffer>): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of request) {

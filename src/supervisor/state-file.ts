@@ -47,8 +47,10 @@ export function writeMaintenance(
   file: string,
   ports: ReadonlyMap<string, Pick<PortMaintenance, keyof Stored[string]>>,
 ): void {
-  const inMaintenance = [...ports].filter(([, { mode }]) => mode !== null)
-  const maintenance = inMaintenance.map(([label, { mode, since, by }]) => [label, { mode, since, by }])
-  const state = { maintenance: Object.fromEntries(maintenance) }
-  writeAtomically(file, `${JSON.stringify(state, undefined, 2)}\n`)
+  const maintenance: Stored = Object.fromEntries(
+    [...ports].flatMap(([label, { mode, since, by }]) =>
+      mode === null ? [] : [[label, { mode, since, by }] as const],
+    ),
+  )
+  writeAtomically(file, `${JSON.stringify({ maintenance }, undefined, 2)}\n`)
 }

@@ -37,9 +37,10 @@ function shown(url: string): string {
 
 /** @throws Error if the body is too long */
 async function bodyOf(response: Response): Promise<string> {
+  const body: AsyncIterable<Uint8Array> | null = response.body
   const chunks: Uint8Array[] = []
   let bytes = 0
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body ?? []) {
     bytes += chunk.length
     if (bytes > MAX_BYTES) throw new Error(`the response has more than ${MAX_BYTES} bytes`)
     chunks.push(chunk)

@@ -57,11 +57,10 @@ export function json(
   examples: Readonly<Record<string, unknown>> = {},
   types: readonly string[] = ['application/json'],
 ) {
-  const named = Object.entries(examples).map(([summary, value]) => [
-    summary.replaceAll(/\W+/g, '_'),
-    { summary, value },
-  ])
-  return Object.fromEntries(types.map(type => [type, { schema, examples: Object.fromEntries(named) }]))
+  const named = Object.fromEntries(
+    Object.entries(examples).map(([summary, value]) => [summary.replaceAll(/\W+/g, '_'), { summary, value }]),
+  )
+  return Object.fromEntries(types.map(type => [type, { schema, examples: named }]))
 }
 
 type Content = ReturnType<typeof json>
@@ -79,7 +78,9 @@ function failure(description: string, errors: readonly ApiError[], ...headers: s
     request_id: text,
     'errors?': { type: 'array', minItems: 1, maxItems: MAX_FAULTS, items: ref('Fault') },
   })
-  const examples = errors.map(error => [error.code, JSON.parse(errorBody(error, REQUEST_ID))])
+  const examples = Object.fromEntries(
+    errors.map((error): [string, unknown] => [error.code, JSON.parse(errorBody(error, REQUEST_ID))]),
+  )
   return {
     description,
     headers: headersOf(
@@ -87,14 +88,14 @@ function failure(description: string, errors: readonly ApiError[], ...headers: s
       ...headers,
       ...unique(errors.flatMap(error => Object.keys(error.headers))),
     ),
-    content: json(object({ meta }), Object.fromEntries(examples)),
+    content: json(object({ meta }), examples),
   }
 }
 
 /** The error responses of an operation: one for each status, with the errors as its examples. @param headers as of `failure` */
 export function failureResponses(errors: readonly ApiError[], ...headers: string[]): Responses {
   const statuses = unique(errors.map(({ status }) => status))
-  const responses = statuses.map(status => {
+  const responses = statuses.map((status): [number, Response] => {
     const ofStatus = errors.filter(error => error.status === status)
     const codes = unique(ofStatus.map(({ code }) => `\`${code}\``)).join(', ')
     return [status, failure(`${STATUS_CODES[status]}: ${codes}.`, ofStatus, ...headers)]

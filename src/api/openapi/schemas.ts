@@ -209,5 +209,5 @@ export function schemasOf(resources: readonly Resource[], limits: Config['limits
       referenceSchemas(resource, resource.plural, limits),
     ]),
   ])
-  return Object.assign(commonSchemas(), ...schemas)
+  return Object.fromEntries([commonSchemas(), ...schemas].flatMap(part => Object.entries(part)))
 }

@@ -34,10 +34,9 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
   const fields = { [`A ${singular}`]: fieldsExample(resource) }
   const page = pageExample(resource, collection, unpagedRecords(limits))
   const related = limitedRelations(resource)
-  const complete = related.map(relation => [
-    `A ${singular} with ${relation.name}`,
-    recordExample(resource, relation),
-  ])
+  const complete = Object.fromEntries(
+    related.map(relation => [`A ${singular} with ${relation.name}`, recordExample(resource, relation)]),
+  )
   const updated = [`The updated ${singular}.`, json(ref(type), record), 'ETag'] as const
   const updateFailures = (mode: 'replace' | 'patch') => [
     ...recordFailures(resource, mode, limits),
@@ -113,7 +112,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       target: resource,
       parameters: includeParameters(resource),
       invalidQuery: queryFailures(search => parseRecordQuery(resource, search), 'include=all'),
-      success: [`The ${singular}.`, json(ref(type), { ...record, ...Object.fromEntries(complete) })],
+      success: [`The ${singular}.`, json(ref(type), { ...record, ...complete })],
     }),
 
     replace: describe('put', path, {

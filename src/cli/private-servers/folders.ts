@@ -21,7 +21,7 @@ export async function assertWritable(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
     .then(() => mkdtemp(join(folder, 'writable-')))
     .then(rmdir)
-    .catch(error => cannotWrite(folder, error))
+    .catch((error: Error) => cannotWrite(folder, error))
 }
 
 /**
@@ -29,7 +29,9 @@ export async function assertWritable(folder: string): Promise<void> {
  * @throws Error if another user owns it or can enter it, which is possible in a shared temporary folder
  */
 async function privateFolder(path: string): Promise<string> {
-  await mkdir(path, { recursive: true, mode: 0o700 }).catch(error => cannotWrite(dirname(path), error))
+  await mkdir(path, { recursive: true, mode: 0o700 }).catch((error: Error) =>
+    cannotWrite(dirname(path), error),
+  )
   const found = await lstat(path)
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
     throw new Error(`${path} must be a folder that belongs to this user and has mode 700`)

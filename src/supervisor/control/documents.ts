@@ -20,11 +20,10 @@ export function createDocuments(labels: readonly string[], sources: Sources): Do
   const history = createHistory(labels, () => {
     // The samples are kept, so they contain only what the history shows.
     const { ports, cache } = traffic.totals()
-    const connections = Object.entries(status.current().ports).map(([label, port]) => [
-      label,
-      port.connections,
-    ])
-    return { totals: { ports, cache }, connections: Object.fromEntries(connections) }
+    const connections = Object.fromEntries(
+      Object.entries(status.current().ports).map(([label, port]) => [label, port.connections]),
+    )
+    return { totals: { ports, cache }, connections }
   })
 
   function historyDocument() {
@@ -46,7 +45,7 @@ export function createDocuments(labels: readonly string[], sources: Sources): Do
       memory_bytes: {
         supervisor: residentMemory(),
         workers: Object.fromEntries(
-          fleet.workers().map(({ pid, heartbeat }) => [pid, heartbeat?.rssBytes ?? 0]),
+          fleet.workers().map(({ pid, heartbeat }) => [String(pid), heartbeat?.rssBytes ?? 0]),
         ),
       },
     }

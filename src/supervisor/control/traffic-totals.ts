@@ -52,13 +52,16 @@ export function createFleetTraffic(labels: readonly string[]) {
   return {
     /** @param before the previous heartbeat of the same worker; its counts are already part of the totals */
     heartbeat(now: Heartbeat, before: Heartbeat | undefined): void {
-      const routes = Object.keys(now.traffic).map(label => {
-        return [label, advanceAll(totals.routes[label] ?? {}, routesOf(now, label), routesOf(before, label))]
-      })
+      const routes = Object.fromEntries(
+        Object.keys(now.traffic).map(label => [
+          label,
+          advanceAll(totals.routes[label] ?? {}, routesOf(now, label), routesOf(before, label)),
+        ]),
+      )
       const { hits, misses } = totals.cache
       totals = {
         ports: advanceAll(totals.ports, now.traffic, before?.traffic),
-        routes: { ...totals.routes, ...Object.fromEntries(routes) },
+        routes: { ...totals.routes, ...routes },
         cache: {
           hits: hits + now.cache.hits - (before?.cache.hits ?? 0),
           misses: misses + now.cache.misses - (before?.cache.misses ?? 0),
