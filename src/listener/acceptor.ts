@@ -22,7 +22,8 @@ const isEstablished = ({ _handle: handle }: Socket): boolean => handle?.getpeern
 /**
  * Serves the connections that wait in the queue of the socket, and calls `stop` when the queue is empty: a socket that
  * closes resets them. The supervisor has left room for one connection in the queue. After each connection that it
- * accepts, this worker opens one of its own. When that one is in the queue, no other is, and none can follow.
+ * accepts, this worker opens one of its own. When that one is in the queue, no other is, and none can follow. A connection that the
+ * system confirmed to its client just before the queue was full is lost: it is in no queue.
  */
 function emptyQueue(server: Server, stop: () => void): void {
   const own = new Set<Socket>()
