@@ -2,9 +2,10 @@
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
+import { startService } from '../support/service.ts'
 
 const membershipsPerUser = 5
-const { api, close } = await openApi({
+const { service, api, openClient, close } = await openApi({
   config: { limits: { membershipsPerUser, batchEntries: 10, recordsPerPage: 3 } },
 })
 test.after.always(close)
@@ -216,6 +217,24 @@ test('memberships: the limit of memberships per user is inclusive', async t => {
   expectOk(t, await api.delete(`/v1/users/${user}/groups/${first?.id}`))
   expectOk(t, await api.post(`/v1/users/${user}/groups`, { id: last?.id }))
   t.is((await groupsOf(user)).length, membershipsPerUser)
+})
+
+test('memberships: after the limit is lowered, a user keeps all groups, and GET without parameters lists them', async t => {
+  const [user, groups] = [await createUser(), await createGroups(membershipsPerUser)]
+  await api.post(`/v1/users/${user}/groups`, { groups })
+  const config = { limits: { membershipsPerUser: 2, recordsPerPage: 3 } }
+  const lowered = await startService({ database: service.database, config })
+  t.teardown(lowered.stop)
+  const client = openClient(lowered.url)
+  const path = `/v1/users/${user}/groups`
+  const ids = (records: { id?: number }[] = []) => records.map(({ id }) => id)
+
+  const { groups: listed, meta } = (await client.get(path)).body
+  t.deepEqual(ids(listed), ids(groups))
+  t.like(meta, { total_records: membershipsPerUser, records_per_page: membershipsPerUser, links: {} })
+  const page = (await client.get(`${path}?start_index=1`)).body
+  t.deepEqual(ids(page.groups), ids(groups.slice(1, 3)))
+  for (const link of [page.meta.links?.next, page.meta.links?.prev]) expectOk(t, await client.get(`${link}`))
 })
 
 test('memberships: a single membership supports only DELETE', async t => {

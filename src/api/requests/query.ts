@@ -182,13 +182,19 @@ export const maxRelatedRecords = (maxPerRecord: number, { recordsPerPage }: Quer
 /**
  * Parses the parameters of a record's related records: only paging. Without them, the page has all of these records.
  * @param maxPerRecord the number of related records that a record can have
+ * @returns the page of a record with `count` related records, which are more than the maximum if that has been lowered
  * @throws ApiError with all faults
  */
-export function parsePagingQuery(search: string, maxPerRecord: number, limits: QueryLimits): Paging {
+export function parsePagingQuery(
+  search: string,
+  maxPerRecord: number,
+  limits: QueryLimits,
+): (count: number) => Paging {
   const parameters = new Parameters(search, [], pagingNames)
   const paging = parameters.paging(maxPerRecord, maxRelatedRecords(maxPerRecord, limits))
   parameters.faults.throw()
-  return paging
+  const isPaged = parameters.pairs.length > 0
+  return count => (isPaged ? paging : { ...paging, recordsPerPage: Math.max(maxPerRecord, count) })
 }
 
 /** Parses the parameters of a single record: only `include`. @throws ApiError with all faults */

@@ -63,7 +63,7 @@ export function createMembershipHandlers(
 
   const list: Handler = async ctx => {
     const id = pathId(resource, ctx.params)
-    const query = parsePagingQuery(ctx.querystring, maxMemberships, limits)
+    const pageOf = parsePagingQuery(ctx.querystring, maxMemberships, limits)
     assertAcceptsJson(ctx)
     const complete = await findComplete(id)
     if (complete === undefined) throw notFound(resource, id)
@@ -71,6 +71,7 @@ export function createMembershipHandlers(
     const { [name]: related = [] }: Record<string, Record<string, unknown>[]> = JSON.parse(
       `{${complete.text}}`,
     )
+    const query = pageOf(related.length)
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
     const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))
