@@ -143,6 +143,7 @@ export function errorBody(error: ApiError, requestId: string): string {
 export function rawError(error: ApiError, requestId: string): string {
   const body = errorBody(error, requestId)
   const headers = {
+    Date: new Date().toUTCString(),
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(body),
     'Request-Id': requestId,

@@ -89,6 +89,8 @@ for (const [title, request] of malformed)
       const { answer, text } = await sendRaw(service.url, request)
       expectError(t, answer, 400, 'malformed_request')
       t.is(text.match(/HTTP\/1\.1 /g)?.length, 1, text)
+      // Of every response of an origin server (RFC 9110, 6.6.1).
+      t.regex(`${answer?.headers.date}`, / GMT$/, text)
     })
   })
 
