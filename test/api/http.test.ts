@@ -214,6 +214,16 @@ test('http: Expect: 100-continue is met, other expectations are 417', async t =>
   t.regex(text, /\r\nRequest-Id: mine\r\n/)
 })
 
+test('http: an error after 100 Continue leaves the connection open', async t => {
+  const post = 'POST /v1/users HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+  const get = `GET /v1/users/${user} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
+  const { text } = await sendRaw(
+    service.url,
+    `${post}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}${get}`,
+  )
+  t.deepEqual(text.match(/(?<=HTTP\/1.1 )\d+/g), ['100', '400', '200'])
+})
+
 test('http: Expect is ignored in HTTP/1.0', async t => {
   const id = await api.create('/v1/users', { first_name: 'Expect', last_name: 'Ignored' })
   for (const expectation of ['100-continue', 'something-else']) {

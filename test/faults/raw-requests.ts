@@ -52,13 +52,13 @@ export const requests: Readonly<Record<string, Part>> = {
     control: ['405 ID close'],
     resets: true,
   },
-  // The client may withhold a body that was refused, so that nothing behind it can be told from it.
   'POST that waits for 100 and is not valid': {
     text: create('Expect: 100-continue\r\n', '{}'),
-    data: ['100', '400 ID close'],
+    data: ['100', '400 ID'],
     control: ['405 ID close'],
     resets: true,
   },
+  // The client may withhold a body that was refused, so that nothing behind it can be told from it.
   'GET that expects more': {
     text: get('Expect: more\r\n'),
     data: ['417 ID close'],

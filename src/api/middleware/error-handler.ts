@@ -29,9 +29,10 @@ export function errorHandler(log: Log, isOutage: () => boolean): Middleware {
       if (error.status >= 500 && !(error.code === 'unavailable' && isOutage()))
         logServerError(ctx, error, requestId, log)
       ctx.set(error.headers)
-      // The client may withhold the body that it announced. The next bytes on the connection could then be that body or
-      // another request.
-      if (ctx.req.headers.expect !== undefined) ctx.set('Connection', 'close')
+      // The client may withhold the body that it announced, unless it has been read. The next bytes on the connection could
+      // then be that body or another request.
+      if (ctx.req.headers.expect !== undefined && ctx.request.rawBody === undefined)
+        ctx.set('Connection', 'close')
       respondFailure(ctx, error.status, errorBody(error, requestId))
     }
   }
