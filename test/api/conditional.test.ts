@@ -1,11 +1,12 @@
 // ETags and conditional requests: 304 for unchanged resources and 412 for writes based on an outdated
 // version.
 import test from 'ava'
+import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 
-const { api, openClient, close } = await openApi({ workers: 2 })
+const { service, api, openClient, close } = await openApi({ workers: 2 })
 // Several connections, so that both workers receive requests.
 const clients = Array.from({ length: 8 }, () => openClient())
 test.after.always(close)
@@ -245,3 +246,20 @@ test.serial('conditional: read-increment-write cycles with If-Match lose no upda
   )
   t.is((await api.get(path)).body.first_name, '80')
 })
+
+test.serial(
+  'conditional: a page changes its ETag with its records, also those that SQL gave one version',
+  async t => {
+    const connection = await mysql.createConnection(service.database)
+    const rows = ['a', 'b'].map(last_name => ['Imported', last_name, 1])
+    await connection.query('INSERT INTO users (first_name, last_name, version) VALUES ?', [rows])
+    connection.destroy()
+    const path = '/v1/users?first_name=Imported&records_per_page=1'
+    const before = await api.get(path)
+    expectOk(t, await api.delete(`/v1/users/${before.body.users?.[0]?.id}`))
+    await api.create('/v1/users', { first_name: 'Imported', last_name: 'c' })
+    const after = await api.get(path, { 'if-none-match': etagOf(before) })
+    expectOk(t, after)
+    t.is(after.body.users?.[0]?.last_name, 'b')
+  },
+)

@@ -21,9 +21,15 @@ export function createEtags(resource: Resource) {
     record,
     /** The ETag of a record with its related records, and of the list of those. */
     complete,
-    /** The ETag of a page: it covers the total and the version of each record. @param include whether it has includes */
-    page: (total: number, rows: readonly Row[], include: boolean): string =>
-      textEtag([representation, total, ...rows.map(include ? complete : record)].join(' ')),
+    /**
+     * The ETag of a page: it covers the total, and the id and the version of each record, because records that were inserted
+     * with SQL can have the same version.
+     * @param include whether it has includes
+     */
+    page(total: number, rows: readonly Row[], include: boolean): string {
+      const tagOf = include ? complete : record
+      return textEtag([representation, total, ...rows.map(row => `${row.id} ${tagOf(row)}`)].join(' '))
+    },
   }
 }
 
