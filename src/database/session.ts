@@ -25,6 +25,9 @@ const waitTimeout = (ms: number) => (ms === 0 ? '' : `, wait_timeout = ${Math.ce
  */
 const noInConversion = '/*M! , in_predicate_conversion_threshold = 0 */'
 
+/** MariaDB sorts by as many bytes of a text, and a name has up to 1,020. MySQL compares whole names. */
+const wholeNames = '/*M! , max_sort_length = 1024 */'
+
 /**
  * The character set and the collation that the driver asks for, which a server can ignore
  * (https://mariadb.com/kb/en/server-system-variables/#character_set_client_handshake).
@@ -72,7 +75,7 @@ export async function prepareSession(raw: Connection, silenceTimeoutMs: number):
   )
   await query(
     `SET SESSION sql_mode = 'STRICT_ALL_TABLES', ${behaviour}, ${characters}, innodb_lock_wait_timeout = ${LOCK_WAIT_S}
-      ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion}
+      ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion} ${wholeNames}
       ${variables.has('wsrep_sync_wait') ? galeraReads : ''}`,
   )
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE')

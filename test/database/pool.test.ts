@@ -44,7 +44,7 @@ test.serial('session: results do not depend on defaults that a server can have',
     (await connection.query<RowDataPacket[]>(sql))[0].map(row => ({ ...row }))
   await odd.query(`SET SESSION sql_select_limit = 2, autocommit = 0, character_set_client = latin1,
     character_set_results = latin1, collation_connection = latin1_bin, completion_type = 'CHAIN', sql_safe_updates = 1,
-    sql_big_selects = 0, time_zone = '+05:00'`)
+    sql_big_selects = 0, time_zone = '+05:00', max_sort_length = 64`)
   await odd.query('SET SESSION TRANSACTION READ ONLY')
   await prepareSession(raw, 0)
   t.is((await select(odd, 'SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 3')).length, 3)
@@ -57,6 +57,14 @@ test.serial('session: results do not depend on defaults that a server can have',
   t.deepEqual(
     await select(odd, 'SELECT @@sql_safe_updates AS safe, @@sql_big_selects AS big, @@time_zone AS zone'),
     [{ safe: 0, big: 1, zone: '+00:00' }],
+  )
+  const rows = ['c', 'a', 'b'].map(end => ['a'.repeat(254) + end, 'sorted', 1])
+  await odd.query('INSERT INTO users (first_name, last_name, version) VALUES ?', [rows])
+  const sorted =
+    "SELECT RIGHT(first_name, 1) AS end FROM users WHERE last_name = 'sorted' ORDER BY first_name, id"
+  t.deepEqual(
+    await select(odd, sorted),
+    ['a', 'b', 'c'].map(end => ({ end })),
   )
   await odd.query('BEGIN')
   await odd.query('COMMIT')
