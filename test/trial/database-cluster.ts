@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { socketFolder } from '../../src/cli/private-servers/folders.ts'
-import { execute } from '../../src/cli/private-servers/mysql.ts'
 import type { PrivateServer } from '../../src/cli/private-servers/server.ts'
+import { executeOn } from '../support/execute.ts'
 import type { ClusterOptions, ClusterServer } from './restartable.ts'
 
 export interface DatabaseCluster {
@@ -108,6 +108,13 @@ export const commonArgs = ({ data, folder, socketPath, port }: Place): string[] 
   '--innodb-flush-log-at-trx-commit=2',
 ]
 
+/** Executes statements as `root`, on the socket of a server. @returns the rows, or the result, of the last one */
+export const executeAsRoot = ({ socketPath }: Place, ...statements: string[]): Promise<unknown> =>
+  executeOn(
+    `mysql://root@localhost/?${new URLSearchParams({ socketPath, connectTimeout: '2000' })}`,
+    ...statements,
+  )
+
 /** Describes a server that responds when it can execute `ping`. */
 export const describeServer = (
   title: string,
@@ -121,6 +128,6 @@ export const describeServer = (
   args,
   url: place.url,
   ping: async () => {
-    await execute(place.socketPath, [ping])
+    await executeAsRoot(place, ping)
   },
 })

@@ -2,7 +2,7 @@
 // but never a complete copy of the data, which would need further programs (galera-4, mariadb-server, rsync).
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { execute, findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
+import { findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
 import { runProgram } from '../../src/cli/private-servers/run-program.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
@@ -14,6 +14,7 @@ import {
   createPlaces,
   type DatabaseCluster,
   describeServer,
+  executeAsRoot,
   type Place,
   startServers,
 } from './database-cluster.ts'
@@ -123,7 +124,7 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
   await initialise(installation, first.data, ['--innodb-log-file-size=32M', ...userArgs])
   // The copies of a server that has run once belong to its cluster.
   const once = await runServer(describe(first, ['--wsrep-new-cluster']), { env })
-  await execute(first.socketPath, createUser)
+  await executeAsRoot(first, ...createUser)
   await once.stop()
   await rm(join(first.data, 'galera.cache'))
   await copyData(places)

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execute, findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
+import { findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
 import { hasCode } from '../../src/core/error-reason.ts'
 import { retry } from '../../src/core/retry.ts'
 import {
@@ -11,6 +11,7 @@ import {
   createPlaces,
   type DatabaseCluster,
   describeServer,
+  executeAsRoot,
   type Place,
   startServers,
 } from './database-cluster.ts'
@@ -64,9 +65,10 @@ const isOnlineSql = `SELECT 1 FROM performance_schema.replication_group_members
 
 /** What a server has logged last about replication, the newest message first. */
 async function replicationLog(place: Place): Promise<string> {
-  const rows = await execute(place.socketPath, [
+  const rows = await executeAsRoot(
+    place,
     "SELECT data FROM performance_schema.error_log WHERE subsystem = 'Repl' ORDER BY logged DESC LIMIT 10",
-  ])
+  )
   return Array.isArray(rows) ? rows.map(row => ('data' in row ? String(row.data) : '')).join('\n') : ''
 }
 
@@ -74,7 +76,7 @@ async function replicationLog(place: Place): Promise<string> {
 const untilOnline = (place: Place): Promise<void> =>
   retry(
     async () => {
-      const rows = await execute(place.socketPath, [isOnlineSql])
+      const rows = await executeAsRoot(place, isOnlineSql)
       if (!Array.isArray(rows) || rows.length === 0)
         throw new Error(`server ${place.number} did not become online within ${ONLINE_TIMEOUT_MS / 1000} s`)
     },
@@ -119,7 +121,7 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
       const statements = exists ? [joinGroup] : [bootstrap('ON'), joinGroup, bootstrap('OFF')]
       exists = true
       // The group refuses a server that crashed until it has noticed that the server was gone.
-      await retry(() => execute(place.socketPath, statements), {
+      await retry(() => executeAsRoot(place, ...statements), {
         timeoutMs: ONLINE_TIMEOUT_MS,
         pauseMs: () => 1000,
         isTransient: error => hasCode(error) && error.code === 'ER_GROUP_REPLICATION_CONFIGURATION',

@@ -88,23 +88,6 @@ export async function privateMysqlUrl(database: string, base: string): Promise<s
   return `mysql://root@localhost/${database}?${new URLSearchParams({ socketPath })}`
 }
 
-/** Executes statements as `root` of the server with this socket. @returns the result of the last one */
-export async function execute(socketPath: string, statements: readonly string[]): Promise<unknown> {
-  const connection = await mysql.createConnection({
-    socketPath,
-    user: 'root',
-    connectTimeout: CONNECT_TIMEOUT_MS,
-  })
-  try {
-    let result: unknown
-    for (const statement of statements) [result] = await connection.query(statement)
-    await connection.end()
-    return result
-  } finally {
-    connection.destroy()
-  }
-}
-
 /**
  * Prepares a server to be run. Its `root` has no password, because only the owner can enter the socket's folder.
  * @param database the name in the URL; the database is not created
@@ -135,7 +118,12 @@ export async function prepareMysql(
     ],
     url: await privateMysqlUrl(database, base),
     async ping() {
-      await execute(socketPath, [])
+      const connection = await mysql.createConnection({
+        socketPath,
+        user: 'root',
+        connectTimeout: CONNECT_TIMEOUT_MS,
+      })
+      await connection.end()
     },
   }
 }
