@@ -116,13 +116,6 @@ export function createStatusReader({ config, maintenance, fleet, checkers, certi
     return cacheStates.find(state => reported.includes(state)) ?? 'connecting'
   }
 
-  function watch(): Status['watch'] {
-    const report = fleet.watch()
-    if (report === undefined) return undefined
-    const { id, leftMs, fresh, old } = report
-    return { pid: fleet.workers().find(one => one.id === id)?.pid, left_ms: Math.round(leftMs), fresh, old }
-  }
-
   function changes(): Status['changes'] {
     const feeds = fleet.workers().flatMap(({ heartbeat }) => heartbeat?.changes ?? [])
     if (feeds.length === 0) return undefined
@@ -140,7 +133,7 @@ export function createStatusReader({ config, maintenance, fleet, checkers, certi
       started,
       ports: Object.fromEntries(config.ports.map(port => [port.label, portStatus(port)])),
       workers: fleet.workers().map(workerStatus),
-      watch: watch(),
+      watch: fleet.watch(),
       redis: redis(),
       changes: changes(),
     }),

@@ -158,14 +158,18 @@ export function createWatcher(
       else suspicion?.heard.add(id)
     },
 
-    /** Returns the state of the watch that is going on. */
+    /** Returns the watch that is going on, as the status shows it. */
     report() {
       const watch = current()
       if (watch === undefined) return undefined
       const fresh = workers().filter(({ id }) => id === watch.id)
-      const leftMs = Math.max(0, watch.untilMs - performance.now())
       const total = (some: readonly WorkerView[]) => sum(sumOf(some).figures.values())
-      return { id: watch.id, leftMs, fresh: total(fresh), old: total(oldWorkers()) }
+      return {
+        pid: fresh[0]?.pid,
+        left_ms: Math.round(Math.max(0, watch.untilMs - performance.now())),
+        fresh: total(fresh),
+        old: total(oldWorkers()),
+      }
     },
   }
 }
