@@ -70,7 +70,6 @@ export function createServer(options: ServerOptions): http.Server | https.Server
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     // The application rejects requests without Host, with a JSON body.
     requireHostHeader: false,
-    noDelay: true,
   }
   const server =
     tls === undefined
