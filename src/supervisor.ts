@@ -145,7 +145,7 @@ async function supervise(): Promise<void> {
     sockets.set(label, bound ?? (await bind({ host: config.host, port }, `data port ${label}`)))
   }
   fleet.start()
-  connectPm2(process, commands)
+  connectPm2(commands)
   for await (const _ of setInterval(config.certificates.readEveryMs, undefined, { ref: false })) {
     const before = desired.current()
     await certificates.refresh()

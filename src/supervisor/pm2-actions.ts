@@ -21,16 +21,16 @@ function splitParameter(parameter: string): { argument: string | null; by: strin
 }
 
 /** Registers the commands with pm2 and replies to those that arrive. Has no effect without pm2. */
-export function connectPm2(channel: NodeJS.Process, commands: Commands): void {
+export function connectPm2(commands: Commands): void {
   // A failed send is ignored: pm2 has exited and no client waits for the reply.
-  const send = (message: object): void => void channel.send?.(message, undefined, undefined, () => {})
+  const send = (message: object): void => void process.send?.(message, undefined, undefined, () => {})
 
   for (const name of commandNames) {
     const arity = takesArgument(name) ? 1 : 0
     send({ type: 'axm:action', data: { action_name: name, action_type: 'custom', arity, opts: null } })
   }
 
-  channel.on('message', async message => {
+  process.on('message', async message => {
     const { data } = trigger.safeParse(message)
     if (data === undefined || !isCommandName(data.msg)) return
     const parameter = data.opts ?? null
