@@ -48,7 +48,7 @@ const newName = () => `crossed ${process.pid} ${++names}`
 /** Starts the clients. All clients stop at the first violation, which `stop` then throws. */
 export async function startCrossNodeLoad({ url, nodeUrls, clients, attempts }: CrossNodeOptions) {
   const { attempt } = attempts
-  const nodes = nodeUrls.map(createClient)
+  const nodes = nodeUrls.map(url => createClient(url))
   const setup = createClient(url)
   const group = await setup.create('/v1/groups', { name: newName() })
   const hot = new Map<number, Map<string, HotWrite>>()

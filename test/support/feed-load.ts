@@ -29,7 +29,7 @@ export function startFeedLoad(urls: readonly string[], writers: number) {
   /** The events that each request has if it is stored, in order. */
   const expected = new Map<string, { readonly texts: readonly string[]; readonly fate: Fate }>()
   const run = randomUUID().slice(0, 8)
-  const clients = urls.map(createClient)
+  const clients = urls.map(url => createClient(url))
   let isOver = false
   let acknowledged = 0
 

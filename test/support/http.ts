@@ -61,13 +61,16 @@ function answerOf(status: number, headers: http.IncomingHttpHeaders, text: strin
   }
 }
 
-/** Creates a client of the service at `url`. It accepts the self-signed certificates of the tests. */
-export function createClient(url: string) {
+/**
+ * Creates a client of the service at `url`. It accepts the self-signed certificates of the tests.
+ * @param keepAlive whether it reuses its connections
+ */
+export function createClient(url: string, keepAlive = true) {
   const { protocol, hostname, port } = new URL(url)
   const agent =
     protocol === 'https:'
-      ? new https.Agent({ keepAlive: true, rejectUnauthorized: false })
-      : new http.Agent({ keepAlive: true })
+      ? new https.Agent({ keepAlive, rejectUnauthorized: false })
+      : new http.Agent({ keepAlive })
   const { request } = protocol === 'https:' ? https : http
 
   /** Sends `body` unchanged. `path` must be percent-encoded ASCII. */

@@ -1,6 +1,4 @@
 // Clients that send requests continuously and count the failed ones.
-import http from 'node:http'
-import https from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createClient } from './http.ts'
 
@@ -20,47 +18,25 @@ export interface Tally {
   failures: Record<string, number>
 }
 
-/**
- * Sends one PATCH request. PATCH is not idempotent, so the client does not retry it.
- * @returns the status code, or the message of the error
- */
-function ask(url: URL, path: string, agent: http.Agent | https.Agent): Promise<string> {
-  const body = '{}'
-  const options = {
-    method: 'PATCH',
-    agent,
-    headers: { 'content-type': 'application/json', 'content-length': body.length },
-  }
-  return new Promise(resolve => {
-    const { request } = url.protocol === 'https:' ? https : http
-    const outgoing = request(new URL(path, url), options, response => {
-      response.on('error', error => resolve(`in the response: ${error.message}`))
-      response.resume().on('end', () => resolve(String(response.statusCode)))
-    })
-    outgoing.on('error', error => resolve(error.message))
-    outgoing.end(body)
-  })
-}
-
 /** Starts all clients at once. `stop` waits for the responses to the requests in flight. */
 export async function startLoad({ url, clients = 16, connection = 'keep-alive', pauseMs = 0 }: LoadOptions) {
   const tally: Tally = { requests: 0, failed: 0, failures: {} }
-  const base = new URL(url)
-  const options = { keepAlive: connection === 'keep-alive', rejectUnauthorized: false, maxSockets: clients }
-  const agent = base.protocol === 'https:' ? new https.Agent(options) : new http.Agent(options)
-  const setup = createClient(url)
-  const id = await setup.create('/v1/groups', { name: `load ${Math.random()}` })
-  setup.close()
+  const client = createClient(url, connection === 'keep-alive')
+  const id = await client.create('/v1/groups', { name: `load ${Math.random()}` })
 
   let stopped = false
   const waiters: { requests: number; resolve(): void }[] = []
   async function run(): Promise<void> {
     while (!stopped) {
-      const answer = await ask(base, `/v1/groups/${id}`, agent)
+      // PATCH is not idempotent: clients do not retry it.
+      const outcome = await client.patch(`/v1/groups/${id}`, {}).then(
+        ({ status }) => String(status),
+        (error: Error) => error.message,
+      )
       tally.requests++
-      if (answer !== '200') {
+      if (outcome !== '200') {
         tally.failed++
-        tally.failures[answer] = (tally.failures[answer] ?? 0) + 1
+        tally.failures[outcome] = (tally.failures[outcome] ?? 0) + 1
       }
       for (const one of waiters) if (tally.requests >= one.requests) one.resolve()
       // A part of the load.
@@ -77,7 +53,7 @@ export async function startLoad({ url, clients = 16, connection = 'keep-alive', 
     async stop(): Promise<Tally> {
       stopped = true
       await Promise.all(running)
-      agent.destroy()
+      client.close()
       return tally
     },
   }
