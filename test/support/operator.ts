@@ -1,8 +1,9 @@
 // An operator of a service under test: sends commands in pm2's format, health checks and status requests.
 import { on } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import http from 'node:http'
+import type http from 'node:http'
 import type { PortStatus, Status } from '../../src/supervisor/control/status.ts'
+import { createClient } from './http.ts'
 import type { Service } from './service.ts'
 import { atSteadyInterval } from './steady-interval.ts'
 import { until } from './until.ts'
@@ -35,24 +36,16 @@ export interface Check {
 }
 
 /** Sends a request to a control port on a new connection. `refused`: the connection or the request failed. */
-export function check(
+export async function check(
   port: number,
   path: string,
-  options: http.RequestOptions = {},
+  { method = 'GET', headers = {} }: { method?: string; headers?: http.OutgoingHttpHeaders } = {},
 ): Promise<Check | 'refused'> {
-  return new Promise(resolve => {
-    const request = http.request(
-      { agent: false, host: '127.0.0.1', port, path, ...options },
-      async response => {
-        let text = ''
-        for await (const chunk of response.setEncoding('utf8')) text += chunk
-        const code: string | undefined = text === '' ? undefined : JSON.parse(text).meta?.code
-        resolve({ status: response.statusCode ?? 0, code, headers: response.headers, text })
-      },
-    )
-    request.on('error', () => resolve('refused'))
-    request.end()
-  })
+  const client = createClient(`http://127.0.0.1:${port}`, false)
+  const answer = await client.send(method, path, headers).catch(() => undefined)
+  if (answer === undefined) return 'refused'
+  const { status, text } = answer
+  return { status, code: text === '' ? undefined : answer.body.meta?.code, headers: answer.headers, text }
 }
 
 export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {

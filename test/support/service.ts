@@ -3,12 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
-import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import mysql from 'mysql2/promise'
 import type { Status } from '../../src/supervisor/control/status.ts'
+import { type Answer, createClient } from './http.ts'
 import { collectLog } from './log.ts'
 import { claimPorts } from './ports.ts'
 import { createSchema } from './schema.ts'
@@ -84,17 +84,12 @@ export async function createDatabase(): Promise<string> {
   return urlOf(name)
 }
 
-/** Sends a GET request. @returns the status and the body, or undefined if the connection fails */
-export function ask(url: string): Promise<{ status: number; text: string } | undefined> {
-  return new Promise(resolve => {
-    http
-      .get(url, { agent: false }, async response => {
-        let text = ''
-        for await (const chunk of response.setEncoding('utf8')) text += chunk
-        resolve({ status: response.statusCode ?? 0, text })
-      })
-      .on('error', () => resolve(undefined))
-  })
+/** Sends a GET request on a connection of its own. @returns undefined if the connection fails */
+export function ask(url: string): Promise<Answer | undefined> {
+  const { pathname, search } = new URL(url)
+  return createClient(url, false)
+    .get(pathname + search)
+    .catch(() => undefined)
 }
 
 /** Returns whether every worker is ready: a test must not change anything while a worker is still booting. */
