@@ -33,6 +33,14 @@ export async function connect(port: number, options: RawOptions = {}) {
   const closed = new Promise<void>(resolve => socket.once('close', () => resolve()))
   await once(socket, options.tls ? 'secureConnect' : 'connect')
 
+  async function untilReceived(expected: string, isReceived: () => boolean): Promise<void> {
+    while (!isReceived()) {
+      if (socket.closed)
+        throw new Error(`the server closed the connection before ${expected}: ${JSON.stringify(text)}`)
+      await Promise.race([once(socket, 'data'), closed])
+    }
+  }
+
   return {
     socket,
     /** Resolves when the connection is closed. */
@@ -43,29 +51,18 @@ export async function connect(port: number, options: RawOptions = {}) {
     text: () => text,
     /** Waits until the received text matches. @throws Error if the server closes the connection before */
     async until(pattern: RegExp): Promise<string> {
-      while (!pattern.test(text)) {
-        if (socket.closed)
-          throw new Error(`the server closed the connection before ${pattern}: ${JSON.stringify(text)}`)
-        await Promise.race([once(socket, 'data'), closed])
-      }
+      await untilReceived(`${pattern}`, () => pattern.test(text))
       return text
     },
     /** Waits for the next response, and removes it from the received text. @throws Error as `until` */
     async answer(): Promise<string> {
-      const pattern = /\r\n\r\n/
-      while (!pattern.test(text))
-        await Promise.race([once(socket, 'data'), closed.then(() => failClosed(text))])
+      await untilReceived('the headers', () => text.includes('\r\n\r\n'))
       const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
       const end = text.indexOf('\r\n\r\n') + 4 + length
-      while (text.length < end)
-        await Promise.race([once(socket, 'data'), closed.then(() => failClosed(text))])
+      await untilReceived('the end of the body', () => text.length >= end)
       const answer = text.slice(0, end)
       text = text.slice(end)
       return answer
     },
   }
-}
-
-function failClosed(text: string): never {
-  throw new Error(`the server closed the connection after ${JSON.stringify(text)}`)
 }
