@@ -1,7 +1,7 @@
 // An HTTP client for the tests: JSON over keep-alive connections, and raw bytes for malformed requests.
 import http from 'node:http'
 import https from 'node:https'
-import net from 'node:net'
+import { connect } from './raw.ts'
 
 export interface Fault {
   field?: string
@@ -159,28 +159,20 @@ function parseResponse(text: string): Answer | undefined {
  * @param then `end` half-closes the connection after the last part, `wait` leaves closing to the server
  * @returns all received text, and its first final response, undefined if the server sent none
  */
-export function sendRaw(
+export async function sendRaw(
   url: string,
   parts: string | Buffer | (string | Buffer)[],
   then: 'end' | 'wait' = 'wait',
 ): Promise<{ text: string; answer: Answer | undefined }> {
-  const { hostname, port } = new URL(url)
-  return new Promise((resolve, reject) => {
-    const socket = net.connect(Number(port), hostname)
-    const chunks: Buffer[] = []
-    socket.setTimeout(20_000, () =>
-      socket.destroy(new Error('the server sent nothing and did not close the connection for 20 s')),
-    )
-    socket.on('data', chunk => chunks.push(chunk))
-    // A server that rejects a request can reset the connection while the client still sends.
-    socket.on('error', error => (chunks.length === 0 ? reject(error) : undefined))
-    socket.on('close', () => {
-      const text = Buffer.concat(chunks).toString()
-      resolve({ text, answer: parseResponse(text) })
-    })
-    socket.on('connect', () => {
-      for (const part of [parts].flat()) socket.write(part)
-      if (then === 'end') socket.end()
-    })
+  const { socket, closed, text } = await connect(Number(new URL(url).port))
+  let isSilent = false
+  socket.setTimeout(20_000, () => {
+    isSilent = text() === ''
+    socket.destroy()
   })
+  for (const part of [parts].flat()) socket.write(part)
+  if (then === 'end') socket.end()
+  await closed
+  if (isSilent) throw new Error('the server sent nothing and did not close the connection for 20 s')
+  return { text: text(), answer: parseResponse(text()) }
 }
