@@ -2,14 +2,14 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import http from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { type Copy, keepCopy } from '../client/copy.ts'
 import { openApi } from '../support/api-suite.ts'
+import { folder } from '../support/folder.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { until } from '../support/until.ts'
 
@@ -68,7 +68,6 @@ test.serial(
   async t => {
     // Positions before it have expired.
     await runNode('dist/expire-changes.js', [], { ...process.env, DATABASE_URL: service.database })
-    const folder = await mkdtemp(join(tmpdir(), 'users-api-forward-'))
     const received: number[] = []
     let refusals = 2
     const target = http.createServer(async (request, response) => {
@@ -82,7 +81,7 @@ test.serial(
     await once(target.listen(0, '127.0.0.1'), 'listening')
     const address = target.address()
     const port = typeof address === 'object' ? address?.port : 0
-    const file = join(folder, 'position')
+    const file = join(folder(t), 'position')
     // Earlier changes have their numbers before this one has.
     const user = await api.create('/v1/users', { first_name: 'forwarded', last_name: 'before' })
     const { changes } = JSON.parse((await api.get(`/v1/changes?user_id=${user}&wait=60`)).text)
@@ -103,6 +102,5 @@ test.serial(
     )
     target.close()
     target.closeAllConnections()
-    await rm(folder, { recursive: true })
   },
 )

@@ -1,6 +1,5 @@
 // The cache with a real Redis Cluster whose nodes need a password and TLS, and with a master that becomes a replica.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
@@ -8,6 +7,7 @@ import { generate } from 'selfsigned'
 import { findProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
 import { fill, keysOf, logCache, openCache, readHits } from '../support/cache.ts'
+import { folder } from '../support/folder.ts'
 import { claimPorts } from '../support/ports.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
@@ -20,13 +20,9 @@ const program = findProgram(redisProgram.names)
 
 /** Claims a folder and ports for servers, until the test ends. */
 async function claimPlace(t: ExecutionContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'users-api-test-'))
   const claim = await claimPorts()
-  t.teardown(async () => {
-    await claim.release()
-    await rm(folder, { recursive: true, force: true })
-  })
-  return { folder, claim }
+  t.teardown(claim.release)
+  return { folder: folder(t), claim }
 }
 
 /** Starts a Redis on a loopback port. */

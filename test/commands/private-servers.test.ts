@@ -1,21 +1,15 @@
 // The private MySQL and Redis: preparation, start, stop, kill and restart of the real servers.
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, rm, stat, writeFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import test, { type ExecutionContext } from 'ava'
+import test from 'ava'
 import { Redis } from 'ioredis'
 import { prepareMysql } from '../../src/cli/private-servers/mysql.ts'
 import { installMissing } from '../../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
 import { executeOn } from '../support/execute.ts'
-
-async function temporaryFolder(t: ExecutionContext): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'users-api-private-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}
+import { folder } from '../support/folder.ts'
 
 const prepare = (base: string, durable = false) => prepareMysql('', { base, durable, print: () => {} })
 
@@ -24,7 +18,7 @@ const add = (note: string) => `INSERT INTO kept.notes VALUES ('${note}')`
 const read = 'SELECT note FROM kept.notes ORDER BY note'
 
 test.serial('mysql: committed data survive a stop and a kill', async t => {
-  const base = await temporaryFolder(t)
+  const base = folder(t)
   const first = await prepare(base, true)
   let running = await runServer(first)
   await executeOn(first.url, ...make, add('one'))
@@ -49,7 +43,7 @@ test.serial('mysql: committed data survive a stop and a kill', async t => {
 })
 
 test.serial('mysql: an incomplete data folder is created again', async t => {
-  const base = await temporaryFolder(t)
+  const base = folder(t)
   const data = (await prepare(base)).args
     .find(arg => arg.startsWith('--datadir='))
     ?.slice('--datadir='.length)
@@ -65,19 +59,19 @@ test.serial('mysql: an incomplete data folder is created again', async t => {
 })
 
 test.serial('mysql: listens only on a socket that only its owner can reach', async t => {
-  const base = await temporaryFolder(t)
+  const base = folder(t)
   const server = await prepare(base)
   const running = await runServer(server)
   t.deepEqual(await executeOn(server.url, 'SELECT @@skip_networking AS off'), [{ off: 1 }])
   const socket = new URL(server.url).searchParams.get('socketPath') ?? ''
   t.is((await stat(dirname(socket))).mode & 0o777, 0o700)
   const folders = server.args.filter(arg => arg.startsWith('--datadir=')).map(arg => arg.slice(10))
-  for (const folder of folders) t.is((await stat(folder)).mode & 0o777, 0o700)
+  for (const path of folders) t.is((await stat(path)).mode & 0o777, 0o700)
   await running.stop()
 })
 
 test.serial('sockets: too long a path moves them to a fixed folder elsewhere', async t => {
-  const base = join(await temporaryFolder(t), 'deep/'.repeat(20), 'ünïcode and space')
+  const base = join(folder(t), 'deep/'.repeat(20), 'ünïcode and space')
   const server = await prepare(base)
   const socket = new URL(server.url).searchParams.get('socketPath') ?? ''
   t.teardown(() => rm(dirname(socket), { recursive: true, force: true }))
@@ -90,18 +84,18 @@ test.serial('sockets: too long a path moves them to a fixed folder elsewhere', a
 })
 
 test.serial('sockets: a folder that other users can enter is rejected', async t => {
-  const base = await temporaryFolder(t)
+  const base = folder(t)
   await mkdir(join(base, 'run'), { mode: 0o755 })
   await t.throwsAsync(prepareRedis({ base }), { message: /must be a folder that belongs to this user/ })
 })
 
 test.serial('mysql: a data folder is used only by the product that created it', async t => {
-  for (const [folder, name] of [
+  for (const [data, name] of [
     ['mysql', 'MySQL'],
     ['mariadb', 'MariaDB'],
   ] as const) {
-    const base = await temporaryFolder(t)
-    await mkdir(join(base, folder))
+    const base = folder(t)
+    await mkdir(join(base, data))
     // If the product is installed, it is chosen. Otherwise the message names it.
     const outcome = await prepare(base).then(
       found => found.title,
@@ -133,11 +127,11 @@ test.serial(
     t.regex(none?.message ?? '', remedy)
     if (process.getuid?.() !== 0) return
     // With an apt-get that has no network.
-    const folder = await temporaryFolder(t)
-    await writeFile(join(folder, 'apt-get'), '#!/bin/sh\necho "E: no network" >&2\nexit 100\n', {
+    const programs = folder(t)
+    await writeFile(join(programs, 'apt-get'), '#!/bin/sh\necho "E: no network" >&2\nexit 100\n', {
       mode: 0o755,
     })
-    process.env.PATH = `${folder}:${PATH}`
+    process.env.PATH = `${programs}:${PATH}`
     const failed = await t.throwsAsync(installMissing([program], t.log))
     t.regex(failed?.message ?? '', /^Some Server cannot be installed \(.*E: no network\): /)
     t.regex(failed?.message ?? '', remedy)
@@ -145,7 +139,7 @@ test.serial(
 )
 
 test.serial('runServer: the error contains the log of a server that does not start', async t => {
-  const base = await temporaryFolder(t)
+  const base = folder(t)
   const server = await prepare(base)
   await t.throwsAsync(runServer({ ...server, args: [...server.args, '--no-such-setting'] }), {
     message: /exited with \d+:[\s\S]*no-such-setting/,
@@ -155,7 +149,7 @@ test.serial('runServer: the error contains the log of a server that does not sta
 test.serial(
   'redis: evicts least recently used keys, does not persist data, and listens only on a socket',
   async t => {
-    const base = await temporaryFolder(t)
+    const base = folder(t)
     const server = await prepareRedis({ base })
     const socket = decodeURI(new URL(server.url).pathname)
     let running = await runServer(server)

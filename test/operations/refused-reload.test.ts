@@ -2,10 +2,11 @@
 import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'ava'
+import { folder } from '../support/folder.ts'
 import { createClient } from '../support/http.ts'
 import { startLoad } from '../support/load.ts'
 import { claimPorts } from '../support/ports.ts'
-import { configFolder, drain, folder, start } from '../support/reloads.ts'
+import { configFolder, drain, start } from '../support/reloads.ts'
 import { until } from '../support/until.ts'
 
 test.serial('reload: applies new settings; with invalid ones it fails and the old workers stay', async t => {

@@ -2,10 +2,11 @@
 import { cpSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'ava'
+import { folder } from '../support/folder.ts'
 import { createClient } from '../support/http.ts'
 import { apiKey } from '../support/issuer.ts'
 import { type LoadOptions, startLoad } from '../support/load.ts'
-import { configFolder, drain, folder, start } from '../support/reloads.ts'
+import { configFolder, drain, start } from '../support/reloads.ts'
 import { runFirst } from '../support/service.ts'
 
 type Load = (service: { url: string; httpsUrl: string }) => LoadOptions

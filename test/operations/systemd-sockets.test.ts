@@ -2,14 +2,13 @@
 // systemd-socket-activate passes them.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
 import { bind } from '../../src/core/listen.ts'
 import { sendToSocket } from '../support/control-socket.ts'
+import { folder } from '../support/folder.ts'
 import { startLoad } from '../support/load.ts'
 import { collectLog } from '../support/log.ts'
 import { claimPorts } from '../support/ports.ts'
@@ -25,16 +24,13 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const database = await createDatabase()
 
 async function prepare(t: ExecutionContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'users-api-sockets-'))
+  const path = folder(t)
   const { first: port, release } = await claimPorts()
-  t.teardown(async () => {
-    await release()
-    await rm(folder, { recursive: true })
-  })
-  const socket = join(folder, 'control.sock')
+  t.teardown(release)
+  const socket = join(path, 'control.sock')
   const config: Settings = {
     ports: [{ label: 'http', port, protocol: 'http' }],
-    stateFile: join(folder, 'state.json'),
+    stateFile: join(path, 'state.json'),
     workers: 2,
     // On a loaded machine, a client can pause for longer than a second between two requests on its connection.
     drain: { idleMs: 3000 },

@@ -2,12 +2,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
+import { folder } from '../support/folder.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -20,13 +19,9 @@ test('systemd: READY when a worker listens, WATCHDOG while the event loop runs, 
       t.pass()
       return
     }
-  const folder = await mkdtemp(join(tmpdir(), 'users-api-systemd-'))
-  const socket = join(folder, 'notify')
+  const socket = join(folder(t), 'notify')
   const receiver = spawn('socat', ['-u', `UNIX-RECV:${socket}`, 'STDOUT'])
-  t.teardown(async () => {
-    receiver.kill()
-    await rm(folder, { recursive: true })
-  })
+  t.teardown(() => receiver.kill())
   let received = ''
   receiver.stdout.setEncoding('utf8').on('data', text => (received += text))
   const untilReceived = async (pattern: RegExp) => {

@@ -1,8 +1,8 @@
 // Reloads with a watch under load: a new version that fails does not replace the old one, and one that is only slower does.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
+import { folder } from '../support/folder.ts'
 import { startLoad } from '../support/load.ts'
 import { createOperator } from '../support/operator.ts'
 import { createDatabase, type ServiceOptions, startService } from '../support/service.ts'
@@ -26,9 +26,7 @@ const atEachPatch = (code: string) => `
 
 /** A service whose next workers run what `install` gets. */
 async function start(t: ExecutionContext, watchMs: number, config: ServiceOptions['config'] = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'users-api-watch-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  const code = join(folder, 'code.mjs')
+  const code = join(folder(t), 'code.mjs')
   const install = (text: string) => writeFileSync(code, text)
   install('')
   const service = await startService({

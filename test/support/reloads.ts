@@ -1,7 +1,4 @@
-// What the tests of reloads have in common: a service with two workers, and files that they change between reloads.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// What the tests of reloads have in common: a service with two workers.
 import { fileURLToPath } from 'node:url'
 import type { ExecutionContext } from 'ava'
 import { createOperator } from './operator.ts'
@@ -18,11 +15,4 @@ export async function start(t: ExecutionContext, options: ServiceOptions = {}) {
   const service = await startService({ database, workers: 2, ...options })
   t.teardown(() => service.stop())
   return { service, operator: createOperator(service) }
-}
-
-/** Creates a folder that is deleted with the test. @returns its path */
-export function folder(t: ExecutionContext): string {
-  const path = mkdtempSync(join(tmpdir(), 'users-api-reload-'))
-  t.teardown(() => rmSync(path, { recursive: true }))
-  return path
 }

@@ -1,6 +1,5 @@
 // JWTs: the keys of the issuer from a URL or a file, their rotation, an issuer that is away, and which tokens are valid.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
@@ -14,6 +13,7 @@ import { ConfigError } from '../../../src/config/config.ts'
 import { ApiError } from '../../../src/core/api-error.ts'
 import { createLog, type Log } from '../../../src/core/log.ts'
 import type { IssuerKeys } from '../../../src/core/messages.ts'
+import { folder } from '../../support/folder.ts'
 import {
   audience,
   claims,
@@ -248,9 +248,7 @@ test('jwt: the log says why the issuer cannot be reached', async t => {
 })
 
 test('jwt: a weak or invalid key of the issuer makes its tokens invalid', async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'users-api-jwks-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'jwks.json')
+  const file = join(folder(t), 'jwks.json')
   const outcomeWith = async (keys: string, token: string) => {
     writeFileSync(file, keys)
     const { verify } = await createJwts({ jwks: pathToFileURL(file).href, issuer, audience }, log, () => {})
@@ -266,9 +264,7 @@ test('jwt: a weak or invalid key of the issuer makes its tokens invalid', async 
 })
 
 test('jwt: keys from a file, which is read again for an unknown key id', async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'users-api-jwks-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'jwks.json')
+  const file = join(folder(t), 'jwks.json')
   const settings = { jwks: pathToFileURL(file).href, issuer, audience }
   for (const text of [undefined, '{', '{}', '[]']) {
     if (text !== undefined) writeFileSync(file, text)
@@ -286,9 +282,7 @@ test('jwt: keys from a file, which is read again for an unknown key id', async t
 })
 
 test('jwt: keys that are known outlive a file that cannot be read, and a later reading replaces them', async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'users-api-jwks-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'jwks.json')
+  const file = join(folder(t), 'jwks.json')
   const settings = { jwks: pathToFileURL(file).href, issuer, audience }
   const last = { text: await keySet(first), beganMs: Number(process.hrtime.bigint()) / 1e6 }
   const [old, current] = [await sign(first, claims()), await sign(second, claims())]

@@ -1,13 +1,13 @@
 // The log: its JSON lines, buffered output, and a reader that stops or exits.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { createOutput } from '../../../src/core/log-output.ts'
+import { folder } from '../../support/folder.ts'
 import { collectLog } from '../../support/log.ts'
 
 const log = fileURLToPath(new URL('../../../src/core/log.ts', import.meta.url))
@@ -62,9 +62,8 @@ const onFullDisk = `
   console.error('ready')`
 
 test('log: a line that a full disk has cut does not spoil the next one', async t => {
-  const folder = await mkdtemp(join(tmpdir(), 'users-api-log-'))
-  t.teardown(() => rm(folder, { recursive: true }))
-  const file = await open(join(folder, 'log'), 'a+')
+  const path = join(folder(t), 'log')
+  const file = await open(path, 'a+')
   t.teardown(() => file.close())
   // A limit of the size of files stands for the full disk. The cache of tsx must not be cut.
   const node = [process.execPath, '--import=tsx', '--input-type=module', '--eval', onFullDisk]
@@ -78,7 +77,7 @@ test('log: a line that a full disk has cut does not spoil the next one', async t
   await file.truncate(100)
   child.stdin.end('go')
   await once(child, 'exit')
-  const [cut = '', next = ''] = (await readFile(join(folder, 'log'), 'utf8')).split('\n')
+  const [cut = '', next = ''] = (await readFile(path, 'utf8')).split('\n')
   t.is(cut.length, 100)
   t.like(JSON.parse(next), { msg: 'one' })
 })

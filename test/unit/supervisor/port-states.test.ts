@@ -1,6 +1,5 @@
 // The maintenance of ports, its state file and the response to health checks, also for random sequences of commands.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'ava'
 import fc from 'fast-check'
@@ -18,6 +17,7 @@ import {
   serve,
   stateOf,
 } from '../../../src/supervisor/port-states.ts'
+import { folder } from '../../support/folder.ts'
 
 const labels = ['http', 'https']
 const startDate = new Date('2026-01-01T00:00:00Z')
@@ -29,12 +29,6 @@ const report = (state: PortReport['state'], connections: number, quietMs?: numbe
   inFlight: 0,
   quietMs,
 })
-
-function folder(t: { teardown(fn: () => void): void }): string {
-  const path = mkdtempSync(join(tmpdir(), 'users-api-ports-'))
-  t.teardown(() => rmSync(path, { recursive: true }))
-  return path
-}
 
 /** Opens a maintenance stored in `file`. Also returns its log lines and the states that the workers should have. */
 function open(file: string) {

@@ -1,17 +1,13 @@
 // The state file: maintenance is kept across restarts and versions.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { readState, writeMaintenance } from '../../../src/supervisor/state-file.ts'
+import { folder } from '../../support/folder.ts'
 
 const http = { mode: 'refuse', since: '2026-01-01T00:00:00.000Z', by: 'ada' } as const
 
-function stateFile(t: ExecutionContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'users-api-state-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  return join(folder, 'state.json')
-}
+const stateFile = (t: ExecutionContext): string => join(folder(t), 'state.json')
 
 test('state file: what is written is read', t => {
   const file = stateFile(t)
