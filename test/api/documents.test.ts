@@ -1,6 +1,6 @@
 // The commands of the documents, pasted into a shell in the documents' order, print what the documents show.
 import test from 'ava'
-import { projectFolder, readDocument, sectionOf, stepsOf } from '../support/documents.ts'
+import { readDocument, sectionOf, stepsOf } from '../support/documents.ts'
 import { runToEnd } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 
@@ -41,7 +41,7 @@ test('documents: their commands print what they show', async t => {
     const steps = stepsOf(text)
     t.true(steps.length > 0, title)
     for (const { commands, output } of steps) {
-      const outcome = await runToEnd('bash', ['-euo', 'pipefail', '-c', here(commands)], env, projectFolder)
+      const outcome = await runToEnd('bash', ['-euo', 'pipefail', '-c', here(commands)], env)
       t.is(outcome.code, 0, `${title}: ${commands}${outcome.stdout}${outcome.stderr}`)
       if (output !== undefined)
         t.is(comparable(outcome.stdout), comparable(here(output)), `${title}: ${commands}`)

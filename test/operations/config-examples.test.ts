@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
+import { root } from '../../src/config/root.ts'
 import { configFile, runTool } from '../support/config-tools.ts'
 import { startHaproxy } from '../support/haproxy.ts'
 import { loggedClient } from '../support/logged-client.ts'
@@ -13,7 +13,6 @@ import { claimPorts } from '../support/ports.ts'
 import { ask, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const service = await startService({
   config: { proxies: { trusted: ['127.0.0.1'] }, log: { level: 'info' } },
 })

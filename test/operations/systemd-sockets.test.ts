@@ -3,9 +3,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
+import { root } from '../../src/config/root.ts'
 import { bind } from '../../src/core/listen.ts'
 import { sendToSocket } from '../support/control-socket.ts'
 import { folder } from '../support/folder.ts'
@@ -19,7 +19,6 @@ import { until } from '../support/until.ts'
 const RESTARTS = Number(process.env.TEST_RESTARTS ?? 4)
 const CLIENTS = 32
 const HOST = '127.0.0.1'
-const root = fileURLToPath(new URL('../..', import.meta.url))
 
 const database = await createDatabase()
 

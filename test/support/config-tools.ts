@@ -1,9 +1,10 @@
 // The tools that check the example configuration files in config/.
 import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { ExecutionContext } from 'ava'
 import { findProgram, type Program } from '../../src/cli/private-servers/programs.ts'
+import { root } from '../../src/config/root.ts'
 
 export const configTools: readonly Program[] = [
   { title: 'nginx', names: ['nginx'], debianPackage: 'nginx-light', brewFormula: 'nginx' },
@@ -13,7 +14,7 @@ export const configTools: readonly Program[] = [
 ]
 
 /** Returns the path of a file in config/. */
-export const configFile = (name: string) => fileURLToPath(new URL(`../../config/${name}`, import.meta.url))
+export const configFile = (name: string) => join(root, 'config', name)
 
 /**
  * Runs a tool until it exits.

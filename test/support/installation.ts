@@ -4,12 +4,10 @@ import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { root } from '../../src/config/root.ts'
 import { claimPorts } from './ports.ts'
 import { type Outcome, runNode, runToEnd } from './run-to-end.ts'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Installation = Awaited<ReturnType<typeof createInstallation>>
 

@@ -1,11 +1,12 @@
 // What the tests of reloads have in common: a service with two workers.
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import type { ExecutionContext } from 'ava'
+import { root } from '../../src/config/root.ts'
 import { createOperator } from './operator.ts'
 import { createDatabase, type ServiceOptions, startService } from './service.ts'
 
 /** The folder of the settings, to be copied. */
-export const configFolder = fileURLToPath(new URL('../../config', import.meta.url))
+export const configFolder = join(root, 'config')
 const database = await createDatabase()
 /** On a loaded machine, a client can pause for longer than a second between two requests on its connection. */
 export const drain = { idleMs: 3000 }

@@ -1,8 +1,6 @@
 // Runs a program as a child process and collects its output.
 import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
+import { root } from '../../src/config/root.ts'
 
 export interface Outcome {
   code: number | null

@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { Connection, RowDataPacket } from 'mysql2/promise'
+import { root } from '../../src/config/root.ts'
 
 const TEMPLATE = 'test_template'
 /** In seconds. Other test files wait while the first one migrates. */
@@ -10,7 +11,6 @@ const LOCK_TIMEOUT = 100
 
 async function createTemplate(
   connection: Connection,
-  root: string,
   envOf: (database: string) => NodeJS.ProcessEnv,
 ): Promise<void> {
   await connection.query(`CREATE DATABASE ${TEMPLATE}`)
@@ -26,21 +26,19 @@ async function createTemplate(
 
 /**
  * Creates the tables of the service, and their first rows, in the database `name`, which has none.
- * @param root the folder with `dist`
  * @param envOf returns the environment in which dist/migrate.js migrates a database
  * @throws Error of the migration
  */
 export async function createSchema(
   connection: Connection,
   name: string,
-  root: string,
   envOf: (database: string) => NodeJS.ProcessEnv,
 ): Promise<void> {
   const query = async (statement: string, values: unknown[] = []) =>
     (await connection.query<RowDataPacket[]>(statement, values))[0]
   await query('SELECT GET_LOCK(?, ?)', [TEMPLATE, LOCK_TIMEOUT])
   const isThere = (await query('SHOW DATABASES LIKE ?', [TEMPLATE])).length > 0
-  if (!isThere) await createTemplate(connection, root, envOf)
+  if (!isThere) await createTemplate(connection, envOf)
   await query('SELECT RELEASE_LOCK(?)', [TEMPLATE])
 
   await query('USE ??', [name])

@@ -5,8 +5,8 @@ import { once } from 'node:events'
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import mysql from 'mysql2/promise'
+import { root } from '../../src/config/root.ts'
 import type { Status } from '../../src/supervisor/control/status.ts'
 import { type Answer, createClient } from './http.ts'
 import { collectLog } from './log.ts'
@@ -14,7 +14,6 @@ import { claimPorts } from './ports.ts'
 import { createSchema } from './schema.ts'
 import { until } from './until.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const startMs = 60_000
 const stopMs = 40_000
 
@@ -77,7 +76,7 @@ export async function createDatabase(): Promise<string> {
   const connection = await mysql.createConnection(server)
   try {
     await connection.query(`CREATE DATABASE ${name}`)
-    await createSchema(connection, name, root, database => environment(urlOf(database)))
+    await createSchema(connection, name, database => environment(urlOf(database)))
   } finally {
     connection.destroy()
   }

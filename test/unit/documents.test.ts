@@ -3,9 +3,10 @@ import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import test from 'ava'
 import * as z from 'zod'
+import { root } from '../../src/config/root.ts'
 import { statuses } from '../../src/core/api-error.ts'
 import { commandNames } from '../../src/supervisor/command-names.ts'
-import { projectFiles, projectFolder, readDocument } from '../support/documents.ts'
+import { projectFiles, readDocument } from '../support/documents.ts'
 
 const files = projectFiles()
 const documents = files.filter(file => file.endsWith('.md'))
@@ -44,7 +45,7 @@ test('documents: links and images lead to files and headings of the project', t 
       .filter(target => {
         const [file = '', anchor] = target.split('#')
         const linked = file === '' ? path : normalize(join(dirname(path), decodeURI(file)))
-        if (!existsSync(join(projectFolder, linked))) return true
+        if (!existsSync(join(root, linked))) return true
         return anchor !== undefined && !anchorsOf(linked).includes(anchor)
       })
       .map(target => `${path}: ${target}`),
