@@ -10,6 +10,7 @@ import test from 'ava'
 import { type Copy, keepCopy } from '../client/copy.ts'
 import { openApi } from '../support/api-suite.ts'
 import { folder } from '../support/folder.ts'
+import { listenOnFreePort } from '../support/ports.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { until } from '../support/until.ts'
 
@@ -78,9 +79,7 @@ test.serial(
       if (response.statusCode === 200) received.push(JSON.parse(text).id)
       response.end()
     })
-    await once(target.listen(0, '127.0.0.1'), 'listening')
-    const address = target.address()
-    const port = typeof address === 'object' ? address?.port : 0
+    const port = await listenOnFreePort(target)
     const file = join(folder(t), 'position')
     // Earlier changes have their numbers before this one has.
     const user = await api.create('/v1/users', { first_name: 'forwarded', last_name: 'before' })

@@ -1,7 +1,5 @@
 // A third resource that only this test defines: roles, related to users. The whole API works on it.
-import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import test, { type ExecutionContext } from 'ava'
 import { createApp } from '../../src/api/app.ts'
@@ -19,6 +17,7 @@ import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 import { type Answer, createClient } from '../support/http.ts'
 import { openDatabase } from '../support/open-database.ts'
 import { readContract } from '../support/openapi.ts'
+import { listenOnFreePort } from '../support/ports.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 
 const MAX_ROLES = 3
@@ -93,11 +92,8 @@ const app = createApp({
   resources,
 })
 // Without a keep-alive timeout: the client could send on a connection that the server is closing.
-const server = http.createServer({ keepAliveTimeout: 0 }, app).listen(0, '127.0.0.1')
-await once(server, 'listening')
-const isAddress = (value: unknown): value is AddressInfo => typeof value === 'object' && value !== null
-const address = server.address()
-const client = createClient(`http://127.0.0.1:${isAddress(address) ? address.port : 0}`)
+const server = http.createServer({ keepAliveTimeout: 0 }, app)
+const client = createClient(`http://127.0.0.1:${await listenOnFreePort(server)}`)
 const { text, contract, operations } = await readContract(client)
 test.after.always(async () => {
   client.close()

@@ -3,13 +3,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { createClient } from '../support/http.ts'
 import { apiKey } from '../support/issuer.ts'
-import { claimPorts } from '../support/ports.ts'
+import { claimPorts, listenOnFreePort } from '../support/ports.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
 
@@ -125,9 +124,8 @@ test.serial('memberships: one request for each group, or for each user where tho
       }),
     )
   })
-  await new Promise<void>(resolve => front.listen(0, '127.0.0.1', resolve))
+  const port = await listenOnFreePort(front)
   t.teardown(() => front.close())
-  const { port } = front.address() as AddressInfo
   const url = ['--url', `http://127.0.0.1:${port}`]
 
   // More users than fit into a batch, each in one group more than it can be.
@@ -348,9 +346,8 @@ test.serial('retries: after a lost response and a 503, until the timeout', async
     })
     request.pipe(outgoing)
   })
-  await new Promise<void>(resolve => front.listen(0, '127.0.0.1', resolve))
+  const port = await listenOnFreePort(front)
   t.teardown(() => front.close())
-  const { port } = front.address() as AddressInfo
   const text = `first_name,last_name,groups\n${Array.from({ length: 6 }, (_, index) => `Lost ${index},Answer,Lost`).join('\n')}`
   const through = await load('csv', text, '--url', `http://127.0.0.1:${port}`)
   t.is(through.code, 0, through.stderr)
@@ -395,10 +392,9 @@ test.serial('retries: an unavailable service is waited for, up to --patience', a
 /** Starts a server that accepts requests and does not answer. */
 async function startSilent(t: ExecutionContext) {
   const server = http.createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listenOnFreePort(server)
   t.teardown(() => server.close())
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  return { server, url: `http://127.0.0.1:${port}` }
 }
 
 test.serial('retries: a service that does not answer is given up after --patience', async t => {
@@ -426,10 +422,8 @@ async function startProxy(
     })
     request.pipe(outgoing)
   })
-  proxy.listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
   t.teardown(() => proxy.close())
-  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  return `http://127.0.0.1:${await listenOnFreePort(proxy)}`
 }
 
 test.serial('redirect: a POST is not sent again as a GET, and the new address is named', async t => {

@@ -12,6 +12,7 @@ import { prepareSession } from '../../src/database/session.ts'
 import { throughProxy } from '../faults/database-url.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { openDatabase } from '../support/open-database.ts'
+import { listenOnFreePort } from '../support/ports.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { type Session, sessionsOf } from '../support/sessions.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
@@ -111,10 +112,8 @@ test.serial('pool: an idle connection is closed properly: the server would log a
 
 test.serial('pool: the reason is known of a connection that is not established', async t => {
   // It accepts connections, and is silent.
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const server = net.createServer()
+  const port = await listenOnFreePort(server)
   const settings = { ...config.database, url: throughProxy(url, port), acquireTimeoutMs: 1000 }
   const through = createDatabase(settings, createLog('silent', 'test'))
   t.teardown(() => through.close())

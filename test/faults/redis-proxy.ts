@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import net from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { listenOnFreePort } from '../support/ports.ts'
 
 /** Returns the bytes to send instead of a chunk of a response, or undefined to drop the chunk. */
 type ResponseFault = (chunk: Buffer) => Buffer | Promise<Buffer> | undefined
@@ -49,11 +50,8 @@ export async function startRedisProxy(url: string) {
       last = Promise.all([replaced, last]).then(([bytes]) => void client.write(bytes))
     })
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the proxy has no port')
   return {
-    url: `redis://127.0.0.1:${address.port}`,
+    url: `redis://127.0.0.1:${await listenOnFreePort(server)}`,
     setFault(newFault: ResponseFault): void {
       fault = newFault
     },

@@ -1,8 +1,8 @@
 // An issuer of JWTs: signs them, and serves its public keys over HTTP as a JSON Web Key Set.
 import { createHash, createHmac, sign as cryptoSign, generateKeyPairSync } from 'node:crypto'
-import { once } from 'node:events'
 import http from 'node:http'
 import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { listenOnFreePort } from './ports.ts'
 
 export const issuer = 'https://issuer.test/'
 export const audience = 'users-api'
@@ -100,10 +100,7 @@ export async function startIssuer(...initial: Key[]) {
     await heldBodies
     return response.end(body)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listenOnFreePort(server)
   return {
     settings: { jwks: `http://127.0.0.1:${port}/jwks.json`, issuer, audience },
     /** The number of requests so far. */

@@ -1,4 +1,5 @@
 // Finds free ports on the loopback interface. Concurrent test files and test runs never get the same ones.
+import { once } from 'node:events'
 import net from 'node:net'
 
 // Below the kernel's range of ephemeral ports.
@@ -47,4 +48,12 @@ export async function claimPorts(count = 1): Promise<{ first: number; release():
     await release()
   }
   throw new Error(`no free ports between ${firstPort} and ${firstPort + blocks * blockSize}`)
+}
+
+/** Listens on any free port of 127.0.0.1. @returns the port */
+export async function listenOnFreePort(server: net.Server): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server has no port')
+  return address.port
 }

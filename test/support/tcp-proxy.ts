@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { Transform } from 'node:stream'
+import { listenOnFreePort } from './ports.ts'
 
 /** Called for each chunk that passes through the proxy. Returns false to drop the chunk. */
 export type Inspect = (to: 'server' | 'client', bytes: Buffer, client: net.Socket) => boolean
@@ -49,12 +50,8 @@ export async function openTcpProxy(url: string, inspect: Inspect = () => true) {
     if (state === 'open') pass(pair)
     else block(pair)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the proxy has no port')
-
   return {
-    port: address.port,
+    port: await listenOnFreePort(server),
     /** Waits for the next `count` connection attempts. */
     async attempts(count: number): Promise<void> {
       for (let attempt = 0; attempt < count; attempt++) await once(server, 'connection')

@@ -1,9 +1,9 @@
 // The end of a connection over real sockets: the client gets its responses, whatever it still sends or no longer sends.
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import net from 'node:net'
 import test from 'ava'
 import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
+import { listenOnFreePort } from '../../support/ports.ts'
 import { connect } from '../../support/raw.ts'
 import { until } from '../../support/until.ts'
 
@@ -128,10 +128,8 @@ test('https: drain: a connection with a part of a TLS record is not idle', async
       forwardRest = () => void server.write(bytes.subarray(maxBytes))
     })
   })
-  await once(proxy.listen(0, '127.0.0.1'), 'listening')
+  const client = await connect(await listenOnFreePort(proxy), { tls: true })
   t.teardown(() => proxy.close())
-  const address = proxy.address()
-  const client = await connect(typeof address === 'object' ? (address?.port ?? 0) : 0, { tls: true })
   t.teardown(() => client.socket.destroy())
   client.write(get)
   await client.answer()

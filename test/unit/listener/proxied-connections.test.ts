@@ -1,12 +1,12 @@
 // Connections that begin with a PROXY header, before HTTP and TLS: how it arrives, which peers may send it, and that
 // draining, counting and the limits hold while the header is awaited.
-import { once } from 'node:events'
 import net from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { createRequestLog } from '../../../src/listener/request-log.ts'
 import { answer, countsOf, get, never, type Overrides, startDataPort } from '../../support/data-port.ts'
+import { listenOnFreePort } from '../../support/ports.ts'
 import { version1, version2, version2Raw } from '../../support/proxy-header.ts'
 import { connect } from '../../support/raw.ts'
 import { until } from '../../support/until.ts'
@@ -58,12 +58,8 @@ async function startProxy(
       socket.pipe(onward).pipe(socket)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   t.teardown(() => server.close())
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
+  return listenOnFreePort(server)
 }
 
 /** Cuts `bytes` into pieces of `sizes`, and a last one with the rest. */
