@@ -169,6 +169,14 @@ test.serial('start: a failure prints one line with the remedy, and leaves no pro
   )
   await rm(join(here.folder, 'var'))
 
+  const PM2_HOME = join(here.folder, 'package.json', 'pm2')
+  for (const command of ['dist/start.js', 'dist/stop.js'])
+    fails(
+      await here.run(command, [], { PM2_HOME }),
+      1,
+      /pm2 cannot write to .*\/pm2 \(ENOTDIR\): make it .*, or run `export PM2_HOME=\$PWD\/var\/pm2` before every command/,
+    )
+
   if (await canDropRights()) {
     const refused = await here.startUnprivileged({ NODE_CONFIG: JSON.stringify({ ports: [privileged] }) })
     fails(refused, 71, /:80 .*permission denied; start it as root, .* or choose ports of at least 1024/)

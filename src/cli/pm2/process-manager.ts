@@ -1,13 +1,15 @@
 // The functions of pm2 that the commands need: find, start and remove an app, and report why an app does not start.
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import '../../config/pm2-environment.ts'
 import type { StartOptions } from 'pm2'
 import * as z from 'zod'
+import { pm2Home } from '../../config/pm2-environment.ts'
+import { reasonOf } from '../../core/error-reason.ts'
+import { assertWritable } from '../private-servers/folders.ts'
 
-// The build moves the import declarations of packages to the beginning of a file, before pm2-environment.ts.
-const { default: pm2 } = await import('pm2')
+/** Loads pm2, which writes into its folder meanwhile, and ends with stack traces if it cannot. */
+const loadPm2 = async () => (await import('pm2')).default
 
 /** pm2's daemon confirms that it is killed shortly before it exits. */
 const DAEMON_EXIT_MS = 100
@@ -49,7 +51,10 @@ async function lastErrors(name: string, { errorLog }: App): Promise<string> {
   return shown.replace(`${name}: `, '') || `see ${errorLog}`
 }
 
-const list = promisify(pm2.list.bind(pm2))
+async function list() {
+  const pm2 = await loadPm2()
+  return promisify(pm2.list.bind(pm2))()
+}
 
 /** Returns the app with this name; undefined if pm2 has none. */
 export async function findApp(name: string): Promise<App | undefined> {
@@ -59,6 +64,7 @@ export async function findApp(name: string): Promise<App | undefined> {
 
 /** Stops an app within its kill_timeout and deletes it from pm2. @returns whether pm2 had the app */
 export async function removeApp(name: string): Promise<boolean> {
+  const pm2 = await loadPm2()
   const existed = (await findApp(name)) !== undefined
   while ((await findApp(name)) !== undefined) {
     // pm2 schedules a restart for an app that is stopped before it is ready. The second command cancels the
@@ -76,6 +82,7 @@ export async function removeApp(name: string): Promise<boolean> {
  * resolves when the app is ready, or has exited.
  */
 export async function startApp(app: StartOptions & { name: string }): Promise<void> {
+  const pm2 = await loadPm2()
   await removeApp(app.name)
   await promisify<StartOptions, unknown>(pm2.start.bind(pm2))(app)
 }
@@ -91,11 +98,26 @@ export async function assertUp(name: string, title: string): Promise<void> {
     throw new Error(`${title} exited with code ${app.exitCode ?? 'unknown'}: ${await lastErrors(name, app)}`)
 }
 
+/** @throws Error that says what to do if pm2 cannot write into its folder, as for a user without a home */
+async function assertPm2Writable(): Promise<void> {
+  const folder = pm2Home()
+  // With the mode that pm2 gives it: other users can read the logs.
+  await mkdir(folder, { recursive: true }).catch(() => {})
+  await assertWritable(folder).catch((error: unknown) => {
+    throw new Error(
+      `pm2 ${reasonOf(error)}, or run \`export PM2_HOME=$PWD/var/pm2\` before every command in this folder`,
+    )
+  })
+}
+
 /**
  * Calls `act` while this process is connected to pm2, as the other functions of this file require. Starts pm2's daemon if
  * necessary, and ends the daemon if it runs no app.
+ * @throws Error that says what to do if pm2 cannot write into its folder
  */
 export async function withPm2<T>(act: () => Promise<T>): Promise<T> {
+  await assertPm2Writable()
+  const pm2 = await loadPm2()
   await promisify<void>(callback => pm2.connect(callback))()
   try {
     return await act()
