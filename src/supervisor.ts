@@ -65,6 +65,8 @@ async function supervise(): Promise<void> {
   const sockets = new Map<string, DataSocket>()
   const inherited = await takeSockets(countListenFds(), config)
   const systemd = createSystemd(readSystemdRequest(), log)
+  /** Why a stop has begun that nobody has asked for. */
+  let orphanedBy: string | undefined
   const fleet = createFleet({
     limits: {
       ...config.fleet,
@@ -83,7 +85,8 @@ async function supervise(): Promise<void> {
     },
     exit(exitCode, reason) {
       log.info({ reason }, 'supervisor exiting')
-      exit(exitCode, reason)
+      if (orphanedBy === undefined) exit(exitCode, reason)
+      exit(exitCodes.orphaned, `stopped without a command: ${orphanedBy}`)
     },
   })
   const checkers = createCheckers()
@@ -126,7 +129,9 @@ async function supervise(): Promise<void> {
   }
   /** The parent process is gone. An orphaned supervisor would keep the ports from the next one, so it stops. */
   function stopAsOrphan(by: string): void {
-    if (!fleet.isStopping()) stop(by)
+    if (fleet.isStopping()) return
+    orphanedBy = by
+    stop(by)
   }
   onSignal.stop = stop
   onSignal.reload = () => void commands.run('reload', null, 'SIGUSR2')

@@ -16,6 +16,8 @@ export const exitCodes = {
   noWorkers: 70,
   /** EX_OSERR: the process cannot listen on a port. */
   portTaken: 71,
+  /** EX_IOERR: pm2's daemon, or the reader of the standard output, is gone. Not 0, so that systemd starts the service again. */
+  orphaned: 74,
   /** EX_NOPERM: the service does not accept the token. */
   notAllowed: 77,
   /** EX_CONFIG: the settings are invalid, or the database schema is older than the code. */

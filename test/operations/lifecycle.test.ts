@@ -577,7 +577,8 @@ test.serial('pm2 disconnected: the service stops gracefully', async t => {
   client.write(get)
   t.regex(await client.answer(), /200 OK/)
   service.supervisor.kill('SIGTERM')
-  t.is(await service.exited, 0)
+  t.is(await service.exited, 74)
+  t.regex(service.log(), /^users-api: stopped without a command: pm2 disconnected$/m)
 })
 
 test.serial('output closed: the service stops gracefully when the reader of its stdout exits', async t => {
@@ -591,7 +592,7 @@ test.serial('output closed: the service stops gracefully when the reader of its 
   await operator.until(({ ports }) => ports.http?.by === 'output closed')
   slow.write(body())
   t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
-  t.is(await service.exited, 0)
+  t.is(await service.exited, 74)
 })
 
 /** Returns the test database behind a TCP proxy. */
