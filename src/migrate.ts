@@ -3,7 +3,6 @@ import { parseArgs } from 'node:util'
 import { print, runCommand } from './cli/command-line.ts'
 import { migrateWhenUp } from './cli/preflight.ts'
 import { ConfigError, loadDatabaseConfig } from './config/config.ts'
-import { demandsOf } from './database/migrator.ts'
 
 async function main(): Promise<number> {
   parseArgs({ options: {} })
@@ -12,9 +11,8 @@ async function main(): Promise<number> {
     throw new ConfigError([
       'database.url: is missing; set DATABASE_URL (`npm start` migrates its private database itself)',
     ])
-  const applied = await migrateWhenUp(config.database.url, 0, () => {})
+  const applied = await migrateWhenUp(config.database.url, 0, () => {}, print)
   print(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`)
-  for (const demand of demandsOf(applied)) print(demand)
   return 0
 }
 

@@ -5,7 +5,7 @@ import { untilFree } from '../core/listen.ts'
 import { createLog } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import { isDemoted, isNotUpYet } from '../database/driver-errors.ts'
-import { demandsOf, migrate } from '../database/migrator.ts'
+import { migrate } from '../database/migrator.ts'
 
 const PAUSE_MS = 500
 
@@ -28,7 +28,8 @@ export const unreachable = (error: unknown) =>
 /**
  * Migrates the database. Retries while the database is starting.
  * @param timeoutMs how many milliseconds to retry; 0 allows one attempt
- * @param print called with a line before each step that can take several seconds, and with what a migration demands
+ * @param print called with a line before each step that can take several seconds
+ * @param onDemand called with what a migration demands
  * @returns the names of the applied migrations
  * @throws Error whose message says what to do
  */
@@ -36,12 +37,13 @@ export async function migrateWhenUp(
   url: string,
   timeoutMs: number,
   print: (line: string) => void,
+  onDemand = print,
 ): Promise<string[]> {
   // One log for all attempts: each log adds a listener for the exit of the process.
   const log = createLog('warn', 'migrate')
   print('migrating the database')
   try {
-    const applied = await retry(() => migrate(url, log), {
+    const applied = await retry(() => migrate(url, log, onDemand), {
       timeoutMs,
       pauseMs: () => PAUSE_MS,
       isTransient: isNotUpYet,
@@ -50,7 +52,6 @@ export async function migrateWhenUp(
       },
     })
     if (applied.length > 0) print(`migrated the database: ${applied.join(', ')}`)
-    for (const demand of demandsOf(applied)) print(demand)
     return applied
   } catch (error) {
     if (isNotUpYet(error)) throw unreachable(error)

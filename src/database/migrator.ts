@@ -7,7 +7,7 @@ import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import { retryMigration, underMigrationLock } from './migration-lock.ts'
-import { codeVersion, createMigrationSource, migrations } from './migrations/index.ts'
+import { codeVersion, createMigrationSource, type Migration, migrations } from './migrations/index.ts'
 import { clientOf, openPool } from './pool.ts'
 import { rawRows } from './results.ts'
 
@@ -55,14 +55,6 @@ export async function assertMigrated(knex: Knex): Promise<void> {
     )
 }
 
-/** Returns what the applied migrations demand of an operator; nothing for a database that they have created. */
-export function demandsOf(applied: readonly string[]): string[] {
-  if (applied.includes(migrations[0]?.name ?? '')) return []
-  return migrations.flatMap(({ name, demand }) =>
-    demand !== undefined && applied.includes(name) ? [`${name}: ${demand}`] : [],
-  )
-}
-
 async function createDatabase(url: string, log: Log): Promise<void> {
   const knex = openPool(withDatabase(url, ''), pool, log)
   // Knex would take a dot in the name for the end of a qualifier.
@@ -98,10 +90,16 @@ async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migra
 /**
  * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
  * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
+ * @param onDemand called with what a migration demands of an operator, before the next one begins: a further run after an
+ *   interruption does not apply the first one again
  * @returns the names of the migrations that were applied
  * @throws SchemaError if the schema demands newer code, or an earlier version of the service might damage the database
  */
-export async function migrate(url: string, log: Log): Promise<string[]> {
+export async function migrate(
+  url: string,
+  log: Log,
+  onDemand: (demand: string) => void = () => {},
+): Promise<string[]> {
   const knex = openPool(url, pool, log)
   const own = new Set<number>()
   clientOf(knex).pool.on('createSuccess', (_, { threadId }) => own.add(threadId))
@@ -115,14 +113,17 @@ export async function migrate(url: string, log: Log): Promise<string[]> {
       // Another process can have applied some of them meanwhile.
       const pending = await pendingMigrations(knex)
       const isNew = pending.length === migrations.length
-      const migrationSource = createMigrationSource(isNew, async ({ name, excludesOlder = false }) => {
+      const before = async ({ name, excludesOlder }: Migration) => {
         await assertHeld()
-        if (isNew || !excludesOlder) return
+        if (isNew || excludesOlder === undefined) return
         await retry(() => assertNoOtherSessions(knex, own, name), {
           timeoutMs: SESSION_END_TIMEOUT_MS,
           pauseMs: () => SESSION_END_PAUSE_MS,
           isTransient: error => error instanceof SchemaError,
         })
+      }
+      const migrationSource = createMigrationSource(isNew, before, ({ name, demand }) => {
+        if (!isNew && demand !== undefined) onDemand(`${name}: ${demand}`)
       })
       const apply = async () => {
         // A remaining lock of Knex belongs to a process that is gone.

@@ -298,11 +298,12 @@ test('npm run migrate and npm start: say what a migration demands of a database 
   const forget = "DELETE FROM knex_migrations WHERE name = '002-counts'"
   await executeOn(url, forget)
   const { stdout } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
-  t.regex(stdout, /^users-api: applied 002-counts\nusers-api: 002-counts: .* stop all its processes, .*\n$/)
+  t.regex(stdout, /^users-api: 002-counts: .* stop all its processes, .*\nusers-api: applied 002-counts\n$/)
   await executeOn(url, forget)
   const printed: string[] = []
   await migrateWhenUp(url, 0, line => printed.push(line))
-  t.regex(printed.at(-1) ?? '', /^002-counts: .* stop all its processes, /)
+  t.like(printed, { 0: 'migrating the database', 2: 'migrated the database: 002-counts', length: 3 })
+  t.regex(printed[1] ?? '', /^002-counts: .* stop all its processes, /)
 })
 
 test('npm run migrate: without the change feed, a database needs two commands after the upgrade', async t => {
@@ -311,8 +312,25 @@ test('npm run migrate: without the change feed, a database needs two commands af
   const { stdout } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
   t.regex(
     stdout,
-    /\nusers-api: 008-changes: .*`npm run recount -- --upgraded`, .*`npm run expire-changes`, .*\n$/,
+    /^users-api: 008-changes: .*`npm run recount -- --upgraded`, .*`npm run expire-changes`, .*\nusers-api: applied 008-changes\n$/,
   )
+})
+
+test('npm run migrate: says what a migration demands although the next one fails', async t => {
+  const database = await createDatabase()
+  await executeOn(
+    database,
+    "DELETE FROM knex_migrations WHERE name IN ('008-changes', '009-search')",
+    'ALTER TABLE `groups` DROP KEY groups_name_search',
+  )
+  const { url, arm, proxy } = await openMysqlProxy(database)
+  t.teardown(() => proxy.close())
+  arm(/ADD KEY `groups_name_search`/, { errno: 1114, sqlState: 'HY000' })
+  const run = () => runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
+  const failed = await run()
+  t.is(failed.code, 1, failed.stderr)
+  t.regex(failed.stdout, /^users-api: 008-changes: .*\n$/)
+  t.like(await run(), { code: 0, stdout: 'users-api: applied 009-search\n' })
 })
 
 test('npm run migrate: names the privilege that a migration lacks', async t => {

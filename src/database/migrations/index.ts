@@ -61,10 +61,12 @@ export const codeVersion = migrations.length
  * Provides the migrations to Knex from this module, not from a folder whose path depends on the build.
  * @param isNew whether no version of the service has used the database before
  * @param before called before each migration; an error that it throws ends the migrations
+ * @param after called after each migration
  */
 export const createMigrationSource = (
   isNew: boolean,
   before: (migration: Migration) => Promise<void>,
+  after: (migration: Migration) => void,
 ): Knex.MigrationSource<Migration> => ({
   getMigrations: async () => [...migrations],
   getMigrationName: migration => migration.name,
@@ -72,6 +74,7 @@ export const createMigrationSource = (
     up: async (knex: Knex) => {
       await before(migration)
       await migration.up(knex, isNew)
+      after(migration)
     },
     down: () => Promise.reject(new Error('migrations cannot be reverted: restore a backup instead')),
   }),
