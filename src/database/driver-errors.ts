@@ -132,6 +132,11 @@ export function isDuplicate(error: unknown): boolean {
   return hasCode(error) && error.code === 'ER_DUP_ENTRY'
 }
 
+/** Whether the table has the column or the index already that a statement adds. */
+export function isAddedTwice(error: unknown): boolean {
+  return hasCode(error) && (error.code === 'ER_DUP_FIELDNAME' || error.code === 'ER_DUP_KEYNAME')
+}
+
 /** Whether another transaction holds a lock, with NOWAIT or after a lock wait timeout. */
 export function isLocked(error: unknown): boolean {
   return hasCode(error) && locked.includes(error.code)

@@ -6,6 +6,7 @@ import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
+import { isAddedTwice } from './driver-errors.ts'
 import { retryMigration, underMigrationLock } from './migration-lock.ts'
 import { codeVersion, createMigrationSource, type Migration, migrations } from './migrations/index.ts'
 import { clientOf, openPool } from './pool.ts'
@@ -130,8 +131,10 @@ export async function migrate(
         await knex.migrate.forceFreeMigrationsLock({ migrationSource })
         await knex.migrate.latest({ migrationSource, disableMigrationsListValidation: true })
       }
-      // Each migration can be repeated. On a database cluster, a write of the service can interrupt one.
-      await retryMigration(apply)
+      // Each migration can be repeated. On a database cluster, a write of the service can interrupt one. The last statement of a run
+      // that was interrupted goes on in the server: this run waits for it, and then fails, because the column or the index exists.
+      const applyAgain = (error: unknown) => (isAddedTwice(error) ? apply() : Promise.reject(error))
+      await retryMigration(() => apply().catch(applyAgain))
       return pending
     })
   } finally {

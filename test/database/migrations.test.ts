@@ -196,6 +196,26 @@ test('migration 009: the search is added while the service writes, also after a 
   t.is(found.body.meta.total_records, 20)
 })
 
+test('migration 009: a column or an index that a statement of an interrupted run has added meanwhile', async t => {
+  const database = await createDatabase()
+  const { url, arm, struck, proxy } = await openMysqlProxy(database)
+  t.teardown(() => proxy.close())
+  for (const [errno, statement] of [
+    [1060, /ADD COLUMN `name_search`/],
+    [1061, /ADD KEY `groups_name_search`/],
+  ] as const) {
+    await executeOn(
+      database,
+      "DELETE FROM knex_migrations WHERE name = '009-search'",
+      'ALTER TABLE `groups` DROP KEY groups_name_search, DROP COLUMN name_search',
+    )
+    // The repetition finds what is there: here, nothing.
+    arm(statement, { errno, sqlState: '42S21' })
+    t.deepEqual(await migrate(url, log), ['009-search'])
+    t.is(struck(), 1)
+  }
+})
+
 test('migrations: each field has its column of the search and an index, which has the columns of all fields', async t => {
   const knex = openPool(await createDatabase(), { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
   t.teardown(() => knex.destroy())
