@@ -65,7 +65,7 @@ async function supervise(): Promise<void> {
   const sockets = new Map<string, DataSocket>()
   const inherited = await takeSockets(countListenFds(), config)
   const systemd = createSystemd(readSystemdRequest(), log)
-  /** Why a stop has begun that nobody has asked for. */
+  /** The reason of a stop without a command. */
   let orphanedBy: string | undefined
   const fleet = createFleet({
     limits: {

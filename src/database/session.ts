@@ -25,7 +25,7 @@ const waitTimeout = (ms: number) => (ms === 0 ? '' : `, wait_timeout = ${Math.ce
  */
 const noInConversion = '/*M! , in_predicate_conversion_threshold = 0 */'
 
-/** MariaDB sorts by as many bytes of a text, and a name has up to 1,020. MySQL compares whole names. */
+/** MariaDB sorts a text by its first bytes, at most as many as this. A name has up to 1,020. MySQL compares whole names. */
 const wholeNames = '/*M! , max_sort_length = 1024 */'
 
 /**
