@@ -29,7 +29,7 @@ export const unreachable = (error: unknown) =>
  * Migrates the database. Retries while the database is starting.
  * @param timeoutMs how many milliseconds to retry; 0 allows one attempt
  * @param print called with a line before each step that can take several seconds
- * @param onDemand called with what a migration demands
+ * @param onNotice called with what an operator should know about the migrations
  * @returns the names of the applied migrations
  * @throws Error whose message says what to do
  */
@@ -37,13 +37,13 @@ export async function migrateWhenUp(
   url: string,
   timeoutMs: number,
   print: (line: string) => void,
-  onDemand = print,
+  onNotice = print,
 ): Promise<string[]> {
   // One log for all attempts: each log adds a listener for the exit of the process.
   const log = createLog('warn', 'migrate')
   print('migrating the database')
   try {
-    const applied = await retry(() => migrate(url, log, onDemand), {
+    const applied = await retry(() => migrate(url, log, onNotice), {
       timeoutMs,
       pauseMs: () => PAUSE_MS,
       isTransient: isNotUpYet,

@@ -40,7 +40,7 @@ async function replace(knex: Knex, from: Readonly<Columns>, holder: string): Pro
 }
 
 /** Waits until the lock is free, or its holder is gone. */
-async function acquire(knex: Knex, holder: string): Promise<void> {
+async function acquire(knex: Knex, holder: string, onWait: () => void): Promise<void> {
   await create(knex)
   const deadlineMs = performance.now() + TIMEOUT_MS
   let seen: string | undefined
@@ -55,6 +55,7 @@ async function acquire(knex: Knex, holder: string): Promise<void> {
     // A schema change can stop all writes of a database cluster, those of the holder too. Reads then take long.
     const isSlow = performance.now() - startedMs > POLL_MS
     const state = JSON.stringify(row)
+    if (seen === undefined) onWait()
     silentPolls = state === seen && !isSlow ? silentPolls + 1 : 0
     seen = state
     await delay(POLL_MS)
@@ -67,15 +68,17 @@ async function acquire(knex: Knex, holder: string): Promise<void> {
 /**
  * Runs `act` while this process holds the lock. `act` calls `assertHeld` before each step, because a process that was
  * suspended for long can have lost the lock to another one.
+ * @param onWait called if another process holds the lock
  * @throws Error if the lock is not free after two minutes
  */
 export async function underMigrationLock<T>(
   knex: Knex,
   act: (assertHeld: () => Promise<void>) => Promise<T>,
+  onWait: () => void = () => {},
 ): Promise<T> {
   const holder = randomUUID()
   const renew = () => replace(knex, { holder }, holder)
-  await acquire(knex, holder)
+  await acquire(knex, holder, onWait)
   const timer = setInterval(() => renew().catch(() => {}), RENEW_MS)
   try {
     return await act(async () => {

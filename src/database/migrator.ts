@@ -91,15 +91,15 @@ async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migra
 /**
  * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
  * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
- * @param onDemand called with what a migration demands of an operator, before the next one begins: a further run after an
- *   interruption does not apply the first one again
+ * @param onNotice called if another process is migrating, and with what a migration demands of an operator, before the next one
+ *   begins: a further run after an interruption does not apply the first one again
  * @returns the names of the migrations that were applied
  * @throws SchemaError if the schema demands newer code, or an earlier version of the service might damage the database
  */
 export async function migrate(
   url: string,
   log: Log,
-  onDemand: (demand: string) => void = () => {},
+  onNotice: (notice: string) => void = () => {},
 ): Promise<string[]> {
   const knex = openPool(url, pool, log)
   const own = new Set<number>()
@@ -110,7 +110,7 @@ export async function migrate(
       await createDatabase(url, log)
     })
     if ((await pendingMigrations(knex)).length === 0) return []
-    return await underMigrationLock(knex, async assertHeld => {
+    const migratePending = async (assertHeld: () => Promise<void>) => {
       // Another process can have applied some of them meanwhile.
       const pending = await pendingMigrations(knex)
       const isNew = pending.length === migrations.length
@@ -124,7 +124,7 @@ export async function migrate(
         })
       }
       const migrationSource = createMigrationSource(isNew, before, ({ name, demand }) => {
-        if (!isNew && demand !== undefined) onDemand(`${name}: ${demand}`)
+        if (!isNew && demand !== undefined) onNotice(`${name}: ${demand}`)
       })
       const apply = async () => {
         // A remaining lock of Knex belongs to a process that is gone.
@@ -136,7 +136,10 @@ export async function migrate(
       const applyAgain = (error: unknown) => (isAddedTwice(error) ? apply() : Promise.reject(error))
       await retryMigration(() => apply().catch(applyAgain))
       return pending
-    })
+    }
+    return await underMigrationLock(knex, migratePending, () =>
+      onNotice('another process migrates the database: waiting until it has finished'),
+    )
   } finally {
     await knex.destroy()
   }

@@ -251,7 +251,9 @@ test('migrations: the lock of a process that is gone is taken over', async t => 
   await knex('migration_lock').update({ holder: 'gone' })
   await knex('knex_migrations').where({ name: '006-no-cascades' }).delete()
   const startedMs = performance.now()
-  t.deepEqual(await migrate(url, log), ['006-no-cascades'])
+  const notices: string[] = []
+  t.deepEqual(await migrate(url, log, notice => notices.push(notice)), ['006-no-cascades'])
+  t.deepEqual(notices, ['another process migrates the database: waiting until it has finished'])
   t.true(performance.now() - startedMs > 5000)
   t.like(await knex('migration_lock').first(), { holder: '' })
 })
