@@ -294,6 +294,10 @@ test.serial('stream: readers of all workers get the same events, and come back w
   await resumed.until(() => resumed.events().length >= 10)
   t.deepEqual(resumed.events(), all?.events().slice(10))
   resumed.close()
+  const withoutPosition = await openEventStream(`${url}?after=${tenth}`, { 'last-event-id': '' })
+  await withoutPosition.until(() => withoutPosition.events().length >= 10)
+  t.deepEqual(withoutPosition.events(), all?.events().slice(10))
+  withoutPosition.close()
   for (const [accept, type] of [
     ['text/event-stream', 'text/event-stream'],
     ['text/event-stream;charset=utf-8', 'text/event-stream'],

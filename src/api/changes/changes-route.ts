@@ -23,10 +23,14 @@ function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events
   }
 }
 
-/** Returns the position of a reader that comes back to a stream. @throws ApiError `malformed_request` */
+/**
+ * Returns the position of a reader that comes back to a stream. Clients that have no position yet leave the header out or empty:
+ * to both, HTML gives the same meaning.
+ * @throws ApiError `malformed_request`
+ */
 function lastEventId(ctx: Context): number | undefined {
   const sent = ctx.req.headers['last-event-id']
-  if (sent === undefined) return undefined
+  if (sent === undefined || sent === '') return undefined
   const id = typeof sent === 'string' && /^(0|[1-9][0-9]{0,15})$/.test(sent) ? Number(sent) : Infinity
   if (id <= MAX_ID) return id
   throw new ApiError(
