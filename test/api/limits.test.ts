@@ -74,6 +74,31 @@ test.serial('limits: filters: a query with more filters is limit_exceeded', asyn
   expectError(t, await api.get('/v1/users?first_name=a&groups[*].id=1'), 400, 'limit_exceeded')
 })
 
+test.serial('limits: filters: a query can have more filters than the database joins tables', async t => {
+  const { api, close } = await openApi({ config: { limits: { filters: 100 } } })
+  try {
+    const user = await api.create('/v1/users', person())
+    const group = await api.create('/v1/groups', { name: 'three' })
+    expectOk(t, await api.post(`/v1/users/${user}/groups`, { id: group }))
+    for (const [filter, ids] of [
+      [`groups[*].id=${group}`, [user]],
+      ['groups[*].name=three', [user]],
+      [`groups[*].id=!${group}`, []],
+      ['groups[*].name=!four', [user]],
+    ] as const) {
+      const { status, body } = await api.get(`/v1/users?${Array(100).fill(filter).join('&')}`)
+      t.is(status, 200, filter)
+      t.deepEqual(
+        body.users?.map(({ id }) => id),
+        [...ids],
+        filter,
+      )
+    }
+  } finally {
+    await close(t)
+  }
+})
+
 test.serial('limits: membershipsPerUser: a further membership is limit_exceeded', async t => {
   const user = await api.create('/v1/users', person())
   const groups = [

@@ -85,6 +85,8 @@ export const membersFilter = (filters: readonly Filter[]): RelatedFilter | undef
  * the statement exceeds its time limit before it reads a row.
  */
 const MAX_MERGED = 3
+/** The database joins at most 61 tables, and a search, a sort and each EXISTS that it merges need some of them. */
+const MAX_JOINED = 20
 
 /** @param ownId the column with the id of the record @param index the number of related filters before this one */
 function compareRelated(
@@ -99,7 +101,7 @@ function compareRelated(
   const comparison = complement ?? filter.comparison
   const { table, ownKey, otherKey, to } = relation
   const equal = { ...filter, comparison }
-  if (matchesOneRelated(equal)) {
+  if (matchesOneRelated(equal) && index < MAX_JOINED) {
     // Pairs are unique, so the join returns no duplicates. The database can start with the members in the
     // order of their ids. With EXISTS, it might first collect all members of a group.
     const join = complement === undefined ? 'innerJoin' : 'leftJoin'
