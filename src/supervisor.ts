@@ -8,6 +8,7 @@ import { ConfigError, loadServingConfig } from './config/config.ts'
 import { countListenFds, readSystemdRequest } from './config/systemd.ts'
 import { reasonOf } from './core/error-reason.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
+import { createIsKnownHost } from './core/known-hosts.ts'
 import { bind, type DataSocket } from './core/listen.ts'
 import { createLog } from './core/log.ts'
 import { missingOpenFiles } from './core/open-files.ts'
@@ -96,6 +97,7 @@ async function supervise(): Promise<void> {
     config,
     log,
     checkers,
+    isKnownHost: await createIsKnownHost(config.control.host, config.hosts),
     health: status.health,
     documents,
     maintenance,

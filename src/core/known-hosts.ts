@@ -1,5 +1,6 @@
 // Which Host headers a server answers. A page in a browser can change the DNS record of its own name to a loopback address
 // and then read what a server there responds, as if it were the page's own (DNS rebinding). Such a name has a dot.
+import { lookup } from 'node:dns/promises'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
 /** @param host the value of the header; undefined if the request has none, as in HTTP/1.0 */
@@ -21,10 +22,12 @@ export const isLoopback = (address: string): boolean =>
     : loopback.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 
 /**
- * @param address the address or the name that the server listens on; unless it is a loopback one, every host is known
+ * @param listensOn the address or the name that the server listens on; unless it is a loopback one, every host is known
  * @param names further names in lower case, without ports
  */
-export function createIsKnownHost(address: string, names: readonly string[]): IsKnownHost {
+export async function createIsKnownHost(listensOn: string, names: readonly string[]): Promise<IsKnownHost> {
+  // Names can have a loopback address, too: on Debian, that of the machine does.
+  const { address } = await lookup(listensOn).catch(() => ({ address: listensOn }))
   if (!isLoopback(address)) return () => true
   return (host = '') => {
     if (!host.includes('.') || host.startsWith('[')) return true

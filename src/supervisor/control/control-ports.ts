@@ -2,7 +2,7 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import { type Config, ConfigError } from '../../config/config.ts'
 import { ApiError, errorMeta } from '../../core/api-error.ts'
-import { createIsKnownHost, unknownHost } from '../../core/known-hosts.ts'
+import { type IsKnownHost, unknownHost } from '../../core/known-hosts.ts'
 import type { Log } from '../../core/log.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
 import { canonical } from '../../listener/client-address.ts'
@@ -19,9 +19,10 @@ import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
 
 export interface ControlOptions {
-  readonly config: Pick<Config, 'ports' | 'hosts' | 'control' | 'drain'>
+  readonly config: Pick<Config, 'ports' | 'control' | 'drain'>
   readonly log: Log
   readonly checkers: Checkers
+  readonly isKnownHost: IsKnownHost
   health(label: string): Health
   readonly documents: Documents
   readonly maintenance: Maintenance
@@ -106,7 +107,6 @@ export type Control = ReturnType<typeof createControl>
 export function createControl(options: ControlOptions) {
   const { config, checkers } = options
   const labels = config.ports.map(port => port.label)
-  const isKnownHost = createIsKnownHost(config.control.host, config.hosts)
 
   /** For readiness probes: the answer of the first port that is not serving, or 200. Not a check by a proxy. */
   function readiness(): ControlResponse {
@@ -140,7 +140,7 @@ export function createControl(options: ControlOptions) {
 
   function respond(request: IncomingMessage): ControlResponse | Promise<ControlResponse> {
     const { host, expect } = request.headers
-    if (!isKnownHost(host)) return failure(request, new ApiError('malformed_request', unknownHost))
+    if (!options.isKnownHost(host)) return failure(request, new ApiError('malformed_request', unknownHost))
     if (expect !== undefined && expect.toLowerCase() !== '100-continue') return failure(request, notExpected)
     if (request.method !== 'GET' && request.method !== 'HEAD') return failure(request, notAllowed)
     const path = pathOf(request)

@@ -5,12 +5,14 @@ import { createIsKnownHost } from '../../../src/core/known-hosts.ts'
 
 const names = ['users.example.com']
 
-test('known hosts: on a loopback address', t => {
+test('known hosts: on a loopback address', async t => {
   for (const address of [
     ...['127.0.0.1', '127.1.2.3', '127.1', 'localhost', 'LOCALHOST'],
+    // Only a look-up tells that these are 127.0.0.1, as with the name of a machine.
+    ...['2130706433', '0x7f.1'],
     ...['::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', '::FFFF:7f01:203'],
   ]) {
-    const isKnown = createIsKnownHost(address, names)
+    const isKnown = await createIsKnownHost(address, names)
     for (const host of [
       undefined,
       '',
@@ -41,13 +43,13 @@ test('known hosts: on a loopback address', t => {
   }
 })
 
-test('known hosts: on other addresses, every host', t => {
-  for (const address of ['0.0.0.0', '::', '192.0.2.1', '::ffff:192.0.2.1', '::2', 'users.example.com'])
-    t.true(createIsKnownHost(address, [])('rebound.example'), address)
+test('known hosts: on other addresses, every host', async t => {
+  for (const address of ['0.0.0.0', '::', '192.0.2.1', '::ffff:192.0.2.1', '::2', 'unknown.invalid'])
+    t.true((await createIsKnownHost(address, []))('rebound.example'), address)
 })
 
-test('known hosts: on a loopback address, no name of the DNS but the configured ones', t => {
-  const isKnown = createIsKnownHost('127.0.0.1', names)
+test('known hosts: on a loopback address, no name of the DNS but the configured ones', async t => {
+  const isKnown = await createIsKnownHost('127.0.0.1', names)
   fc.assert(
     fc.property(fc.domain(), fc.nat(65_535), (name, port) => {
       t.is(isKnown(name), names.includes(name))
