@@ -39,7 +39,7 @@ const label = z
   // The reply to reload-certificates has the certificates by label, beside these.
   .refine(name => !['command', 'argument', 'error'].includes(name), 'must not be command, argument or error')
 
-const invalidWorkers = 'must be "auto" or a positive integer'
+const invalidWorkers = 'must be "auto" or an integer from 1 to 9999'
 
 // Not a discriminated union: with an unknown protocol, it would skip the checks of the other fields.
 const dataPort = z.strictObject({
@@ -77,7 +77,7 @@ export const schema = z.strictObject({
   workers: z.union(
     [
       z.literal('auto'),
-      z.int().min(1, invalidWorkers),
+      z.int().min(1, invalidWorkers).max(9999, invalidWorkers),
       z
         .string()
         .regex(/^[1-9][0-9]{0,3}$/, invalidWorkers)

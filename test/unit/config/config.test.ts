@@ -40,10 +40,10 @@ test('configuration: all errors are reported together', async t => {
     'colour: is not a setting; config/default.json lists all settings',
     'host: must be a string',
     'limits.filters: must be at least 0',
-    'workers (WORKERS): must be "auto" or a positive integer',
+    'workers (WORKERS): must be "auto" or an integer from 1 to 9999',
   ])
-  for (const workers of ['many', '0', null])
-    t.deepEqual(faultsOf({ workers }), ['workers (WORKERS): must be "auto" or a positive integer'])
+  for (const workers of ['many', '0', '10000', 10_000, null])
+    t.deepEqual(faultsOf({ workers }), ['workers (WORKERS): must be "auto" or an integer from 1 to 9999'])
   t.deepEqual(faultsOf({ ports: [] }), ['ports: must not be empty'])
   t.deepEqual(
     faultsOf({ hosts: ['a.test', 'a.test:80', 'b.test.', ''] }),
