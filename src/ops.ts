@@ -36,12 +36,12 @@ const DEFAULT_COLUMNS = 80
 const TIMEOUT_MS = 10_000
 /** How often `wait` says what it waits for, and `reload` what it has seen of the first new worker. */
 const PROGRESS_MS = 3000
-/** The longest time-out: that of a drain can be as long. */
+/** The longest time-out: that of a drain and the watch of a reload can be as long. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
 const longTimeoutsMs: Readonly<Record<string, number>> = {
   wait: MAX_TIMEOUT_MS,
-  reload: 30 * 60_000,
+  reload: MAX_TIMEOUT_MS,
   'heap-snapshot': 10 * 60_000,
   'cpu-profile': 10 * 60_000,
 }
