@@ -7,6 +7,7 @@ import test from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
 import { root } from '../../src/config/root.ts'
 import { configFile, runTool } from '../support/config-tools.ts'
+import { sectionOf } from '../support/documents.ts'
 import { startHaproxy } from '../support/haproxy.ts'
 import { loggedClient } from '../support/logged-client.ts'
 import { claimPorts } from '../support/ports.ts'
@@ -38,6 +39,39 @@ test('HAProxy: passes on the address of the client, whatever the client sends', 
   await haproxy.until('http', 'A', 'UP')
   t.is(await loggedClient(service, haproxy.url), '127.0.0.2')
   t.is(await loggedClient(service, service.url), '127.0.0.2', 'the peer is not trusted')
+})
+
+test('HAProxy: with the lines for compression and CORS, a page in a browser can send the ETag that it has received', async t => {
+  const [, lines = ''] = /^```\nbind [^\n]*\n(.*?)^```/ms.exec(sectionOf('config/README.md', 'Proxies')) ?? []
+  const haproxy = await startHaproxy(
+    (_, label) => service.port(label),
+    '100ms',
+    text => text.replace('frontend http\n', `$&${lines}`),
+  )
+  t.teardown(haproxy.stop)
+  await haproxy.until('http', 'A', 'UP')
+  const created = await fetch(`${haproxy.url}/v1/groups`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'Accept-Encoding': 'gzip' },
+    body: JSON.stringify({ name: 'Compressed' }),
+  })
+  t.is(created.headers.get('content-encoding'), 'gzip')
+  t.is(created.headers.get('access-control-allow-origin'), 'https://app.example.com')
+  const etag = created.headers.get('etag') ?? ''
+  t.regex(etag, /^W\//)
+
+  const url = `${haproxy.url}${created.headers.get('location')}`
+  const preflight = { 'Access-Control-Request-Method': 'DELETE' }
+  const allowed = await fetch(url, { method: 'OPTIONS', headers: preflight })
+  t.is(allowed.status, 204)
+  t.regex(allowed.headers.get('access-control-allow-headers') ?? '', /\bIf-Match\b/)
+  for (const [tag, status] of [
+    ['W/"another"', 412],
+    [`W/"another", ${etag}`, 200],
+  ] as const) {
+    const deleted = await fetch(url, { method: 'DELETE', headers: { 'If-Match': tag } })
+    t.is(deleted.status, status, tag)
+  }
 })
 
 test('HAProxy: accepts its configurations', async t => {
