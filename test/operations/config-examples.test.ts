@@ -74,6 +74,18 @@ test('HAProxy: with the lines for compression and CORS, a page in a browser can 
   }
 })
 
+test('HAProxy: tells clients for how long it keeps an idle connection', async t => {
+  for (const file of ['haproxy.cfg', 'cluster/haproxy.cfg', 'container/haproxy.cfg']) {
+    const text = await readFile(configFile(file), 'utf8')
+    const [, kept] = /timeout http-keep-alive (\d+)s\n/.exec(text) ?? []
+    t.true(text.includes(`http-response replace-header Keep-Alive .* timeout=${kept}\n`), file)
+  }
+  const haproxy = await startHaproxy((_, label) => service.port(label), '100ms')
+  t.teardown(haproxy.stop)
+  await haproxy.until('http', 'A', 'UP')
+  t.is((await fetch(`${haproxy.url}/v1/users`)).headers.get('keep-alive'), 'timeout=60')
+})
+
 test('HAProxy: accepts its configurations', async t => {
   const inCluster = (await readdir(configFile('cluster'))).filter(name => name.startsWith('haproxy'))
   t.is(inCluster.length, 3)
