@@ -5,6 +5,7 @@ import { sectionOf } from '../support/documents.ts'
 import { createClient } from '../support/http.ts'
 import { apiKey } from '../support/issuer.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const service = await startService()
 const token = 'writer-token'
@@ -240,6 +241,21 @@ test.serial('page: fits a phone screen and follows the preferred color scheme', 
   await page.emulateMedia({ colorScheme: 'dark' })
   await page.locator('html.dark-mode').waitFor()
   t.not(await background(), light)
+  t.deepEqual(problems, [])
+})
+
+test.serial('page: its own buttons have the color of the text, in light and in dark mode', async t => {
+  const { page, problems } = await openDocs(t)
+  const colorOf = (selector: string): Promise<unknown> =>
+    page.evaluate(`getComputedStyle(document.querySelector('${selector}')).color`)
+  await page.locator('#operations-Users-listUsers .opblock-summary-control').click()
+  await page.getByRole('button', { name: 'Show the filters' }).waitFor()
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.locator(colorScheme === 'dark' ? 'html.dark-mode' : 'html:not(.dark-mode)').waitFor()
+    // Buttons change their color gradually.
+    await until(async () => (await colorOf('.filters .btn')) === (await colorOf('.parameters p')))
+  }
   t.deepEqual(problems, [])
 })
 
