@@ -7,7 +7,7 @@ import { idSchema, integer, listOf, object, type Schema, text } from '../openapi
 import { describe, json } from '../openapi/operation.ts'
 import { inHeader, inQuery, namesInQuery } from '../openapi/parameters.ts'
 import { unpagedRecords } from '../requests/query.ts'
-import { MAX_WAIT_S, parseChangesQuery } from './query.ts'
+import { lastEventIdPattern, MAX_WAIT_S, parseChangesQuery } from './query.ts'
 
 const description = `Every change of a record or a membership is an event of one feed. All readers get the same events in the same order, and each event once. The ids of the events are consecutive. An event names the record and not its values: read those with \`GET /v1/users?id[in]=…\`.
 
@@ -97,9 +97,9 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
         },
       ),
       inHeader('Last-Event-ID', 'The `id` that a stream has sent last. It goes before `after`.', {
-        ...idSchema,
-        minimum: 0,
-        examples: [41],
+        type: 'string',
+        pattern: lastEventIdPattern.source,
+        examples: ['41'],
       }),
     ],
     invalidQuery: queryFailures(

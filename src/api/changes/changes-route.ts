@@ -12,7 +12,7 @@ import { inUtf8, respondRead } from '../respond.ts'
 import type { Handler, Policy, Route } from '../router.ts'
 import { describeChanges } from './changes-operation.ts'
 import { createEventStream, EVENT_STREAM } from './event-stream.ts'
-import { type ChangesQuery, parseChangesQuery } from './query.ts'
+import { type ChangesQuery, lastEventIdPattern, parseChangesQuery } from './query.ts'
 import { type Selection, selectChanges } from './select-changes.ts'
 
 function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events, end }: Selection) {
@@ -31,7 +31,7 @@ function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events
 function lastEventId(ctx: Context): number | undefined {
   const sent = ctx.req.headers['last-event-id']
   if (sent === undefined || sent === '') return undefined
-  const id = typeof sent === 'string' && /^(0|[1-9][0-9]{0,15})$/.test(sent) ? Number(sent) : Infinity
+  const id = typeof sent === 'string' && lastEventIdPattern.test(sent) ? Number(sent) : Infinity
   if (id <= MAX_ID) return id
   throw new ApiError(
     'malformed_request',

@@ -9,6 +9,9 @@ import { Parameters, unpagedRecords } from '../requests/query.ts'
 /** The longest time that a request waits for an event, in seconds. */
 export const MAX_WAIT_S = 60
 
+/** An id of an event, or 0, in the header `Last-Event-ID`. */
+export const lastEventIdPattern = /^(0|[1-9][0-9]{0,15})$/
+
 export interface ChangesQuery {
   /** Undefined: the oldest event that is kept. */
   readonly after: number | 'latest' | undefined
