@@ -55,7 +55,11 @@ async function supervise(): Promise<void> {
       files,
       'the limit of open files is too low for limits.connections: raise it (ulimit -n, LimitNOFILE)',
     )
-  const desired = createDesiredState(config.log.level, config.fleet.beatMs)
+  const desired = createDesiredState(config.log.level, {
+    beatMs: config.fleet.beatMs,
+    host: config.host,
+    hosts: config.hosts,
+  })
   const certificates = createCertificates(config, log, desired)
   const ticketKeys = createTicketKeys(config, log, desired)
   const loaded = await Promise.allSettled([certificates.load(), ticketKeys.load()])

@@ -46,7 +46,7 @@ async function serve(): Promise<void> {
     keys,
     feed: changes.feed,
     log,
-    isKnownHost: await createIsKnownHost(config.host, config.hosts),
+    isKnownHost: await createIsKnownHost(desired.host ?? config.host, desired.hosts ?? config.hosts),
     findCaller: callers?.find,
   })
   const requestLog = config.log.requests ? createRequestLog(log, buffered, config.log.client) : undefined

@@ -143,6 +143,9 @@ const desiredState = z.object({
   logLevel: z.enum(logLevels),
   /** The interval of the heartbeats. The supervisor kills a worker that sends none for long, by the settings of its own start. */
   beatMs: count.optional(),
+  /** They decide which `Host` headers the worker answers: those of the start, as the sockets keep their addresses. */
+  host: z.string().optional(),
+  hosts: z.array(z.string()).optional(),
 })
 /** The state that a worker applies and acknowledges with a heartbeat. Applying it is idempotent. */
 export type DesiredState = z.output<typeof desiredState>

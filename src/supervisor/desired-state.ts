@@ -6,7 +6,11 @@ import type { DesiredState, IssuerKeys } from '../core/messages.ts'
 
 export type DesiredStateStore = ReturnType<typeof createDesiredState>
 
-export function createDesiredState(logLevel: LogLevel, beatMs: number) {
+/** @param fixed settings that a worker takes from the start of the service, not from the files */
+export function createDesiredState(
+  logLevel: LogLevel,
+  fixed: Pick<DesiredState, 'beatMs' | 'host' | 'hosts'>,
+) {
   let state: DesiredState = {
     type: 'desired-state',
     revision: 1,
@@ -14,7 +18,7 @@ export function createDesiredState(logLevel: LogLevel, beatMs: number) {
     keyPairs: {},
     ticketKeys: randomBytes(48).toString('base64'),
     logLevel,
-    beatMs,
+    ...fixed,
   }
 
   return {

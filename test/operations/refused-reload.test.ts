@@ -22,10 +22,18 @@ test.serial('reload: applies new settings; with invalid ones it fails and the ol
   const hour = 3_600_000
   writeFileSync(
     file,
-    JSON.stringify({ limits: { recordsPerPage: 7 }, fleet: { beatMs: hour, silentMs: 3 * hour } }),
+    JSON.stringify({
+      limits: { recordsPerPage: 7 },
+      fleet: { beatMs: hour, silentMs: 3 * hour },
+      host: '0.0.0.0',
+      hosts: ['a.example'],
+    }),
   )
   t.is((await operator.run('reload')).error, undefined)
   t.is((await client.get('/v1/users?records_per_page=8')).status, 400)
+  // The service listens on the loopback address until its restart: names of other machines stay unknown.
+  for (const host of ['a.example', 'b.example'])
+    t.is((await client.get('/v1/users', { host })).status, 400, host)
   // A heartbeat has reported the response: the new workers keep the interval that the supervisor expects.
   await until(async () => {
     const metrics = await fetch(`http://127.0.0.1:${service.port('http') + 1}/metrics`)

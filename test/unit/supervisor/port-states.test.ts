@@ -34,7 +34,7 @@ const report = (state: PortReport['state'], connections: number, quietMs?: numbe
 function open(file: string) {
   const lines: { level: number; msg: string }[] = []
   const log = pino({ level: 'info' }, { write: line => lines.push(JSON.parse(line)) })
-  const desired = createDesiredState('info', 1000)
+  const desired = createDesiredState('info', { beatMs: 1000 })
   const maintenance = createMaintenance(
     {
       ports: labels.map((label, index) => ({ label, port: 1000 + 10 * index, protocol: 'http' as const })),

@@ -22,6 +22,10 @@ test('ticket keys: all nodes with the same secret derive the same 48 bytes for o
 
 test('ticket keys: the error for a file that cannot be used names the setting', async t => {
   const config = { tls: { ticketKeyFile: '/does/not/exist' }, certificates: { readEveryMs: 1000 } }
-  const { load } = createTicketKeys(config, pino({ level: 'silent' }), createDesiredState('info', 1000))
+  const { load } = createTicketKeys(
+    config,
+    pino({ level: 'silent' }),
+    createDesiredState('info', { beatMs: 1000 }),
+  )
   await t.throwsAsync(load(), { message: /^tls\.ticketKeyFile cannot be used: ENOENT/ })
 })
