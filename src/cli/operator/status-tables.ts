@@ -53,6 +53,13 @@ function portTable(ports: Status['ports'], screen: Screen): string[] {
   return formatTable(items, columns, screen)
 }
 
+/**
+ * Returns the state that HAProxy reports without the address and the port of this service in it: in 80 columns, they would hide the
+ * names that tell several HAProxy processes apart.
+ */
+const reported = ({ server_state }: PortStatus['checkers'][number]): string =>
+  server_state?.replace(/ address=[^;]*; port=[^;]*;/, '') ?? ''
+
 /** One line for each checker. HAProxy's state is cut if it is too long; its first word is the state itself. */
 function checkerTable(ports: Status['ports'], screen: Screen): string[] {
   const items = Object.entries(ports).flatMap(([label, port]) =>
@@ -64,7 +71,7 @@ function checkerTable(ports: Status['ports'], screen: Screen): string[] {
     { title: 'CHECKED', cell: ({ checker }) => `${formatAge(checker.seen)} ago` },
     { title: 'ANSWER', cell: ({ checker }) => checker.status },
     { title: 'NOTICED', cell: ({ port, checker }) => noticed(port, checker) },
-    { title: 'SERVER STATE', cell: ({ checker }) => checker.server_state ?? '' },
+    { title: 'SERVER STATE', cell: ({ checker }) => reported(checker) },
   ]
   return items.length === 0 ? ['no checkers'] : formatTable(items, columns, screen)
 }

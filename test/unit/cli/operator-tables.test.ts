@@ -2,6 +2,7 @@
 import test from 'ava'
 import fc from 'fast-check'
 import { describeWatch } from '../../../src/cli/operator/reply-text.ts'
+import { portTables } from '../../../src/cli/operator/status-tables.ts'
 import { formatTable } from '../../../src/cli/operator/table.ts'
 import { formatSpan } from '../../../src/cli/time-span.ts'
 
@@ -62,6 +63,27 @@ test('table: key columns are cut last', t => {
   const format = (width: number) => formatTable([1], columns, { columns: width, hasColors: false })
   t.deepEqual(format(18), ['PORT          CON…', 'a-long-label  7'])
   t.deepEqual(format(14), ['PORT      CON…', 'a-long-…  7'])
+})
+
+test('status: 80 columns show which server of HAProxy a check is for', t => {
+  const checker = { address: '10.0.0.11', seen: new Date().toISOString(), status: 200, noticed: 0 }
+  const stateOf = (name: string) =>
+    `UP; address=10.0.0.1; port=80; name=http/${name}; node=lb-1; weight=1/2; scur=0/0; qcur=0`
+  const http = {
+    port: 80,
+    control_port: 81,
+    state: 'serving',
+    mode: null,
+    since: checker.seen,
+    by: 'start',
+    connections: 0,
+    in_flight: 0,
+    valid_to: null,
+    checkers: ['A', 'B'].map(name => ({ ...checker, server_state: stateOf(name) })),
+  } as const
+  const lines = portTables({ http }, { columns: 80, hasColors: false })
+  t.regex(lines.at(-2) ?? '', /UP; name=http\/A; node=lb-1/)
+  t.regex(lines.at(-1) ?? '', /UP; name=http\/B; node=lb-1/)
 })
 
 test('time spans: the two largest units', t => {
