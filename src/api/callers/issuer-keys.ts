@@ -1,5 +1,5 @@
 // The public keys of the JWT issuer (JSON Web Key Set, RFC 7517): reads them from a file or a URL at the start, at intervals,
-// and for a token that names an unknown key.
+// and for a token that no known key verifies.
 import { readFile } from 'node:fs/promises'
 import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose'
 import { ConfigError } from '../../config/config.ts'
@@ -10,8 +10,8 @@ import type { IssuerKeys } from '../../core/messages.ts'
 
 /** A key that the issuer has withdrawn is rejected after this time at the latest. */
 const REFRESH_MS = 600_000
-/** Minimum time between a reading of the keys and the next one because of an unknown key id. */
-const UNKNOWN_KEY_PAUSE_MS = 5000
+/** Minimum time between a reading of the keys and the next one because of a token. */
+const TOKEN_PAUSE_MS = 5000
 /** Minimum time between two attempts to read the keys. */
 const RETRY_PAUSE_MS = 1000
 const READ_TIMEOUT_MS = 5000
@@ -140,12 +140,12 @@ export async function createIssuerKeys(
     /** Reads the keys. @throws ApiError `unavailable` */
     read: readForRequest,
     /**
-     * Returns newer keys than `known`, in which a token has not found its key. If `known` was read a moment ago, it is returned.
+     * Returns newer keys, because none of `known` verifies a token. If `known` was read a moment ago, it is returned.
      * @throws ApiError `unavailable`
      */
     async newerThan(known: KeySet): Promise<KeySet> {
       if (current !== undefined && current !== known) return current
-      return steadyMs() - beganMs < UNKNOWN_KEY_PAUSE_MS ? known : readForRequest()
+      return steadyMs() - beganMs < TOKEN_PAUSE_MS ? known : readForRequest()
     },
   }
 }

@@ -46,6 +46,15 @@ function faultOf(error: unknown): string {
   return fault ?? 'the key of the token is too weak or invalid; RSA keys need at least 2048 bits'
 }
 
+/**
+ * Returns whether newer keys of the issuer can accept the token. An issuer may give a new key the id of the one that it
+ * replaces, or no id.
+ */
+const canBeOutdated = (error: unknown): boolean =>
+  error instanceof errors.JWKSNoMatchingKey ||
+  error instanceof errors.JWKSMultipleMatchingKeys ||
+  error instanceof errors.JWSSignatureVerificationFailed
+
 /** The claim `scope` is a list separated by spaces (RFC 8693, 4.2). */
 function scopeIn({ scope }: JWTPayload): Scope | undefined {
   const scopes = typeof scope === 'string' ? scope.split(' ') : []
@@ -77,17 +86,21 @@ export function createVerify({ issuer, audience }: JwtSettings, issuerKeys: Issu
     let keySet = issuerKeys.current()
     const findKey: JWTVerifyGetKey = async (header, parts) => {
       keySet ??= await issuerKeys.read()
-      try {
-        return await keySet.find(header, parts)
-      } catch (error) {
-        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
-        keySet = await issuerKeys.newerThan(keySet)
-        return keySet.find(header, parts)
-      }
+      return keySet.find(header, parts)
     }
-    const { payload } = await jwtVerify(token, findKey, requirements).catch((error: unknown) => {
-      throw error instanceof ApiError ? error : invalidToken(faultOf(error))
-    })
+    const check = () => jwtVerify(token, findKey, requirements)
+    const checkAgain = async (error: unknown) => {
+      const known = keySet
+      if (known === undefined || !canBeOutdated(error)) throw error
+      keySet = await issuerKeys.newerThan(known)
+      if (keySet === known) throw error
+      return check()
+    }
+    const { payload } = await check()
+      .catch(checkAgain)
+      .catch((error: unknown) => {
+        throw error instanceof ApiError ? error : invalidToken(faultOf(error))
+      })
     const { sub, exp = 0 } = payload
     // Lone surrogates are the same bytes in UTF-8, so the Idempotency-Keys of different callers could meet.
     if (typeof sub !== 'string' || sub === '' || !sub.isWellFormed())

@@ -153,6 +153,20 @@ test('jwt: keys are read once, and again for a token with an unknown key id', as
   t.is(await outcome(verify, old), unknown, 'a withdrawn key ends its tokens')
 })
 
+test('jwt: keys are read again for a key that replaces one with the same id', async t => {
+  const { server, verify } = await start(t, first)
+  const successor = await createKey('first')
+  const [old, rotated] = [await sign(first, claims()), await sign(successor, claims())]
+  t.is(await outcome(verify, old), 'jwt alice: write')
+  t.is(await outcome(verify, rotated), 'unauthorized: the signature of the token is wrong')
+  server.use(first, successor)
+  const several = /^unauthorized: several keys of the issuer fit the token/
+  await until(async () => several.test(await outcome(verify, rotated)))
+  server.use(successor)
+  await untilOutcome(verify, rotated, 'jwt alice: write')
+  t.is(await outcome(verify, old), 'unauthorized: the signature of the token is wrong')
+})
+
 test('jwt: a key that is withdrawn while its token is verified ends this token', async t => {
   const { server, verify } = await start(t, first)
   const [old, rotated] = [await sign(first, claims()), await sign(second, claims())]
