@@ -59,7 +59,10 @@ async function defaultUrl(): Promise<string> {
   return dataUrl(config, port)
 }
 
-/** Opens a file in the format that its name extension indicates. @throws Error with the file and, for a fault in its content, the line */
+/**
+ * Opens a file in the format that its name extension indicates.
+ * @throws Error with the file and, for a fault in its content, the line
+ */
 async function openSource(file: string): Promise<Source> {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new Error(`${file} does not exist`)

@@ -73,7 +73,10 @@ export function columnsOf(resource: Resource): string[] {
   return ['id', ...Object.keys(resource.fields)]
 }
 
-/** Returns the types of the events in the change feed: `user.created`, … for each resource, and `membership.created`, `membership.deleted` for the relations of all of them. */
+/**
+ * Returns the types of the events in the change feed: `user.created`, … for each resource, and `membership.created`,
+ * `membership.deleted` for the relations of all of them.
+ */
 export function changeTypes(resources: readonly Resource[]): string[] {
   const hasRelations = resources.some(resource => limitedRelations(resource).length > 0)
   return [

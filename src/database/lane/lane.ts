@@ -135,7 +135,10 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
       else fail([entry], error)
     }
 
-    /** Writes entries in one transaction, and delivers their results. @param awaitsLock whether it waits for the lock of the first one */
+    /**
+     * Writes entries in one transaction, and delivers their results.
+     * @param awaitsLock whether it waits for the lock of the first one
+     */
     async function writeTogether(entries: readonly Entry<I>[], awaitsLock: boolean): Promise<void> {
       const [first] = entries
       const deliveries = await attempt(
