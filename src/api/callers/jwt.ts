@@ -92,7 +92,10 @@ export function createVerify({ issuer, audience }: JwtSettings, issuerKeys: Issu
     const checkAgain = async (error: unknown) => {
       const known = keySet
       if (known === undefined || !canBeOutdated(error)) throw error
-      keySet = await issuerKeys.newerThan(known)
+      keySet = await issuerKeys.newerThan(known).catch((cause: unknown) => {
+        // The service cannot judge a token without its key. With a key, the token is wrong as long as no newer key is known.
+        throw error instanceof errors.JWKSNoMatchingKey ? cause : error
+      })
       if (keySet === known) throw error
       return check()
     }

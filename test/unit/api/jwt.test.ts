@@ -167,6 +167,19 @@ test('jwt: keys are read again for a key that replaces one with the same id', as
   t.is(await outcome(verify, old), 'unauthorized: the signature of the token is wrong')
 })
 
+test('jwt: while the issuer is away, a wrong signature is 401, and an unknown key id 503', async t => {
+  const { server, verify } = await start(t, first)
+  t.is(await outcome(verify, await sign(first, claims())), 'jwt alice: write')
+  server.setAway(true)
+  await untilOutcome(
+    verify,
+    await sign(second, claims()),
+    'unavailable: the keys of the token issuer cannot be read, please try again',
+  )
+  const wrong = await sign(await createKey('first'), claims())
+  t.is(await outcome(verify, wrong), 'unauthorized: the signature of the token is wrong')
+})
+
 test('jwt: a key that is withdrawn while its token is verified ends this token', async t => {
   const { server, verify } = await start(t, first)
   const [old, rotated] = [await sign(first, claims()), await sign(second, claims())]
