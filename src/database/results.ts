@@ -1,8 +1,9 @@
 // Results of statements. The driver and Knex return them without a type.
 import type { Knex } from 'knex'
+import { isObject, type JsonObject } from '../core/json-object.ts'
 
 /** A row by its columns. */
-export type Columns = Record<string, unknown>
+export type Columns = JsonObject
 
 /** The result of a statement that modifies rows. */
 export interface Modified {
@@ -13,10 +14,7 @@ export interface Modified {
   readonly returned?: readonly Columns[]
 }
 
-const isColumns = (value: unknown): value is Columns =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const isRows = (result: unknown): result is Columns[] => Array.isArray(result) && result.every(isColumns)
+const isRows = (result: unknown): result is Columns[] => Array.isArray(result) && result.every(isObject)
 
 /** Returns the rows of a query. @throws TypeError for a result without rows */
 export function rowsOf(result: unknown): Columns[] {
@@ -27,7 +25,7 @@ export function rowsOf(result: unknown): Columns[] {
 /** @throws TypeError for a result that neither tells the number of rows nor lists them */
 export function modifiedOf(result: unknown): Modified {
   if (isRows(result)) return { insertId: 0, affectedRows: result.length, returned: result }
-  if (isColumns(result) && typeof result.affectedRows === 'number') {
+  if (isObject(result) && typeof result.affectedRows === 'number') {
     // The driver returns an id above 2^53 as text.
     const insertId = Number(result.insertId)
     if (!Number.isNaN(insertId)) return { insertId, affectedRows: result.affectedRows }

@@ -1,5 +1,6 @@
 // The JSON text of records. It is built as text because the cache stores embedded records as text.
 import { hash } from 'node:crypto'
+import { isObject } from '../core/json-object.ts'
 import { limitedRelations, type Resource } from './resource.ts'
 import { readField } from './row.ts'
 
@@ -51,10 +52,7 @@ export function collectionText(name: string, records: readonly string[], meta: o
 export function isListOfRecords(text: string): boolean {
   try {
     const list: unknown = JSON.parse(text)
-    return (
-      Array.isArray(list) &&
-      list.every(item => typeof item === 'object' && item !== null && !Array.isArray(item))
-    )
+    return Array.isArray(list) && list.every(isObject)
   } catch {
     return false
   }

@@ -2,6 +2,7 @@
 // that write the responses, so they look like real ones; `fieldsExample` takes the values from the definitions.
 import type { Config } from '../../config/config.ts'
 import { ApiError, Faults } from '../../core/api-error.ts'
+import type { JsonObject } from '../../core/json-object.ts'
 import { keyReused, requestInProgress } from '../../database/idempotency-rows.ts'
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
@@ -19,7 +20,7 @@ import { batchText, deleted, entriesOf, failed, type Success } from '../requests
 import { jsonTypes, patchTypes } from '../requests/body.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
 import { createListParser } from '../requests/query.ts'
-import { checkBody, checkReference, type JsonObject, type Mode } from '../requests/validation.ts'
+import { checkBody, checkReference, type Mode } from '../requests/validation.ts'
 
 const EXAMPLE_ID = 1
 

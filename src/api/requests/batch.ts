@@ -1,9 +1,9 @@
 // Batches: several entries in one body. The response has one outcome for each entry, in the same order.
 import { ApiError, errorMeta, type Fault, Faults } from '../../core/api-error.ts'
+import { isObject, type JsonObject } from '../../core/json-object.ts'
 import { shortened } from '../../core/quoted.ts'
 import type { Outcome as Written } from '../../database/lane/outcome.ts'
 import { notAnObject } from '../errors.ts'
-import { isObject, type JsonObject } from './validation.ts'
 
 /** How an entry succeeds. The response counts these entries in a member of `meta` with this name. */
 export type Success = 'created' | 'updated' | 'deleted'

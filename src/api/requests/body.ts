@@ -4,9 +4,9 @@ import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
+import { isObject, type JsonObject } from '../../core/json-object.ts'
 import { bodyTooLarge, notAnObject, notJson, unsupportedType } from '../errors.ts'
 import { assertAcceptsJson } from '../respond.ts'
-import { isObject, type JsonObject } from './validation.ts'
 
 const JSON_TYPE = 'application/json'
 /** The media types of a PATCH: JSON, and JSON Merge Patch (RFC 7396). */

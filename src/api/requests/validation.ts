@@ -1,5 +1,6 @@
 // Validates request bodies against a resource definition. All faults are reported at once.
 import type { ErrorCode, Fault, Faults } from '../../core/api-error.ts'
+import type { JsonObject } from '../../core/json-object.ts'
 import { shortened } from '../../core/quoted.ts'
 import { limitedRelations, MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 import type { Values } from '../../model/row.ts'
@@ -12,12 +13,6 @@ export type Reference = { readonly id: number | undefined }
 
 /** An entry of a PATCH of a collection: the id of a record, and the fields to change. The id is missing only if it is faulty. */
 export type EntryChange = Reference & { readonly values: Values }
-
-export type JsonObject = Readonly<Record<string, unknown>>
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 function isId(value: unknown): value is number {
   return Number.isInteger(value) && typeof value === 'number' && value >= 1 && value <= MAX_ID

@@ -1,10 +1,10 @@
 // The write that the body of a POST asks for: one record, or a batch whose entries succeed or fail independently.
 import { ApiError, Faults } from '../../core/api-error.ts'
+import type { JsonObject } from '../../core/json-object.ts'
 import type { KeptAnswer } from '../../database/idempotency-rows.ts'
 import type { Refusal, Result, Stored, Outcome as Written } from '../../database/lane/outcome.ts'
 import type { Writer } from '../../database/lane/writer.ts'
 import { batchText, checkEntries, entriesOf, type Outcome } from '../requests/batch.ts'
-import type { JsonObject } from '../requests/validation.ts'
 
 /** How the records of a body are written. */
 interface Writing<Fields, Item> {

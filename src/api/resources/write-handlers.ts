@@ -1,6 +1,7 @@
 // The handlers that create, change and delete records: one, or several with one request. They check for faults in this order:
 // path, parameters, conditions, body, Idempotency-Key, existence.
 import { Faults } from '../../core/api-error.ts'
+import type { JsonObject } from '../../core/json-object.ts'
 import type { Origin } from '../../database/changes.ts'
 import type { Outcome, Refusal, Result, Stored } from '../../database/lane/outcome.ts'
 import { createDelete } from '../../database/writing/delete.ts'
@@ -14,7 +15,7 @@ import { batchText, checkEntries, deleted, entriesOf, failed } from '../requests
 import { parseIdsQuery } from '../requests/ids-query.ts'
 import { collectionCondition } from '../requests/preconditions.ts'
 import { parseNoQuery } from '../requests/query.ts'
-import { checkBody, checkChange, type JsonObject } from '../requests/validation.ts'
+import { checkBody, checkChange } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'

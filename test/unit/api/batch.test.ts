@@ -9,8 +9,9 @@ import {
   MAX_FAULTS_OF_ENTRY,
   type Outcome,
 } from '../../../src/api/requests/batch.ts'
-import { checkBody, type JsonObject } from '../../../src/api/requests/validation.ts'
+import { checkBody } from '../../../src/api/requests/validation.ts'
 import { ApiError, type Fault, Faults } from '../../../src/core/api-error.ts'
+import type { JsonObject } from '../../../src/core/json-object.ts'
 import { recordText } from '../../../src/model/representation.ts'
 import { MAX_ID } from '../../../src/model/resource.ts'
 import { users } from '../../../src/model/users.ts'

@@ -1,6 +1,7 @@
 // Validation of references to a related record: the fault codes of checkReference.
 import test from 'ava'
-import { checkReference, type JsonObject } from '../../../src/api/requests/validation.ts'
+import { checkReference } from '../../../src/api/requests/validation.ts'
+import type { JsonObject } from '../../../src/core/json-object.ts'
 import { groups } from '../../../src/model/groups.ts'
 import { MAX_ID } from '../../../src/model/resource.ts'
 import { checked, codesOf } from '../../support/faults.ts'

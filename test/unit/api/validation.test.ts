@@ -1,6 +1,7 @@
 // Validation of request bodies: the fault codes of checkBody in every mode.
 import test from 'ava'
-import { checkBody, isObject, type JsonObject, type Mode } from '../../../src/api/requests/validation.ts'
+import { checkBody, type Mode } from '../../../src/api/requests/validation.ts'
+import { isObject, type JsonObject } from '../../../src/core/json-object.ts'
 import { groups } from '../../../src/model/groups.ts'
 import { MAX_ID, type Resource, type TextField } from '../../../src/model/resource.ts'
 import { users } from '../../../src/model/users.ts'
