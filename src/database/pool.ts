@@ -81,14 +81,20 @@ export async function send(
 /**
  * Closes a connection whose server is silent. A reset drops what the kernel would send again when packets get through: a COMMIT
  * must not arrive after its transaction was looked up on another server.
+ * @param silenceMs how many milliseconds the server has been silent, for the error of the current statement
  */
-function abandon({ stream }: PoolConnection): void {
+function abandon({ stream }: PoolConnection, silenceMs: number): void {
   try {
     stream.resetAndDestroy()
   } catch {
     // Node.js cannot reset a Unix socket, nor a connection with TLS.
     stream.destroy()
   }
+  // Otherwise, the driver reports that the server has closed the connection.
+  stream.emit(
+    'error',
+    Object.assign(new Error(`the database sent nothing for ${silenceMs} ms`), { code: 'ETIMEDOUT' }),
+  )
 }
 
 /**
@@ -117,7 +123,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         this.connectionSettings = { ...connection, uri }
         const raw = await super.acquireRawConnection()
         epochs.set(raw, number)
-        raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
+        raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw, silenceTimeoutMs))
         await prepareSession(raw, silenceTimeoutMs).catch((error: unknown) => {
           raw.stream.destroy()
           throw error
