@@ -1,5 +1,5 @@
-// The errors that several folders of the API share. The code that throws an error and the OpenAPI document that shows it call the
-// same function. Other errors have their functions where they are thrown, such as those of parameters in their parsers (requests/).
+// The errors that the code throws and the OpenAPI document shows: both call the same function. Other errors have their functions
+// where they are thrown, such as those of parameters in their parsers (requests/).
 import { ApiError } from '../core/api-error.ts'
 import { quoted } from '../core/quoted.ts'
 import type { Resource } from '../model/resource.ts'

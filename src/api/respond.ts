@@ -8,7 +8,7 @@ export const inUtf8 = (type: string): string => `${type}; charset=utf-8`
 
 const JSON_TYPE = inUtf8('application/json')
 
-/** Responds with status 200. @param text the body, as JSON text or its bytes */
+/** Responds with JSON, and with status 200 unless another one is set. @param text the body, as JSON text or its bytes */
 export function respond(ctx: Context, text: string | Buffer): void {
   ctx.set('Content-Type', JSON_TYPE)
   ctx.body = text

@@ -86,7 +86,7 @@ export function checkEntries<Fields>(
         const outcome = outcomeOf(written[index] ?? 'not_found', fields)
         return outcome instanceof ApiError ? failed(outcome, repeated(fields)) : outcome
       })
-      // With those before it in place, each one gets the index of its entry.
+      // In ascending order: each one is inserted after all outcomes that precede it.
       for (const { index, outcome } of invalid) outcomes.splice(index, 0, outcome)
       return outcomes
     },
