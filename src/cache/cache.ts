@@ -76,7 +76,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     const reason = reasonOf(cause)
     // A Redis Cluster also reports errors of single nodes while it is ready.
     log.debug({ reason }, 'cache error')
-    // Of the later reasons, those count that need an operator: Redis can be reached again, but rejects the password.
+    // A later reason is logged only if an operator must act: Redis can be reached again, but rejects the password.
     logState(reason, cause.name === 'ReplyError')
   })
   redis.on('close', () => logState('connection closed'))

@@ -24,7 +24,7 @@ function addressesOf(urls: readonly string[], defaultPort: number) {
 export function connect({ url, timeoutMs }: { url: readonly string[]; timeoutMs: number }): Redis | Cluster {
   const options = {
     connectTimeout: 10 * timeoutMs,
-    // ioredis reconnects if a connection receives no data for this long.
+    // ioredis connects again if no data arrives for this long while a command waits for its reply.
     socketTimeout: 2 * timeoutMs,
     // While Redis is disconnected, commands fail at once and the database is queried.
     enableOfflineQueue: false,

@@ -12,15 +12,15 @@ export const exitCodes = {
   invalidFile: 65,
   /** EX_UNAVAILABLE: the service does not respond. */
   unavailable: 69,
-  /** EX_SOFTWARE: workers repeatedly fail to boot. */
+  /** EX_SOFTWARE: no worker can start. */
   noWorkers: 70,
-  /** EX_OSERR: the process cannot listen on a port. */
+  /** EX_OSERR: the process cannot listen on a port or on the control socket. */
   portTaken: 71,
   /** EX_IOERR: pm2's daemon, or the reader of the standard output, is gone. Not 0, so that systemd starts the service again. */
   orphaned: 74,
   /** EX_NOPERM: the service does not accept the token. */
   notAllowed: 77,
-  /** EX_CONFIG: the settings are invalid, or the database schema is older than the code. */
+  /** EX_CONFIG: the settings are invalid, or this code cannot use the database schema. */
   configuration: 78,
   /** 128 + SIGINT, the shell convention for Ctrl-C. */
   interrupted: 130,

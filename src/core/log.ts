@@ -33,7 +33,7 @@ function describeReason(reason: unknown): unknown {
 
 /**
  * Creates a log that writes lines immediately, and a buffered output for frequent lines.
- * @param role the kind of process: "supervisor", "worker"
+ * @param role the kind of process, such as "worker"
  * @param node the name of the node; without one, the lines have no such field
  */
 export function createLogAndOutput(level: LogLevel, role: string, node?: string) {
