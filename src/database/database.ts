@@ -26,7 +26,7 @@ import { createSemaphore } from './semaphore.ts'
 import { createStatements, type RunTransaction, type Transaction, transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000
-/** Fewer cost more transactions, more make the writes of the group wait longer. */
+/** Fewer tries cost more transactions. With more tries, the writes of the group wait longer. */
 const MAX_GROUP_TRIES = 3
 
 /** Each statement throws an ApiError `unavailable` if the database is unreachable. */

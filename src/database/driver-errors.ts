@@ -34,7 +34,8 @@ const misconfigured = [
   'HANDSHAKE_SSL_ERROR',
 ]
 
-// The connection is lost or cannot be established, or the server accepts no writes or no more clients.
+// The connection is lost or cannot be established, or the server cannot serve at the moment: it accepts no writes or no more
+// clients, interrupts statements, or has no space left.
 const unreachable = new Set([
   ...demoted,
   'ECONNREFUSED',

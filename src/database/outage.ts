@@ -38,7 +38,7 @@ export function createOutage(
     } catch (error) {
       if (closed) return
       const reason = reasonOf(error)
-      // Of the later reasons, those count that need an operator: the server is up again, but rejects the password.
+      // A later reason is logged only if an operator must act: the server is up again, but rejects the password.
       if (sinceMs !== undefined && (isNotUpYet(error) || isContention(error) || logged.has(reason))) return
       if (sinceMs === undefined) epoch.number++
       sinceMs ??= startedMs

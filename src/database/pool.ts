@@ -10,10 +10,13 @@ import { connectToFirst } from './first-host.ts'
 import { prepareSession } from './session.ts'
 
 const MAX_CONNECT_MS = 5000
-/** Of the wait for a connection: so the wait fails with the reason, and not because the pool seems to be full. */
+/**
+ * The time limit of an attempt to connect, as a share of the wait for a connection: the wait then fails with the reason, and not
+ * because the pool seems to be full.
+ */
 const CONNECT_SHARE = 0.6
 const MAX_IDLE_MS = 30_000
-/** Of the silence that ends a connection: so one that is only idle is closed properly. The server would log its reset. */
+/** The longest time without use, as a share of the silence after which a connection is reset. The server would log a reset. */
 const IDLE_SHARE = 0.8
 /** The pause before a server is asked again that accepts no further connection. */
 const FULL_PAUSE_MS = 200

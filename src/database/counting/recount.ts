@@ -15,7 +15,7 @@ interface Source {
   readonly block: string
   /** Names what a count counts: `users 0 to 2047`; `groups.members 7, users 0 to 16383`. */
   readonly idsOf: (slot: number, block: number) => string
-  /** Of members only: the resource whose record, with the slot as its id, has them. */
+  /** For members, the resource of the records that have them. The slot is the id of such a record. */
   readonly owner?: Resource
 }
 

@@ -38,7 +38,7 @@ export function createLockedWrites<I>({ writer, inWaitSlot, run, fail }: LockedW
   /** Sets aside the entries that need a lock of another session. @returns the others */
   async function setHeldAside(entries: readonly Entry<I>[]): Promise<readonly Entry<I>[]> {
     if (entries.length === 0) return entries
-    // Whatever prevents the search also prevents, and is reported by, the write.
+    // An error of the search is not reported: the write meets it as well.
     const held = await writer.held?.(entries.map(({ item }) => item)).catch(() => undefined)
     if (held === undefined || held.size === 0) return entries
     setAside(entries.filter(({ item }) => held.has(item)))

@@ -16,7 +16,7 @@ export interface Migration {
   readonly excludesOlder?: true
   /** @param isNew whether no version of the service has used the database before */
   readonly up: (knex: Knex, isNew: boolean) => Promise<void>
-  /** What an operator must do if a version of the service before this migration still runs. */
+  /** What an operator must do after this migration, if an earlier version of the service has used the database. */
   readonly demand?: string
 }
 
