@@ -3,7 +3,7 @@ import type { PortReport } from '../core/messages.ts'
 import { canonical } from './client-address.ts'
 
 const WINDOW_MS = 5000
-/** The rate of more requests is computed from the time between the first and the last of them. */
+/** Only so many are remembered. If there are more, their rate is computed from the time since the first of these. */
 const MAX_REQUESTS = 1000
 const MAX_ADDRESSES = 10
 

@@ -148,7 +148,7 @@ export function createCertificates(
     },
     /**
      * Uses the certificates whose files have changed. After a fault, the old certificates stay. A fault is logged unless it was the
-     * same before, and so is the end of all faults. Also logs that a certificate has expired.
+     * same before, and so is the end of all faults. Also logs a certificate that clients reject at this time.
      */
     async refresh(): Promise<void> {
       const before = descriptions

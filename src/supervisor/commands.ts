@@ -88,7 +88,7 @@ export function createCommands(options: CommandOptions) {
   function pendingCheckers(label: string, { mode, checkers }: PortStatus): string[] {
     // Checks that only open a TCP connection are not recorded. They have the drain delay to see that the port is closed.
     const tcpChecks = mode === 'refuse' && maintenance.remainingDelayMs(label) > 0 ? ['TCP checks'] : []
-    // With `refuse`, those of this control port are forgotten soon, and those of another one see the maintenance there.
+    // With `refuse`, checkers that use this control port are soon forgotten; those that use another one see the maintenance there.
     return [...tcpChecks, ...checkers.filter(checker => !hasSeen(checker)).map(({ address }) => address)]
   }
 

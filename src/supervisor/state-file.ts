@@ -23,7 +23,7 @@ export type State =
   | { readonly is: 'missing' }
   | { readonly is: 'damaged'; readonly reason: string }
 
-/** Reads the file. Whatever keeps it from being read, apart from its absence, counts as damage. */
+/** Reads the file. Every error but that of a missing file counts as damage. */
 export function readState(file: string): State {
   try {
     return { is: 'kept', ...schema.parse(JSON.parse(readFileSync(file, 'utf8'))) }

@@ -23,7 +23,7 @@ export interface Total {
   readonly figures: FiguresByRoute
 }
 
-/** So few failures are no evidence. */
+/** Up to this number, failures are no evidence. */
 const FEW_FAILED = 5
 /** The new worker may fail so many times as often as the old ones: an outage does not meet all workers alike. */
 const TOLERANCE = 3
