@@ -7,7 +7,7 @@ import { loadControlSocket } from './config/config.ts'
 import { root } from './config/root.ts'
 import { isServed } from './supervisor/socket-file.ts'
 
-/** Whether a service of this folder runs, under whatever. If the settings cannot be read, it counts as not running. */
+/** Whether a service of this folder runs, also without pm2. If the settings cannot be read, it counts as not running. */
 const isServing = (): Promise<boolean> =>
   loadControlSocket()
     .then(isServed)

@@ -19,7 +19,7 @@ export interface PrivateServer {
 export interface ServerOptions {
   /** The folder for the server's data. */
   readonly base: string
-  /** Whether committed data survive a crash of the machine. Tests set false, which is faster. */
+  /** Whether committed data survive a crash of the machine. Tests and `npm run dev` set false, which is faster. */
   readonly durable: boolean
   /** Called with a line before each step that can take several seconds. */
   readonly print: (line: string) => void
