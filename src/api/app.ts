@@ -28,7 +28,7 @@ import { createRouter } from './router.ts'
 const LARGE_PAGES = 2
 const LARGE_PAGE_WAIT_MS = 15_000
 
-export interface AppDependencies extends Pick<Services, 'limits' | 'database' | 'cache' | 'keys'> {
+interface AppDependencies extends Pick<Services, 'limits' | 'database' | 'cache' | 'keys'> {
   /** Undefined: the change feed is off. */
   readonly feed?: Feed | undefined
   readonly log: Log

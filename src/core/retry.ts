@@ -1,7 +1,7 @@
 // Repeats an operation that fails with a transient error.
 import { setTimeout as delay } from 'node:timers/promises'
 
-export interface RetryOptions {
+interface RetryOptions {
   /** Milliseconds from the first attempt after which no further attempt begins. `Infinity` sets no limit. */
   readonly timeoutMs: number
   /** Milliseconds to wait after the failed attempt with this number. The first attempt is number 1. */

@@ -7,7 +7,7 @@ interface PendingRead<K, V> {
   readonly reject: (error: unknown) => void
 }
 
-export interface BatcherOptions {
+interface BatcherOptions {
   /** Maximum number of batches in progress. At the limit, new reads wait for the next batch. */
   readonly concurrency: number
   readonly maxSize: number

@@ -34,7 +34,7 @@ export interface Epoch {
   number: number
 }
 
-export interface PoolSettings {
+interface PoolSettings {
   readonly max: number
   /** Milliseconds without data from the server, after which a connection is closed; 0 is no limit. */
   readonly silenceTimeoutMs: number

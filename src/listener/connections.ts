@@ -8,7 +8,7 @@ import type { WaitingTotal } from './request-queue.ts'
 const UNREAD_CHECK_MS = 100
 
 /** Limits of one port, over all clients. */
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** Maximum number of connections. */
   readonly connections: number
   /** Maximum total size of responses that are sent but not read by their clients. */

@@ -12,7 +12,7 @@ export function requestIdOf({ headers }: IncomingMessage): string {
 }
 
 /** The ids of a `traceparent` header: https://www.w3.org/TR/trace-context/#traceparent-header. */
-export interface Trace {
+interface Trace {
   readonly traceId: string
   /** The span of the client that sent this request. */
   readonly parentId: string

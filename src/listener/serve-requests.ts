@@ -9,7 +9,7 @@ import { answerRaw, isTimeout, type ParserError, parserError } from './parser-er
 import { requestIdOf } from './request-identity.ts'
 import { type RequestLimits, sizeError } from './request-size.ts'
 
-export interface Requests {
+interface Requests {
   /** Serves a request when all earlier ones on its connection are complete. */
   readonly listener: RequestListener
   readonly limits: RequestLimits

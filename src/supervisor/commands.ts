@@ -16,7 +16,7 @@ import { hasSeen } from './port-states.ts'
 
 const POLL_MS = 100
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly config: Pick<Config, 'drain' | 'reload'>
   /** The command log-level sets its level. */
   readonly log: Log
@@ -34,7 +34,7 @@ type Reply = { readonly command: string; readonly argument: string | null } & Re
   Record<string, unknown>
 >
 
-export interface CommandResult {
+interface CommandResult {
   /** `refused`: nothing has changed. `failed`: the reply's `error` says how far the command came. */
   readonly outcome: 'done' | 'refused' | 'failed'
   readonly reply: Reply

@@ -22,7 +22,7 @@ const wildcards = ['0.0.0.0', '::']
 /** By label. */
 export type SocketsByLabel = ReadonlyMap<string, Server>
 
-export interface InheritedSockets {
+interface InheritedSockets {
   readonly data: SocketsByLabel
   readonly control: SocketsByLabel
 }

@@ -18,7 +18,7 @@ const schema = z.object({
 /** The ports in maintenance, by label. */
 type Stored = Readonly<z.output<typeof schema>['maintenance']>
 
-export type State =
+type State =
   | { readonly is: 'kept'; readonly maintenance: Stored }
   | { readonly is: 'missing' }
   | { readonly is: 'damaged'; readonly reason: string }

@@ -9,7 +9,7 @@ import type { DataPort } from '../listener/data-port.ts'
 
 const LAG_RESOLUTION_MS = 20
 
-export interface HeartbeatOptions {
+interface HeartbeatOptions {
   readonly everyMs: number
   readonly database: Database
   readonly cache: Cache

@@ -20,7 +20,7 @@ import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, type Parameter } fro
 type Response = Readonly<Record<string, unknown>>
 
 /** The responses of an operation by status. */
-export type Responses = Readonly<Record<string, Response>>
+type Responses = Readonly<Record<string, Response>>
 
 export const header = (description: string, schema = text) => ({ description, schema })
 

@@ -15,7 +15,7 @@ interface Tally {
 }
 export type Tallies = Readonly<Record<'people' | 'groups' | 'memberships', Tally>>
 
-export interface Observer {
+interface Observer {
   /** @param share the processed share of the file, from 0 to 1 */
   progress(share: number, tallies: Tallies): void
   /** @param what the entry that failed */

@@ -20,7 +20,7 @@ async function installation(name: string) {
   const isMariadb = text.includes('MariaDB')
   return { program, isMariadb, title: `${isMariadb ? 'MariaDB' : 'MySQL'} ${version}` }
 }
-export type Installation = NonNullable<Awaited<ReturnType<typeof installation>>>
+type Installation = NonNullable<Awaited<ReturnType<typeof installation>>>
 
 /** @returns the first server that is installed, or the first MariaDB (true) or MySQL (false) */
 export async function findInstallation(isMariadb?: boolean): Promise<Installation | undefined> {

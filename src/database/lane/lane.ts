@@ -24,7 +24,7 @@ import {
 const CONCURRENCY = 3
 const none: ReadonlySet<Ticket> = new Set()
 
-export interface LaneOptions {
+interface LaneOptions {
   /**
    * Runs a transaction, and repeats it after a conflict.
    * @param size the number of writes in the transaction; the conflict of several ends the repetitions soon

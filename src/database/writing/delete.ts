@@ -27,7 +27,7 @@ interface Deletion extends Item {
  * meanwhile, the group remains with the members that are left, and can be deleted again. Members that are added
  * meanwhile are removed, too. Several records share a transaction if their memberships fit into one portion.
  */
-export type Delete = (deletion: Omit<Deletion, 'portions'>) => Promise<readonly Outcome[]>
+type Delete = (deletion: Omit<Deletion, 'portions'>) => Promise<readonly Outcome[]>
 
 /** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000

@@ -9,7 +9,7 @@ import { newVersion } from '../version.ts'
 import { createNames, noWait } from './names.ts'
 
 /** Records to insert. An entry that equals an earlier one exists already. */
-export interface Insert extends Item {
+interface Insert extends Item {
   readonly entries: readonly Values[]
 }
 

@@ -20,7 +20,7 @@ interface Patch {
 }
 
 /** Patches that are applied in their order. Several can be of the same record; each outcome has the row after its own patch. */
-export interface Update extends Item {
+interface Update extends Item {
   readonly patches: readonly Patch[]
 }
 

@@ -7,7 +7,7 @@ import type { Log } from '../../core/log.ts'
 
 const RETRY_MS = 1000
 
-export interface ControlListenerOptions {
+interface ControlListenerOptions {
   readonly label: string
   readonly server: Server
   readonly address: Address

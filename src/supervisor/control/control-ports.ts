@@ -18,7 +18,7 @@ import { createControlListener } from './control-listener.ts'
 import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
 
-export interface ControlOptions {
+interface ControlOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'drain'>
   readonly log: Log
   readonly checkers: Checkers

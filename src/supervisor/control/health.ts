@@ -7,7 +7,7 @@ export interface Health {
   readonly message: string
 }
 
-export interface HealthFacts {
+interface HealthFacts {
   readonly state: PortState
   /** One value of each worker that serves the port: for how long the database has been unreachable. */
   readonly databaseDownMs: readonly (number | undefined)[]

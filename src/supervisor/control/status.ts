@@ -12,7 +12,7 @@ import { arrivingAt, portStates, stateOf } from '../port-states.ts'
 import { type Checkers, checkerSchema } from './checkers.ts'
 import { type Health, healthOf } from './health.ts'
 
-export interface StatusOptions {
+interface StatusOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'health' | 'drain' | 'node'>
   readonly maintenance: Maintenance
   readonly fleet: Fleet

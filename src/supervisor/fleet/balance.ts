@@ -10,7 +10,7 @@ const TOLERANCE = 0.1
 const MAY_HANG_AFTER_BEATS = 1.5
 
 /** By port label: the number of active connections that a worker keeps. Ports without too many are missing. */
-export type MaxActive = Readonly<Record<string, number>>
+type MaxActive = Readonly<Record<string, number>>
 
 type Candidate = Pick<WorkerView, 'id' | 'state' | 'missedHeartbeats' | 'heartbeat'>
 

@@ -23,7 +23,7 @@ const NO_WORKER = 0
 /** A worker whose resident memory exceeds `memoryBytes` is replaced as in a reload. */
 type FleetLimits = Limits & Pick<Config['fleet'], 'beatMs' | 'memoryBytes'>
 
-export interface FleetOptions {
+interface FleetOptions {
   readonly limits: FleetLimits
   /** Path of the file that a worker runs. */
   readonly exec: string

@@ -3,7 +3,7 @@ import { type FleetEvent, reduce } from './events.ts'
 import { emptyFleet, type FleetState, type Reload } from './fleet-state.ts'
 import { type Action, type Limits, plan } from './plan.ts'
 
-export interface LoopOptions {
+interface LoopOptions {
   readonly limits: Limits
   /** Maximum time between two runs of the plan, unless the supervisor itself is suspended. */
   readonly tickMs: number

@@ -23,7 +23,7 @@ export type Action =
   | { readonly type: 'kill'; readonly id: number; readonly reason: string }
   | { readonly type: 'exit'; readonly exitCode: number; readonly reason: string }
 
-export interface Plan {
+interface Plan {
   readonly actions: readonly Action[]
   /** Time of the next deadline; Infinity if only an event can lead to new actions. */
   readonly nextRunAtMs: number

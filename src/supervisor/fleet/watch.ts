@@ -15,10 +15,10 @@ export interface Figures {
 }
 
 /** By port label and route, separated by a space. */
-export type FiguresByRoute = ReadonlyMap<string, Figures>
+type FiguresByRoute = ReadonlyMap<string, Figures>
 
 /** The figures of some workers together. */
-export interface Total {
+interface Total {
   readonly count: number
   readonly figures: FiguresByRoute
 }
