@@ -75,9 +75,13 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
         runPlan()
       }
     },
-    /** Advances the clock while the supervisor is suspended: no plan runs and no message is read. */
-    suspend(ms: number): void {
+    /**
+     * Advances the clock while the supervisor is suspended: no plan runs and no message is read.
+     * @param heard the workers whose messages are read after it, before the next run of the plan
+     */
+    suspend(ms: number, heard: readonly number[] = []): void {
       nowMs += ms
+      for (const id of heard) record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false })
       simulation.dispatch({ type: 'clockJump', byMs: ms })
     },
     workerIds: () => fleet.workers.map(({ id }) => id),
@@ -246,8 +250,7 @@ test('heartbeat timeout: after a suspension of the supervisor no worker is kille
 
 test('heartbeat timeout: a message read right after a suspension is not moved into the future', t => {
   const simulation = createRunningSimulation()
-  simulation.suspend(60_000)
-  simulation.message(1)
+  simulation.suspend(60_000, [1])
   simulation.pass(9999, () => [2, 3])
   t.deepEqual(simulation.actions('kill'), [])
   simulation.pass(1, () => [2, 3])
@@ -303,6 +306,31 @@ test('reload: fails and keeps the old workers if the new code does not boot', t 
   t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker exited with code 1' })
   simulation.pass(60_000, simulation.workerIds)
   t.deepEqual(simulation.workerIds(), [1, 2, 3])
+})
+
+test('reload: the failures of the old code do not delay the new code', t => {
+  const simulation = createRunningSimulation()
+  for (let crash = 0; crash < 4; crash++) {
+    simulation.exit(3 + crash)
+    simulation.pass(1000, simulation.workerIds)
+    simulation.listen(4 + crash)
+  }
+  simulation.exit(7)
+  t.deepEqual(simulation.workerIds(), [1, 2], 'the next worker waits for the backoff')
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  t.deepEqual(simulation.workerIds(), [1, 2, 8])
+  simulation.listen(8)
+  simulation.exit(8)
+  simulation.listen(9)
+  t.deepEqual(simulation.workerIds(), [1, 2, 9, 10], 'the first failure of the new code has no backoff')
+})
+
+test('reload: a worker of the old code that does not boot does not end it', t => {
+  const simulation = createRunningSimulation()
+  simulation.exit(3)
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.exit(4)
+  t.is(simulation.fleet().reload.state, 'running')
 })
 
 test('reload: after a failure that a retry cannot fix, workers that exit later are still replaced', t => {
