@@ -163,6 +163,19 @@ test('watch: gives up when each old worker has sent a heartbeat without the faul
   t.deepEqual(types(), ['watchFailed'])
 })
 
+test('watch: a fault that has ended is no evidence for a later one', t => {
+  const { beat, types } = openWatch()
+  beat(1, heartbeat({ '2xx': 50 }))
+  beat(3, heartbeat({ '5xx': 20 }))
+  beat(3, heartbeat({ '5xx': 20, '2xx': 2000 }))
+  for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 100 }))
+  beat(3, heartbeat({ '5xx': 120, '2xx': 2000 }))
+  t.deepEqual(types(), [])
+  for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 101 }))
+  beat(3, heartbeat({ '5xx': 120, '2xx': 2000 }))
+  t.deepEqual(types(), ['watchFailed'])
+})
+
 test('watch: waits neither for an old worker that hangs, nor for the new one that uses too much memory', t => {
   const { beat, types } = openWatch(Infinity, { 2: { missedHeartbeats: 5 }, 3: { toBeReplaced: true } })
   beat(1, heartbeat({ '2xx': 50 }))
