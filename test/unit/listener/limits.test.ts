@@ -143,8 +143,12 @@ test('waiting requests: beyond the limit of the port, the connection with most o
     await greedy.closed
     t.is(port.report().inFlight, 3)
   }
+  for (const inFlight of [4, 5]) {
+    modest.write(get)
+    await until(() => port.report().inFlight === inFlight)
+  }
   hold.end()
-  for (let due = 0; due < 3; due++) t.regex(await modest.answer(), /^HTTP\/1.1 200/)
+  for (let due = 0; due < 5; due++) t.regex(await modest.answer(), /^HTTP\/1.1 200/)
 })
 
 test('waiting requests: many connections with many of them are read slowly, and none is closed', async t => {
