@@ -104,6 +104,23 @@ for (const protocol of ['http', 'https'] as const) {
   })
 }
 
+test('http: a client that pipelines before it reads gets the response that closes its connection', async t => {
+  const waiting: ServerResponse[] = []
+  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const client = await open()
+  client.socket.pause()
+  const sent = new Promise<void>((resolve, reject) =>
+    client.socket.write(get.repeat(300_000), error => (error ? reject(error) : resolve())),
+  )
+  await until(() => port.report().inFlight > 1)
+  for (const response of waiting) answer(response.setHeader('Connection', 'close'))
+  await sent
+  client.socket.resume()
+  t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\nConnection: close\r\n/)
+  await client.closed
+  t.is(client.text(), '')
+})
+
 test('https: a connection that ends before its handshake is closed', async t => {
   const { port, open } = await start(t, { protocol: 'https' })
   for (const sent of [Buffer.alloc(0), Buffer.from('16030100a5010000a10303', 'hex')]) {
