@@ -74,11 +74,12 @@ test('configuration: all errors are reported together', async t => {
     'a.test',
     '1.2.3.4/',
     '1.2.3.4/8/8',
+    'fe80::1%eth0',
   ]
   const network = 'must be an IP address or a network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32'
   t.deepEqual(
     faultsOf({ proxies: { trusted } }),
-    [3, 4, 5, 6, 7].map(index => `proxies.trusted.${index}: ${network}`),
+    [3, 4, 5, 6, 7, 8].map(index => `proxies.trusted.${index}: ${network}`),
   )
   const sha256 = '0'.repeat(64)
   const keys = [
@@ -111,6 +112,9 @@ test('configuration: all errors are reported together', async t => {
     'ports: the label a is used twice; labels must be unique',
     'ports: 8001 is used for both the control port of a and the data port a',
   ])
+  t.deepEqual(faultsOf({ ports: [{ label: 'a', port: 65_535, protocol: 'http' }] }), [
+    'ports: the control port of a is 65536; the maximum is 65535',
+  ])
   const timeouts = { ...raw.timeouts, headersMs: 2, requestMs: 1 }
   t.regex(faultsOf({ timeouts }).join(), /^timeouts.headersMs/)
   for (const limit of ['headersMs', 'requestMs', 'keepAliveMs'])
@@ -135,7 +139,7 @@ test('configuration: all errors are reported together', async t => {
     'ports: a must not have a certificate, because its protocol is http',
   ])
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
-  const socket = `/${'a'.repeat(103)}`
+  const socket = `/${'a'.repeat(101)}é`
   t.deepEqual(faultsOf({ control: { ...raw.control, socket } }), [
     'control.socket: is 104 bytes long as an absolute path; the maximum for a Unix socket is 103',
   ])
