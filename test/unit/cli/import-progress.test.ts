@@ -22,6 +22,7 @@ function terminal(columns = 80) {
     at: (ms: number) => {
       nowMs = ms
     },
+    text: () => text,
     line: () => text.split('\n').at(-1)?.split('\u001b[K').at(-1),
   }
 }
@@ -50,4 +51,15 @@ test('progress: fits on one line, and a failure is printed above it', t => {
   const shown = line()
   progress.failed('line 3', 'unknown')
   t.is(line(), shown)
+})
+
+test('progress: the reason of a wait is printed once, and again if the import has gone on meanwhile', t => {
+  const { progress, at, text } = terminal()
+  at(1)
+  for (let round = 0; round < 2; round++) {
+    progress.waiting('away')
+    progress.waiting('away')
+    progress.progress(0.5, { people: none, groups: none, memberships: none })
+  }
+  t.is(text().match(/away/g)?.length, 2)
 })
