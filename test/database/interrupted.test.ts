@@ -144,6 +144,9 @@ test.serial(
     const notStored = write('cut before', { id, before: version, after: undefined }, gone)
     const error = await t.throwsAsync(notStored, { any: true, code: 'unavailable' })
     t.notRegex(String(error), /unknown/)
+    const first = { id, before: version, after: absent }
+    const twice = write('cut before', first, { id, before: absent, after: absent + 1 })
+    t.notRegex(String(await t.throwsAsync(twice, { any: true, code: 'unavailable' })), /unknown/)
     await t.notThrowsAsync(write('cut after', { id, before: undefined, after: version }, made))
     await t.throwsAsync(write('cut after', gone, made), {
       any: true,
