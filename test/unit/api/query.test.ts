@@ -2,7 +2,7 @@
 import test from 'ava'
 import fc from 'fast-check'
 import { filtersOf } from '../../../src/api/requests/filters.ts'
-import { createListParser } from '../../../src/api/requests/query.ts'
+import { createListParser, parsePagingQuery } from '../../../src/api/requests/query.ts'
 import { ApiError } from '../../../src/core/api-error.ts'
 import { groups } from '../../../src/model/groups.ts'
 import { users } from '../../../src/model/users.ts'
@@ -71,6 +71,13 @@ test('query: a repeated [in] is one list and one filter, wherever the commas are
     },
   )
   fc.assert(property)
+})
+
+test('query: without parameters, all related records are shown, also more than the maximum', t => {
+  const sizeOf = (search: string, count: number) => parsePagingQuery(search, 5, limits)(count).recordsPerPage
+  t.is(sizeOf('', 3), 5)
+  t.is(sizeOf('', 7), 7, 'the maximum has been lowered')
+  t.is(sizeOf('start_index=1', 7), 5)
 })
 
 test('query: a literal value is returned unchanged if a leading ! or \\ is escaped', t => {
