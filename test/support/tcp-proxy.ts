@@ -52,6 +52,8 @@ export async function openTcpProxy(url: string, inspect: Inspect = () => true) {
   })
   return {
     port: await listenOnFreePort(server),
+    /** Returns the number of connections. */
+    count: () => pairs.size,
     /** Waits for the next `count` connection attempts. */
     async attempts(count: number): Promise<void> {
       for (let attempt = 0; attempt < count; attempt++) await once(server, 'connection')
