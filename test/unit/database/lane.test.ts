@@ -229,6 +229,45 @@ test('lane: a write with a key that is set aside waits for its lock in the datab
   t.deepEqual(awaited, [1])
 })
 
+test('lane: a write with a key that has waited for a lock leaves its place to the next one', async t => {
+  const tries = new Map<number, number>()
+  const awaited: number[] = []
+  const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 1, timeoutMs: 2000 })
+  const { writeOnce } = lane.createWriter<Write>({
+    keysOf: ({ keys }) => keys,
+    // Only a write that has no place is set aside, and then waits for its lock in the database.
+    awaitLock: async (_, { number }) => void awaited.push(number),
+    apply: async (trx, items) =>
+      items.map(({ number }) => {
+        const count = (tries.get(number) ?? 0) + 1
+        tries.set(number, count)
+        if (count < 3) return 'locked'
+        trx.record({ type: 'updated', resource: users, id: 1, before: number, after: 1, origin })
+        return stored
+      }),
+  })
+  for (const number of [1, 2]) t.deepEqual(await writeOnce(write(number, 'a'), receipt('k')), answer)
+  t.deepEqual(awaited, [])
+})
+
+test('lane: writes with a transaction of their own do not hold up the others', async t => {
+  let release = (): void => {}
+  const released = new Promise<void>(resolve => {
+    release = resolve
+  })
+  const isLarge = ({ keys }: Write) => keys.length > 200
+  const lane = open(async items => {
+    if (items.some(isLarge)) await released
+    return items.map(() => stored)
+  })
+  const keysOf = (number: number) => Array.from({ length: 201 }, (_, at) => `${number} ${at}`)
+  const large = [1, 2, 3].map(number => lane.write(write(number, ...keysOf(number))))
+  t.is(await lane.write(write(4, 'a')), stored)
+  release()
+  await Promise.all(large)
+  t.deepEqual(lane.groups, [[1], [2], [3], [4]])
+})
+
 test('lane: a writer that does not record what it has changed is an error', async t => {
   const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 1, timeoutMs: 1000 })
   const forgetful = lane.createWriter<Write>({
