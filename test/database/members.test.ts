@@ -122,6 +122,19 @@ test.serial('members: of two changes that need the same version of a user, one i
   t.is(await totalOf(two), 0)
 })
 
+test.serial(
+  'members: a membership that one transaction adds and removes is as the last change leaves it',
+  async t => {
+    const [user = 0] = await createUsers(1)
+    const group = await createGroup()
+    const [added, removed] = await Promise.all([add(user, [group]), remove(user, group)])
+    t.deepEqual([brief(added), removed, await totalOf(group)], [[true], 'removed', 0])
+    await add(user, [group])
+    const [left, again] = await Promise.all([remove(user, group), add(user, [group])])
+    t.deepEqual([left, brief(again), await totalOf(group)], ['removed', [true], 1])
+  },
+)
+
 test.serial('members: requests for the same users in opposite orders meet no deadlock', async t => {
   const shared = await createUsers(USERS)
   const targets = await Promise.all(Array.from({ length: 6 }, createGroup))
