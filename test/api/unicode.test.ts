@@ -72,6 +72,9 @@ test.serial('unicode: prefix filters compare by code point', async t => {
     ['か', ['か', 'か\u3099']],
     ['👩', ['👩\u200d💻', '👩💻']],
     ['i', ['i', 'i\u0307']],
+    // The next code point is that of a surrogate, or there is none.
+    ['\ud7ff', []],
+    ['\u{10ffff}', ['\u{10ffff}']],
   ]
   for (const [prefix, expected] of rows) {
     const { users } = (await api.get(`/v1/users?${new URLSearchParams({ 'last_name[prefix]': prefix })}`))
