@@ -4,6 +4,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import tls from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
 import type { PortReport } from '../../../src/core/messages.ts'
+import { createReleases } from '../../../src/listener/releases.ts'
 import {
   answer,
   countsOf,
@@ -259,6 +260,19 @@ test('drain: requests behind a response with Connection: close are not served', 
   await client.closed
   t.is(client.text().match(/200 OK/g)?.length, served.length)
   t.regex(client.text(), /Connection: close\r\n\r\nok$/)
+})
+
+test('drain: one that ends within its delay ends no response', async t => {
+  const [resumed, drained] = [createReleases(50), createReleases(50)]
+  const { leaving } = resumed.signals()
+  resumed.setState('draining')
+  resumed.setState('serving')
+  drained.setState('draining')
+  // Their timers do not keep the process alive. Those of the same length expire in the order of their starts.
+  const alive = setInterval(() => {}, never)
+  t.teardown(() => clearInterval(alive))
+  await once(drained.signals().leaving, 'abort')
+  t.false(leaving.aborted)
 })
 
 test('maxActive: active connections beyond it end with their next response, and others are accepted soon again', async t => {
