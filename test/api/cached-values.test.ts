@@ -26,7 +26,7 @@ if (url !== undefined) {
   const redis = new Redis(new URL(url).pathname)
   test.after.always(() => redis.disconnect())
 
-  test('cached values: a value that is no JSON array of objects is a miss and is replaced', async t => {
+  test('cached values: a value of another key, or that is no JSON array of objects, is a miss and is replaced', async t => {
     // The first value is written only if Redis is connected when it is read.
     await createOperator(service).until(status => status.redis === 'connected')
     const { user, path, groups } = await createMember()
@@ -45,7 +45,7 @@ if (url !== undefined) {
       })
     const key = await cachedUnder()
     t.regex(key, /^users-api:\d+:[\w-]{8}:user:/)
-    for (const text of [
+    const texts = [
       '',
       'null',
       '{}',
@@ -53,9 +53,11 @@ if (url !== undefined) {
       '[[]]',
       `${key}${JSON.stringify(groups)}`,
       JSON.stringify(groups).slice(0, -1),
-    ]) {
-      await redis.set(key, key + text)
-      t.deepEqual(await read(), groups, text)
+    ]
+    // The last one is the value of another key.
+    for (const stored of [...texts.map(text => key + text), `${key.slice(0, -1)}![]`]) {
+      await redis.set(key, stored)
+      t.deepEqual(await read(), groups, stored)
       t.is(await cachedUnder(), key)
     }
   })
