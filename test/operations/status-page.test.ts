@@ -159,6 +159,10 @@ test.serial('supervisor down: the page shows since when, and recovers without a 
   const first = await start(t)
   const { page, problems, loads, heading } = await openPage(t, first)
   await heading('All ports are serving')
+  // The clock of the computer is set back during a poll. The page goes on.
+  const setBack = '{ const now = Date.now; Date.now = () => now() - 3_600_000 }'
+  await page.route('**/status', route => page.evaluate(setBack).then(() => route.continue()), { times: 1 })
+  for (let poll = 0; poll < 2; poll++) await page.waitForResponse('**/status')
   first.supervisor.kill('SIGKILL')
   await page.getByRole('heading', { level: 1, name: /^No answer since \d\d:\d\d:\d\d$/ }).waitFor()
   t.is(await page.title(), 'no answer · users-api')
