@@ -1,9 +1,14 @@
 // The limits of requests, responses and connections.
+import { constants } from 'node:buffer'
 import * as z from 'zod'
 
 export const atLeastOne = z.int().min(1)
 /** The sum of the limits of a request's URL and headers must be one that Node.js accepts. */
 const MAX_HEAD_BYTES = 2 ** 30
+/** Node.js computes with twice this number in 32 bits. */
+const MAX_HEADERS = 2 ** 29
+/** Of a response, in addition to its body. */
+const RESPONSE_HEAD_BYTES = 4096
 
 export const limitsSchema = z
   .strictObject({
@@ -12,11 +17,11 @@ export const limitsSchema = z
     recordsPerPage: atLeastOne,
     filters: z.int().min(0),
     membershipsPerUser: atLeastOne,
-    /** Maximum size of a response. A larger page is an error. */
-    responseBytes: atLeastOne,
+    /** Maximum size of a response. A larger page is an error. The text of a response cannot be longer than a string. */
+    responseBytes: atLeastOne.max(constants.MAX_STRING_LENGTH),
     urlBytes: z.int().min(64).max(MAX_HEAD_BYTES),
     headerBytes: z.int().min(512).max(MAX_HEAD_BYTES),
-    headers: atLeastOne,
+    headers: atLeastOne.max(MAX_HEADERS),
     /** Maximum number of connections per port and worker. */
     connections: atLeastOne,
     /** Maximum total size of the request bodies that a worker is receiving. */
@@ -39,3 +44,7 @@ export const limitsSchema = z
         'must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
     },
   )
+  .refine(({ unreadBytes, responseBytes }) => unreadBytes >= responseBytes + RESPONSE_HEAD_BYTES, {
+    path: ['unreadBytes'],
+    error: `must be at least limits.responseBytes + ${RESPONSE_HEAD_BYTES}, so that a client can read a response of that size`,
+  })

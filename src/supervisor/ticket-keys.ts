@@ -9,7 +9,7 @@ import type { DesiredStateStore } from './desired-state.ts'
 
 const KEY_BYTES = 48
 const MIN_SECRET_BYTES = 32
-/** Much longer than the 5 minutes in which a session can be resumed, so few resumptions fall on a change of the key. */
+/** A session cannot be resumed after the key has changed: with a shorter period, more clients need a full handshake. */
 const PERIOD_MS = 3_600_000
 
 /** Derives the keys of the period that contains `nowMs`, in milliseconds since 1970 (HKDF, RFC 5869). */

@@ -65,6 +65,15 @@ test('configuration: all errors are reported together', async t => {
   t.deepEqual(faultsOf({ limits: { ...raw.limits, responseBytes: 6 * 2 ** 20 + 4_095_999 } }), [
     'limits.responseBytes: must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
   ])
+  const { responseBytes } = raw.limits
+  t.deepEqual(faultsOf({ limits: { ...raw.limits, unreadBytes: responseBytes + 4095 } }), [
+    'limits.unreadBytes: must be at least limits.responseBytes + 4096, so that a client can read a response of that size',
+  ])
+  t.deepEqual(faultsOf({ limits: { ...raw.limits, headers: 2 ** 29 + 1, responseBytes: 2 ** 29 } }), [
+    'limits.responseBytes: must be at most 536870888',
+    'limits.headers: must be at most 536870912',
+    'limits.unreadBytes: must be at least limits.responseBytes + 4096, so that a client can read a response of that size',
+  ])
   const trusted = [
     '10.0.0.0/8',
     '::1',
