@@ -231,6 +231,13 @@ test.serial('conflicts: a large group is deleted while other nodes change its me
       ['groups.members', group, members],
     ])
   })
+  // The other nodes wait for these rows before their first change, and on a slow machine they would wait too long.
+  const membersSql = `SELECT user_id FROM memberships WHERE group_id = ${group} LIMIT 1`
+  for (const url of urls)
+    await until(async () => {
+      const rows = await executeOn(url, membersSql)
+      return Array.isArray(rows) && rows.length > 0
+    })
   let ended = false
   const changes = Array.from({ length: 6 }, async (_, client) => {
     const other = others[client % 2]
