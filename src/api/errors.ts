@@ -26,6 +26,14 @@ export const preconditionFailed = (what: string) =>
 export const versionMismatch = ({ singular }: Name, id: number) =>
   preconditionFailed(`the ${singular} with id ${id}`)
 
+/** The error of a page that would exceed `limits.responseBytes`. @param hint what makes it smaller */
+export const pageTooLarge = (maxBytes: number, hint: string) =>
+  ApiError.of({
+    parameter: 'records_per_page',
+    code: 'limit_exceeded',
+    message: `records_per_page: the page would have more than ${maxBytes} bytes: ${hint}`,
+  })
+
 /** @param what names the body or its part */
 export const notAnObject = (what: string) => new ApiError('invalid_body', `${what} must be an object`)
 

@@ -2,6 +2,7 @@
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
+import { until } from '../support/until.ts'
 
 // The smallest limit that the settings allow beside these.
 const responseBytes = 6 * 2000 + 4096 * 10
@@ -61,6 +62,27 @@ test('response size: the limit applies to pages without include, too', async t =
   }
   t.not(await sizeOf(50), undefined)
   t.is(await sizeOf(100), undefined)
+})
+
+test('response size: the limit applies to a page of the change feed', async t => {
+  const start = (await api.get('/v1/changes?after=latest')).body.meta.links?.next ?? ''
+  for (let batch = 0; batch < 50; batch++) {
+    const users = Array.from({ length: 10 }, (_, n) => ({ first_name: `Change ${batch}`, last_name: `${n}` }))
+    expectOk(t, await api.post('/v1/users', { users }))
+  }
+  const page = (size: number) => api.get(start.replace(/records_per_page=\d+/, `records_per_page=${size}`))
+  const answer = await until(async () => {
+    const large = await page(1000)
+    return large.status !== 200 && large
+  })
+  expectError(t, answer, 400, 'limit_exceeded')
+  t.is(
+    answer.body.meta.message,
+    `records_per_page: the page would have more than ${responseBytes} bytes: lower it`,
+  )
+  const smaller = await page(100)
+  expectOk(t, smaller)
+  t.true(Buffer.byteLength(smaller.text) <= responseBytes)
 })
 
 test('response size: one record and its list of related records are always returned', async t => {

@@ -6,7 +6,7 @@ import { ApiError } from '../../core/api-error.ts'
 import type { Feed } from '../../database/feed/feed.ts'
 import { collectionText } from '../../model/representation.ts'
 import { MAX_ID, type Resource } from '../../model/resource.ts'
-import { notAcceptable } from '../errors.ts'
+import { notAcceptable, pageTooLarge } from '../errors.ts'
 import { textEtag } from '../resources/etags.ts'
 import { inUtf8, respondRead } from '../respond.ts'
 import type { Handler, Policy, Route } from '../router.ts'
@@ -109,6 +109,7 @@ export function createChangesRoute(
     const selection = await page(ctx, query)
     const texts = selection.events.map(({ text }) => text)
     const body = collectionText('changes', texts, metaOf(ctx.path, query, selection))
+    if (Buffer.byteLength(body) > limits.responseBytes) throw pageTooLarge(limits.responseBytes, 'lower it')
     respondRead(ctx, textEtag(body), body)
   }
 

@@ -1,6 +1,5 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 import type { Context } from 'koa'
-import { ApiError } from '../../core/api-error.ts'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
 import { type Included, isOneMoment } from '../../database/reading/includes.ts'
 import type { Filter } from '../../database/reading/page-query.ts'
@@ -10,7 +9,7 @@ import { createRecords, type Page, type Records } from '../../database/reading/r
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
-import { notFound } from '../errors.ts'
+import { notFound, pageTooLarge } from '../errors.ts'
 import { toShared, turnFor } from '../large-texts.ts'
 import { listMeta } from '../page-meta.ts'
 import { createListParser, type ListQuery, parseRecordQuery } from '../requests/query.ts'
@@ -41,9 +40,7 @@ export function createReadHandlers(
     return (text: string): void => {
       bytes += Buffer.byteLength(text)
       if (bytes <= limits.responseBytes) return
-      const hint = include ? 'lower it, or leave out include' : 'lower it'
-      const message = `records_per_page: the page would have more than ${limits.responseBytes} bytes: ${hint}`
-      throw ApiError.of({ parameter: 'records_per_page', code: 'limit_exceeded', message })
+      throw pageTooLarge(limits.responseBytes, include ? 'lower it, or leave out include' : 'lower it')
     }
   }
 
