@@ -50,6 +50,12 @@ function check<T extends Settings>(
  */
 export const parseConfig = (raw: unknown, production: boolean): Config => check(schema, raw, production)
 
+/** Rejects settings that are not an object. node-config would ignore them. */
+function checkObject(source: string, settings: unknown): void {
+  if (typeof settings !== 'object' || settings === null || Array.isArray(settings))
+    throw new ConfigError([`${source}: must be a JSON object, such as {"workers": 2}`])
+}
+
 /** Rejects an invalid NODE_CONFIG. node-config would ignore it and continue with the defaults. */
 function checkOverride(text: string | undefined): void {
   if (text === undefined || text === '') return
@@ -59,8 +65,7 @@ function checkOverride(text: string | undefined): void {
   } catch {
     throw new ConfigError(['NODE_CONFIG: must be valid JSON'])
   }
-  if (typeof override !== 'object' || override === null || Array.isArray(override))
-    throw new ConfigError(['NODE_CONFIG: must be a JSON object, such as {"workers": 2}'])
+  checkObject('NODE_CONFIG', override)
 }
 
 /** The environments of this process, such as `production,eu`: node-config reads a file for each of them. */
@@ -91,7 +96,9 @@ async function read(): Promise<unknown> {
   const { default: settings } = await import('config').catch((error: Error) => {
     throw new ConfigError([error.message])
   })
-  checkEnvironment(settings.util.getConfigSources().map(({ name }) => basename(name)))
+  const sources = settings.util.getConfigSources()
+  checkEnvironment(sources.map(({ name }) => basename(name)))
+  for (const { name, parsed } of sources) checkObject(name, parsed)
   return settings.util.toObject()
 }
 

@@ -9,6 +9,8 @@ const MAX_HEAD_BYTES = 2 ** 30
 const MAX_HEADERS = 2 ** 29
 /** Of a response, in addition to its body. */
 const RESPONSE_HEAD_BYTES = 4096
+/** More than the small requests of one connection that arrive at once, 64 KiB, take while they wait (5.5 MB). */
+const MIN_WAITING_BYTES = 2 ** 23
 
 export const limitsSchema = z
   .strictObject({
@@ -29,7 +31,7 @@ export const limitsSchema = z
     /** Maximum total size of the responses of a port that clients have not read yet. */
     unreadBytes: atLeastOne,
     /** Maximum total size of the requests of a port that wait for earlier responses on their connections. */
-    waitingBytes: atLeastOne,
+    waitingBytes: z.int().min(MIN_WAITING_BYTES),
   })
   .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
     path: ['receivingBytes'],

@@ -1,6 +1,8 @@
 // The configuration: defaults, error messages, and the exit code for invalid settings.
 import { spawnSync } from 'node:child_process'
-import { hostname } from 'node:os'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { ConfigError, loadConfig, parseConfig } from '../../../src/config/config.ts'
@@ -64,6 +66,9 @@ test('configuration: all errors are reported together', async t => {
   ])
   t.deepEqual(faultsOf({ limits: { ...raw.limits, responseBytes: 6 * 2 ** 20 + 4_095_999 } }), [
     'limits.responseBytes: must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
+  ])
+  t.deepEqual(faultsOf({ limits: { ...raw.limits, waitingBytes: 2 ** 23 - 1 } }), [
+    'limits.waitingBytes: must be at least 8388608',
   ])
   const { responseBytes } = raw.limits
   t.deepEqual(faultsOf({ limits: { ...raw.limits, unreadBytes: responseBytes + 4095 } }), [
@@ -239,6 +244,20 @@ test('configuration: an error ends the supervisor with exit code 78; the message
     status: 78,
     stderr: 'users-api: invalid configuration: NODE_CONFIG: must be a JSON object, such as {"workers": 2}\n',
   })
+  const folder = mkdtempSync(join(tmpdir(), 'users-api-config-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  cpSync(
+    fileURLToPath(new URL('../../../config/default.json', import.meta.url)),
+    join(folder, 'default.json'),
+  )
+  const file = join(folder, 'local.json')
+  for (const text of ['[{"workers": 2}]', 'null', '7']) {
+    writeFileSync(file, text)
+    t.like(start('{}', { NODE_CONFIG_DIR: folder, NODE_ENV: 'development' }), {
+      status: 78,
+      stderr: `users-api: invalid configuration: ${file}: must be a JSON object, such as {"workers": 2}\n`,
+    })
+  }
   t.like(start('{}', { NODE_ENV: 'staging' }), {
     status: 78,
     stderr:
