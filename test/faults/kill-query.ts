@@ -1,4 +1,5 @@
-// KILL QUERY hits random statements of the service, also BEGIN, COMMIT and ROLLBACK, during writes of every kind.
+// KILL QUERY, and now and then KILL CONNECTION, hit random statements of the service, also BEGIN, COMMIT and ROLLBACK, during writes of
+// every kind.
 import assert from 'node:assert/strict'
 import mysql, { type RowDataPacket } from 'mysql2/promise'
 import { type Answer, type Client, createClient } from '../support/http.ts'
@@ -22,7 +23,7 @@ interface Tally {
 let names = 0
 const newName = () => `killed ${process.pid} ${++names}`
 
-/** Kills the statements of the service until `isOver`. */
+/** Kills statements and connections of the service until `isOver`. */
 async function killQueries(url: string, tally: Tally, isOver: () => boolean): Promise<void> {
   const server = new URL(url)
   // Connections without a database are those of the killers.
@@ -31,7 +32,7 @@ async function killQueries(url: string, tally: Tally, isOver: () => boolean): Pr
   while (!isOver()) {
     for (const { id } of await sessionsOf(url, connection)) {
       // The connection may have ended in the meantime.
-      const killed = connection.query(`KILL QUERY ${id}`)
+      const killed = connection.query(`KILL ${Math.random() < 0.02 ? 'CONNECTION' : 'QUERY'} ${id}`)
       await killed.then(() => tally.kills++).catch(() => {})
     }
   }
@@ -125,7 +126,7 @@ async function verify(api: Client, url: string, facts: Facts) {
 }
 
 export const killQuery: Scenario = {
-  title: 'a storm of KILL QUERY under mixed writes',
+  title: 'a storm of KILL QUERY and KILL CONNECTION under mixed writes',
 
   run: ({ short }) =>
     withService({}, async service => {
