@@ -13,8 +13,6 @@ import { loadConfig } from './config/config.ts'
 import { environmentWith } from './config/environment.ts'
 import { root } from './config/root.ts'
 
-const DATABASE_TIMEOUT_MS = 30_000
-
 const base = join(root, 'var', 'dev')
 const interruption = new AbortController()
 
@@ -27,7 +25,7 @@ async function main(): Promise<number> {
     const env = await startMissingServers(config, { base, durable: false, print }, async (_, server) => {
       running.push(await runServer(server))
     })
-    if (env.DATABASE_URL !== undefined) await migrateWhenUp(env.DATABASE_URL, DATABASE_TIMEOUT_MS, print)
+    if (env.DATABASE_URL !== undefined) await migrateWhenUp(env.DATABASE_URL, print)
     if (interruption.signal.aborted) return 0
     print(`starting the service, which restarts at each change; Ctrl-C stops it\n${describeUrls(config)}`)
     const service = spawn('tsx', ['watch', '--clear-screen=false', 'src/supervisor.ts'], {

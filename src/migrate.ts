@@ -11,7 +11,7 @@ async function main(): Promise<number> {
     throw new ConfigError([
       'database.url: is missing; set DATABASE_URL (`npm start` migrates its private database itself)',
     ])
-  const applied = await migrateWhenUp(config.database.url, 0, () => {}, print)
+  const applied = await migrateWhenUp(config.database.url, () => {}, { timeoutMs: 0, onNotice: print })
   print(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`)
   return 0
 }

@@ -20,8 +20,6 @@ import { root } from './config/root.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { readState } from './supervisor/state-file.ts'
 
-const DATABASE_TIMEOUT_MS = 30_000
-
 /** The text that is printed after a start. */
 function describeService(config: Config): string {
   const port = directPort(config) ?? config.ports[0]
@@ -48,7 +46,7 @@ async function assertPreconditions(config: Config): Promise<void> {
 async function startAll(config: Config, begin: (step: string) => void): Promise<void> {
   const env = await startMissingServers(config, { base, durable: true, print: begin }, startServer)
   const url = config.database.url ?? env.DATABASE_URL
-  if (url !== undefined) await migrateWhenUp(url, DATABASE_TIMEOUT_MS, begin)
+  if (url !== undefined) await migrateWhenUp(url, begin)
   begin('starting the service')
   await startService(env)
   await assertUp(serviceName, 'the service')

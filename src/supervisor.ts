@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { ConfigError, loadServingConfig } from './config/config.ts'
 import { countListenFds, readSystemdRequest } from './config/systemd.ts'
 import { reasonOf } from './core/error-reason.ts'
-import { exitCodes, FatalError } from './core/exit-codes.ts'
+import { EXIT_GRACE_MS, exitCodes, FatalError } from './core/exit-codes.ts'
 import { createIsKnownHost } from './core/known-hosts.ts'
 import { bind, type DataSocket } from './core/listen.ts'
 import { createLog } from './core/log.ts'
@@ -28,9 +28,6 @@ import { createMaintenance } from './supervisor/maintenance.ts'
 import { connectPm2 } from './supervisor/pm2-actions.ts'
 import { createSystemd } from './supervisor/systemd.ts'
 import { createTicketKeys } from './supervisor/ticket-keys.ts'
-
-/** Extra time after the drain deadline for a worker to exit by itself. */
-const EXIT_GRACE_MS = 2000
 
 /** Ends the process. @param reason printed to stderr at any log level, unless the exit code is 0 */
 function exit(exitCode: number, reason: string): never {

@@ -4,7 +4,7 @@ import { createCallers } from './api/callers/callers.ts'
 import { createCache } from './cache/cache.ts'
 import { ConfigError, loadServingConfig } from './config/config.ts'
 import { reasonOf } from './core/error-reason.ts'
-import { exitCodes, FatalError } from './core/exit-codes.ts'
+import { EXIT_GRACE_MS, exitCodes, FatalError } from './core/exit-codes.ts'
 import { createIsKnownHost } from './core/known-hosts.ts'
 import { createLogAndOutput } from './core/log.ts'
 import { repeat } from './core/repeat.ts'
@@ -16,9 +16,6 @@ import { createRequestLog } from './listener/request-log.ts'
 import { createDataPorts } from './worker/data-ports.ts'
 import { startHeartbeat } from './worker/heartbeat.ts'
 import { openSupervisorChannel } from './worker/supervisor-channel.ts'
-
-/** Extra time after the drain deadline to exit by itself. */
-const EXIT_GRACE_MS = 2000
 
 const supervisor = openSupervisorChannel()
 

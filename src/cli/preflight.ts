@@ -27,17 +27,16 @@ export const unreachable = (error: unknown) =>
 
 /**
  * Migrates the database. Retries while the database is starting.
- * @param timeoutMs how many milliseconds to retry; 0 allows one attempt
  * @param print called with a line before each step that can take several seconds
- * @param onNotice called with what an operator should know about the migrations
+ * @param options.timeoutMs how many milliseconds to retry; 0 allows one attempt
+ * @param options.onNotice called with what an operator should know about the migrations
  * @returns the names of the applied migrations
  * @throws Error whose message says what to do
  */
 export async function migrateWhenUp(
   url: string,
-  timeoutMs: number,
   print: (line: string) => void,
-  onNotice = print,
+  { timeoutMs = 30_000, onNotice = print } = {},
 ): Promise<string[]> {
   // One log for all attempts: each log adds a listener for the exit of the process.
   const log = createLog('warn', 'migrate')

@@ -1,4 +1,4 @@
-// The exit codes of the service and its commands. Those with a name that begins with EX_ are from sysexits.h.
+// How the service and its commands exit: their exit codes, and the time that a worker has for it. Those with a name that begins with EX_ are from sysexits.h.
 
 export const exitCodes = {
   stopped: 0,
@@ -25,6 +25,9 @@ export const exitCodes = {
   /** 128 + SIGINT, the shell convention for Ctrl-C. */
   interrupted: 130,
 } as const
+
+/** Extra time after the drain deadline in which a worker exits by itself. */
+export const EXIT_GRACE_MS = 2000
 
 /** An error that ends the process and that the operator can fix. Only its message is printed. */
 export class FatalError extends Error {

@@ -323,7 +323,7 @@ test('npm run migrate and npm start: say what a migration demands of a database 
   t.regex(stdout, /^users-api: 002-counts: .* stop all its processes, .*\nusers-api: applied 002-counts\n$/)
   await executeOn(url, forget)
   const printed: string[] = []
-  await migrateWhenUp(url, 0, line => printed.push(line))
+  await migrateWhenUp(url, line => printed.push(line), { timeoutMs: 0 })
   t.like(printed, { 0: 'migrating the database', 2: 'migrated the database: 002-counts', length: 3 })
   t.regex(printed[1] ?? '', /^002-counts: .* stop all its processes, /)
 })

@@ -19,7 +19,6 @@ import type { ClusterServer } from './restartable.ts'
 import { startSentinelGroup } from './sentinel.ts'
 
 const DATABASE = 'users_api'
-const MIGRATE_TIMEOUT_MS = 30_000
 
 export interface TrialOptions {
   /** The folder for all files. The databases and the logs of a previous trial are deleted. */
@@ -49,7 +48,7 @@ async function startDatabases({ base, firstPort, mysql, print }: TrialOptions): 
 /** Returns the build that this code belongs to. */
 export const ownBuild = (print: (line: string) => void): Build => ({
   folder: root,
-  migrate: url => migrateWhenUp(url, MIGRATE_TIMEOUT_MS, print),
+  migrate: url => migrateWhenUp(url, print),
 })
 
 /** Describes servers that run already. */

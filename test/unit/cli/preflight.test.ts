@@ -6,7 +6,7 @@ import { claimPorts } from '../../support/ports.ts'
 test('migrateWhenUp: an unreachable database is reported with its remedy after the timeout', async t => {
   const printed: string[] = []
   const url = 'mysql://me:secret@127.0.0.1:9/users'
-  const error = await t.throwsAsync(migrateWhenUp(url, 0, line => printed.push(line)))
+  const error = await t.throwsAsync(migrateWhenUp(url, line => printed.push(line), { timeoutMs: 0 }))
   t.regex(
     error?.message ?? '',
     /^the database cannot be reached \(.*ECONNREFUSED.*\): start it, or correct DATABASE_URL$/,
@@ -18,7 +18,7 @@ test('migrateWhenUp: retries add no process listeners', async t => {
   const listeners = () => process.listenerCount('exit') + process.stdout.listenerCount('error')
   const wait = async (timeoutMs: number): Promise<number> => {
     const before = listeners()
-    await t.throwsAsync(migrateWhenUp('mysql://me:secret@127.0.0.1:9/users', timeoutMs, () => {}))
+    await t.throwsAsync(migrateWhenUp('mysql://me:secret@127.0.0.1:9/users', () => {}, { timeoutMs }))
     return listeners() - before
   }
   t.is(await wait(600), await wait(0))
