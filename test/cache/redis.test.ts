@@ -192,6 +192,23 @@ else {
     t.regex(lines[1]?.reason ?? '', /cluster support disabled/)
   })
 
+  test('cache: a value of more than 64 KiB is not stored, however few characters it has', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    const { client: admin } = await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    const { cache } = await openCache(t, [`redis://127.0.0.1:${port}`])
+    const largest = 'é'.repeat(32_768)
+    const isStored = async () => {
+      cache.write([
+        ['larger:', `${largest}a`],
+        ['largest:', largest],
+      ])
+      return (await cache.read(['largest:']))[0] === largest
+    }
+    await until(isStored)
+    t.deepEqual(await admin.keys('*'), ['largest:'])
+  })
+
   test('cache: a Redis that is full is logged once, and its values are still read', async t => {
     const { folder, claim } = await claimPlace(t)
     const port = claim.first
