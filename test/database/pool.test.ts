@@ -292,6 +292,9 @@ test.serial('probe: a server that accepts no writes, or has left its cluster, ca
 
 test.serial('probe: a schema that demands newer code cannot be served', async t => {
   const { both, lines, close } = await openTwoHosts()
+  const connection = () => both.query('SELECT CONNECTION_ID() AS id', [])
+  const before = await connection()
+  t.deepEqual(await connection(), before)
   await database.knex('schema_info').update({ min_code_version: 999 })
   for (let n = 0; n < 3; n++) {
     await both.probe()
@@ -301,6 +304,8 @@ test.serial('probe: a schema that demands newer code cannot be served', async t 
   await both.probe()
   t.is(both.downSinceMs(), undefined)
   t.deepEqual(lines, ['database unreachable', 'database reachable again'])
+  // A connection from before the outage is not used again.
+  t.notDeepEqual(await connection(), before)
   await close()
 })
 
