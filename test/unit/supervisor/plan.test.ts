@@ -442,6 +442,7 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
 test('stop: waits the drain delay, retires the workers, kills at the deadline and exits with 0', t => {
   const simulation = createRunningSimulation()
   simulation.dispatch({ type: 'stop', delayMs: 5000 })
+  t.is(simulation.nextRunAtMs(), simulation.nowMs() + 5000)
   simulation.pass(4999, simulation.workerIds)
   simulation.exit(1)
   t.deepEqual(simulation.actions('retire'), [])
