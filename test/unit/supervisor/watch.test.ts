@@ -148,7 +148,9 @@ function openWatch(untilMs = Infinity, views: Readonly<Record<number, Partial<Wo
     beats.set(id, sent)
     watcher.beat(id)
   }
-  return { beat, events, types: () => events.map(({ type }) => type) }
+  /** Begins the watch of the next reload. */
+  const beginNext = () => watcher.listening(3)
+  return { beat, events, types: () => events.map(({ type }) => type), beginNext }
 }
 
 test('watch: gives up when each old worker has sent a heartbeat without the fault of the new one', t => {
@@ -173,6 +175,19 @@ test('watch: a fault that has ended is no evidence for a later one', t => {
   t.deepEqual(types(), [])
   for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 101 }))
   beat(3, heartbeat({ '5xx': 120, '2xx': 2000 }))
+  t.deepEqual(types(), ['watchFailed'])
+})
+
+test('watch: the fault that ended a watch is no evidence in the next one', t => {
+  const { beat, types, beginNext } = openWatch()
+  beat(1, heartbeat({ '2xx': 50 }))
+  beat(3, heartbeat({ '5xx': 20 }))
+  for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 100 }))
+  beat(3, heartbeat({ '5xx': 60 }))
+  t.deepEqual(types(), ['watchFailed'])
+  beginNext()
+  beat(1, heartbeat({ '2xx': 150 }))
+  beat(3, heartbeat({ '5xx': 120 }))
   t.deepEqual(types(), ['watchFailed'])
 })
 
