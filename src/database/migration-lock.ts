@@ -50,13 +50,14 @@ async function acquire(knex: Knex, holder: string, onWait: () => void): Promise<
     const [row] = await retryMigration(() =>
       rawRows(knex, `SELECT holder, renewals FROM ${table} WHERE id = 1`),
     )
-    if (row?.holder === FREE || silentPolls > MAX_SILENT_POLLS)
-      if (await replace(knex, { ...row }, holder)) return
     // A schema change can stop all writes of a database cluster, those of the holder too. Reads then take long.
     const isSlow = performance.now() - startedMs > POLL_MS
     const state = JSON.stringify(row)
-    if (seen === undefined) onWait()
+    // Counted before the lock is taken from its holder: another process can have taken it since the last poll.
     silentPolls = state === seen && !isSlow ? silentPolls + 1 : 0
+    if (row?.holder === FREE || silentPolls > MAX_SILENT_POLLS)
+      if (await replace(knex, { ...row }, holder)) return
+    if (seen === undefined) onWait()
     seen = state
     await delay(POLL_MS)
   }

@@ -258,6 +258,25 @@ test('migrations: the lock of a process that is gone is taken over', async t => 
   t.like(await knex('migration_lock').first(), { holder: '' })
 })
 
+test('migrations: of two processes that wait for one that is gone, one takes its lock over, and the other waits for it', async t => {
+  const knex = openPool(await createDatabase(), { max: 3, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  await knex('migration_lock').update({ holder: 'gone' })
+  const renewals = async () => Number((await knex('migration_lock').first('renewals')).renewals)
+  let running = 0
+  const run = () =>
+    underMigrationLock(knex, async assertHeld => {
+      t.is(++running, 1)
+      // It renews its lock every second, and the other one polls twice as often.
+      const end = (await renewals()) + 3
+      await until(async () => (await renewals()) >= end)
+      await assertHeld()
+      running--
+    })
+  await Promise.all([run(), run()])
+  t.like(await knex('migration_lock').first(), { holder: '' })
+})
+
 test('migrations: a process that keeps its lock is waited for, one that has lost it stops', async t => {
   const url = await createDatabase()
   const knex = openPool(url, { max: 3, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
