@@ -1,4 +1,4 @@
-// Settings that are networks and names of hosts.
+// Settings that are addresses, networks and names of hosts.
 import { isIP } from 'node:net'
 import * as z from 'zod'
 
@@ -14,3 +14,9 @@ export const hostName = z
   .string()
   .regex(/^[\w-]+(?:\.[\w-]+)*$/, 'must be a host name without a port, such as users.example.com')
   .toLowerCase()
+
+/** The address or the host name on which ports listen. */
+export const listenHost = z
+  .string()
+  .min(1)
+  .refine(text => !text.startsWith('['), 'must be an address without brackets or a host name, such as ::1')

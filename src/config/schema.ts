@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import * as z from 'zod'
-import { hostName, network } from './addresses.ts'
+import { hostName, listenHost, network } from './addresses.ts'
 import { authSchema } from './auth.ts'
 import { databaseUrl } from './database-url.ts'
 import { atLeastOne, limitsSchema } from './limits.ts'
@@ -64,12 +64,12 @@ export type LogLevel = (typeof logLevels)[number]
  * contains the defaults.
  */
 export const schema = z.strictObject({
-  host: z.string().min(1),
+  host: listenHost,
   ports: z.array(dataPort).min(1),
   /** Names that clients use for a loopback address. */
   hosts: z.array(hostName),
   control: z.strictObject({
-    host: z.string().min(1),
+    host: listenHost,
     offset: z.literal([1, 8000]),
     /** The Unix socket for operators' commands. Only the user of the service can reach it. */
     socket: socketPath,

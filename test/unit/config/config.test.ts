@@ -51,6 +51,11 @@ test('configuration: all errors are reported together', async t => {
     faultsOf({ hosts: ['a.test', 'a.test:80', 'b.test.', ''] }),
     [1, 2, 3].map(index => `hosts.${index}: must be a host name without a port, such as users.example.com`),
   )
+  const noBrackets = 'must be an address without brackets or a host name, such as ::1'
+  t.deepEqual(faultsOf({ host: '[::]', control: { ...raw.control, host: '[::1]' } }), [
+    `host: ${noBrackets}`,
+    `control.host: ${noBrackets}`,
+  ])
   t.deepEqual(faultsOf({ node: '' }), ['node (NODE_NAME): must not be empty'])
   t.deepEqual(faultsOf({ ports: [{ label: 'a/b', port: 70_000, protocol: 'ftp' }, 7] }), [
     'ports.0.label: must contain only letters, digits, ".", "-" and "_", and start with a letter or a digit',
