@@ -1,6 +1,7 @@
 // The example files for operators in config/: each one is checked by its own tool, and metric names against /metrics.
 import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
@@ -10,7 +11,7 @@ import { configFile, runTool } from '../support/config-tools.ts'
 import { sectionOf } from '../support/documents.ts'
 import { startHaproxy } from '../support/haproxy.ts'
 import { loggedClient } from '../support/logged-client.ts'
-import { claimPorts } from '../support/ports.ts'
+import { claimPorts, listenOnFreePort } from '../support/ports.ts'
 import { ask, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -92,6 +93,53 @@ test('HAProxy: accepts its configurations', async t => {
   for (const file of ['haproxy.cfg', ...inCluster.map(name => `cluster/${name}`)])
     await runTool(t, 'haproxy', ['-c', '-f', configFile(file)])
   t.pass()
+})
+
+test('HAProxy: cluster/haproxy.cfg repeats only a GET, and a POST with an Idempotency-Key, if a node ends', async t => {
+  let ended = 0
+  /** A node that passes its checks. One that `ends` closes every other connection without a response. */
+  const startNode = async (ends: boolean) => {
+    const node = createServer((request, response) => {
+      if (!ends || request.url === '/healthcheck/http') return void response.end()
+      ended++
+      request.socket.destroy()
+    })
+    const port = await listenOnFreePort(node)
+    t.teardown(() => node.close())
+    return { PORT: String(port), CHECK: String(port), ADDRESS: '127.0.0.1' }
+  }
+  const nodes = await Promise.all([true, false, false].map(startNode))
+  const claim = await claimPorts()
+  t.teardown(claim.release)
+  const url = `http://127.0.0.1:${claim.first}`
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    LISTEN: `127.0.0.1:${claim.first}`,
+    LISTEN_PAGE: `127.0.0.1:${claim.first + 1}`,
+    STATS_SOCKET: join(folder, 'cluster.sock'),
+  }
+  for (const [index, node] of nodes.entries())
+    for (const [name, value] of Object.entries(node)) env[`NODE${index + 1}_${name}`] = value
+  const haproxy = spawn(findProgram(['haproxy']) ?? '', ['-db', '-f', configFile('cluster/haproxy.cfg')], {
+    env,
+    stdio: 'ignore',
+  })
+  t.teardown(() => haproxy.kill('SIGTERM'))
+  await until(async () => (await ask(url))?.status === 200)
+
+  /** @returns the statuses of so many requests that each node gets some */
+  const statuses = async (method: string, headers: Record<string, string> = {}) => {
+    const before = ended
+    const responses = await Promise.all(
+      Array.from({ length: 30 }, () => fetch(url, { method, headers: { ...headers, connection: 'close' } })),
+    )
+    t.true(ended > before, 'the first node got none')
+    return new Set(responses.map(({ status }) => status))
+  }
+  t.deepEqual(await statuses('GET'), new Set([200]))
+  t.deepEqual(await statuses('POST', { 'Idempotency-Key': 'one' }), new Set([200]))
+  t.true((await statuses('POST')).has(502))
+  t.true((await statuses('PATCH', { 'Idempotency-Key': 'one' })).has(502))
 })
 
 test('nginx: accepts nginx.conf, and skips an instance that is down', async t => {
