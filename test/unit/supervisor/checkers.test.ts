@@ -137,6 +137,13 @@ test('checkers: a shorter interval after a change of state, and back: never forg
   }
 })
 
+test('checkers: one that checks each 50 s stays known if it misses a check, and is forgotten after three minutes', t => {
+  const checkers = createCheckers()
+  recordAll(checkers, '10.0.0.1', [0, 50_000, 100_000, 220_000])
+  t.is(checkers.list('http', null, 399_999).length, 1)
+  t.is(checkers.list('http', null, 400_000).length, 0)
+})
+
 test('checkers: at most 4096 clients of a port are kept, those that have checked last', t => {
   const checkers = createCheckers()
   const all = Array.from({ length: 4100 }, (_, host) => `10.0.${host >> 8}.${host & 255}`)
