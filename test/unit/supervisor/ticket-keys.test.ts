@@ -1,8 +1,12 @@
 // The keys of TLS session tickets: their derivation, and a file that cannot be used at startup.
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import test from 'ava'
 import { pino } from 'pino'
 import { createDesiredState } from '../../../src/supervisor/desired-state.ts'
 import { createTicketKeys, deriveTicketKeys } from '../../../src/supervisor/ticket-keys.ts'
+import { folder } from '../../support/folder.ts'
 
 const hourMs = 3_600_000
 const secret = Buffer.alloc(48, 1)
@@ -28,4 +32,23 @@ test('ticket keys: the error for a file that cannot be used names the setting', 
     createDesiredState('info', { beatMs: 1000 }),
   )
   await t.throwsAsync(load(), { message: /^tls\.ticketKeyFile cannot be used: ENOENT/ })
+})
+
+test('ticket keys: those of the next hour are used although the file is the same', async t => {
+  const ticketKeyFile = join(folder(t), 'tickets')
+  writeFileSync(ticketKeyFile, randomBytes(48))
+  const desired = createDesiredState('info', { beatMs: 1000 })
+  const { load, refresh } = createTicketKeys({ tls: { ticketKeyFile } }, pino({ level: 'silent' }), desired)
+  const { now } = Date
+  t.teardown(() => {
+    Date.now = now
+  })
+  Date.now = () => 500_000 * hourMs
+  await load()
+  const { ticketKeys } = desired.current()
+  await refresh()
+  t.is(desired.current().ticketKeys, ticketKeys)
+  Date.now = () => 500_001 * hourMs
+  await refresh()
+  t.not(desired.current().ticketKeys, ticketKeys)
 })
