@@ -1,7 +1,7 @@
 // Tables for a terminal, and time spans.
 import test from 'ava'
 import fc from 'fast-check'
-import { describeWatch } from '../../../src/cli/operator/reply-text.ts'
+import { describeReply, describeWatch } from '../../../src/cli/operator/reply-text.ts'
 import { portTables } from '../../../src/cli/operator/status-tables.ts'
 import { formatTable } from '../../../src/cli/operator/table.ts'
 import { formatSpan } from '../../../src/cli/time-span.ts'
@@ -84,6 +84,28 @@ test('status: 80 columns show which server of HAProxy a check is for', t => {
   const lines = portTables({ http }, { columns: 80, hasColors: false })
   t.regex(lines.at(-2) ?? '', /UP; name=http\/A; node=lb-1/)
   t.regex(lines.at(-1) ?? '', /UP; name=http\/B; node=lb-1/)
+})
+
+test('status: says which certificate has expired', t => {
+  const since = new Date().toISOString()
+  const port = {
+    port: 443,
+    control_port: 444,
+    state: 'serving',
+    mode: null,
+    since,
+    by: 'start',
+    checkers: [],
+  }
+  const idle = { ...port, connections: 0, in_flight: 0 }
+  const old = { ...idle, valid_to: '2026-01-01T00:00:00.000Z' }
+  const ports = { old, valid: { ...idle, valid_to: '9999-01-01T00:00:00.000Z' } }
+  const reply = { node: 'a', version: '1', started: since, ports, workers: [], redis: 'none' }
+  const lines = describeReply('status', undefined, reply, { columns: 80, hasColors: false })
+  t.deepEqual(
+    lines.filter(line => line.includes('EXPIRED')),
+    ['the certificate of old EXPIRED on 2026-01-01T00:00:00.000Z'],
+  )
 })
 
 test('time spans: the two largest units', t => {
