@@ -459,6 +459,16 @@ test('stop: waits the drain delay, retires the workers, kills at the deadline an
   t.deepEqual(simulation.performed.at(-1), { type: 'exit', exitCode: 0, reason: 'all workers have exited' })
 })
 
+test('stop: a worker that boots has no requests, and is killed at once', t => {
+  const simulation = createSimulation()
+  simulation.listen(1)
+  simulation.dispatch({ type: 'stop', delayMs: 5000 })
+  t.deepEqual(
+    simulation.performed.filter(({ type }) => type !== 'fork'),
+    [2, 3].map(id => ({ type: 'kill', id, reason: 'the service is stopping' })),
+  )
+})
+
 test('stop: each further signal skips the current wait, first the delay, then the requests', t => {
   const simulation = createRunningSimulation()
   simulation.dispatch({ type: 'stop', delayMs: 5000 })
