@@ -154,9 +154,7 @@ function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState 
       }
     }
     case 'stop':
-      return fleet.stop !== undefined
-        ? fleet
-        : { ...fleet, stop: { retireAtMs: nowMs + event.delayMs, killNow: false } }
+      return { ...fleet, stop: { retireAtMs: nowMs + event.delayMs, killNow: false } }
     case 'skipWait':
       return fleet.stop === undefined
         ? fleet
