@@ -515,6 +515,7 @@ for (const mode of ['404', 'refuse'] as const)
       t.is(await second.service.stop(), 0)
       const third = await start(t, { config })
       t.like((await third.operator.status()).ports, { http: { state: 'serving' }, other: { mode } })
+      t.is(await third.operator.health('other'), mode === 'refuse' ? 'refused' : 404)
       isOver = true
       await checking
       t.false(answers.has(200))
