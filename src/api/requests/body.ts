@@ -1,5 +1,6 @@
 // Reads request bodies. koa-bodyparser reads the bytes and limits their number; this file checks that they are JSON in UTF-8.
 import type { IncomingMessage } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
@@ -13,6 +14,9 @@ const JSON_TYPE = 'application/json'
 export const patchTypes = [JSON_TYPE, 'application/merge-patch+json']
 /** The media types of all other bodies. */
 export const jsonTypes = [JSON_TYPE]
+
+/** More than one record needs. A longer body waits for its turn to be parsed. */
+const MAX_SHORT_BYTES = 4096
 
 /** Checks the media types, then reads the body. @throws ApiError */
 export type ReadBody = (ctx: Context) => Promise<JsonObject>
@@ -88,7 +92,7 @@ function createBodyBudget(maxBytes: number) {
     const refused = new Promise<never>((_, reject) => {
       refuse = () => {
         reject(overBudget())
-        // raw-body drops what it has read. The connection may stay open for some seconds.
+        // raw-body, or the parser, drops what was read. The connection may stay open for some seconds.
         request.emit('aborted')
       }
     })
@@ -110,6 +114,45 @@ function createBodyBudget(maxBytes: number) {
   }
 }
 
+/**
+ * Returns a function that parses long bodies one after another, and leaves as much time for everything else. A megabyte of brackets
+ * takes hundreds of milliseconds. When many such bodies arrived together, the worker would send no heartbeat for so long that it
+ * would be killed.
+ */
+function createParser() {
+  /** Each parses one body. */
+  const waiting = new Set<() => void>()
+  let isParsing = false
+
+  async function parseWaiting(): Promise<void> {
+    isParsing = true
+    for (const parse of waiting) {
+      waiting.delete(parse)
+      const startMs = performance.now()
+      parse()
+      await delay(performance.now() - startMs)
+    }
+    isParsing = false
+  }
+
+  /** The result of a request that is refused while it waits is never settled. */
+  return async (request: IncomingMessage, bytes: Buffer): Promise<unknown> => {
+    if (bytes.length <= MAX_SHORT_BYTES) return parseJson(bytes)
+    return new Promise((resolve, reject) => {
+      const parse = () => {
+        try {
+          resolve(parseJson(bytes))
+        } catch (error) {
+          reject(error)
+        }
+      }
+      waiting.add(parse)
+      request.once('aborted', () => waiting.delete(parse))
+      if (!isParsing) void parseWaiting()
+    })
+  }
+}
+
 /** @param limits `bodyBytes` applies to one body and is inclusive; `receivingBytes` to all bodies being received */
 export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'receivingBytes'>): ReadBody {
   const limitBytes = limits.bodyBytes
@@ -121,7 +164,13 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
     // The body is not decoded: koa-bodyparser would silently replace invalid bytes with U+FFFD.
     encoding: '',
   }
-  const read = bodyParser(options)
+  const receive = bodyParser(options)
+  const parse = createParser()
+  async function read(ctx: Context): Promise<unknown> {
+    await receive(ctx, async () => {})
+    const { body } = ctx.request
+    return parse(ctx.req, Buffer.isBuffer(body) ? body : Buffer.alloc(0))
+  }
   const tooLarge = () => bodyTooLarge(limitBytes)
   return async ctx => {
     assertAcceptsJson(ctx)
@@ -129,13 +178,10 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
     if (Number(ctx.req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge()
     // HTTP/1.0 clients do not support interim responses (RFC 9110, 10.1.1).
     if (ctx.req.headers.expect !== undefined && ctx.req.httpVersion === '1.1') ctx.res.writeContinue()
-    try {
-      await withinBudget(ctx.req, () => read(ctx, async () => {}))
-    } catch (error) {
+    // A body counts until it is parsed.
+    const value = await withinBudget(ctx.req, () => read(ctx)).catch((error: unknown) => {
       throw readingError(error, tooLarge)
-    }
-    const { body } = ctx.request
-    const value = parseJson(Buffer.isBuffer(body) ? body : Buffer.alloc(0))
+    })
     if (!isObject(value)) throw notAnObject('the body')
     return value
   }
