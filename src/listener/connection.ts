@@ -1,5 +1,4 @@
-// State of one connection of a port: its requests in flight, which are served one after the other, and whether it
-// is idle.
+// State of one connection of a port: its requests in flight, which are served one after the other, and whether it is idle.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { linger } from './linger.ts'
@@ -40,7 +39,7 @@ export function createConnection(
   const bytesRead = () => socket.bytesRead + (tcpSocket?.bytesRead ?? 0)
   /** `bytesRead()` when the last request, the handshake or the PROXY header finished. More bytes belong to another request. */
   let idleBytesRead = bytesRead()
-  /** `socket.bytesWritten` when the last response was complete. */
+  /** `socket.bytesWritten` when the last response was complete, or when the client had read what waited of a stream. */
   let writtenBefore = 0
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
@@ -89,6 +88,10 @@ export function createConnection(
     if (isFull() && !socket.writableEnded) socket.pause()
   })
 
+  socket.on('drain', () => {
+    writtenBefore = socket.bytesWritten
+  })
+
   const { destroySoon } = socket
   let isLingering = false
   // Node.js calls it after the last response.
@@ -106,10 +109,7 @@ export function createConnection(
     waitingBytes: () => requests.waitingBytes(),
     /** Drops the requests that wait, because the connection has ended. */
     dropWaiting: () => requests.dropWaiting(),
-    /**
-     * The bytes of the response in progress that may wait for the client to read: all of them, until the last one is on
-     * its way. `writableLength` counts UTF-16 units.
-     */
+    /** The bytes that may wait for the client to read: all since none waited. `writableLength` counts UTF-16 units. */
     unreadBytes: () => (socket.writableLength === 0 ? 0 : socket.bytesWritten - writtenBefore),
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,

@@ -94,6 +94,31 @@ test('unread bytes limit: it counts bytes, not UTF-16 units', async t => {
   t.pass()
 })
 
+test('unread bytes limit: what a client has read of a stream does not count', async t => {
+  const chunk = Buffer.alloc(1_000_000)
+  let greedyResponse: ServerResponse | undefined
+  const { open } = await start(t, async (request, response) => {
+    if (request.url === '/greedy') {
+      greedyResponse = response
+      response.end(Buffer.alloc(20_000_000))
+      return
+    }
+    for (let n = 0; n < 40; n++) if (!response.write(chunk)) await once(response, 'drain')
+    response.end()
+  })
+  const reader = await open()
+  reader.write(get)
+  while (reader.text().length < 12_000_000) await once(reader.socket, 'data')
+  reader.socket.pause()
+  const greedy = await open()
+  greedy.socket.pause()
+  greedy.write(get.replace('/', '/greedy'))
+  await until(() => greedyResponse?.destroyed)
+  reader.socket.resume()
+  while (reader.text().length < 40_000_000) await once(reader.socket, 'data')
+  t.pass()
+})
+
 /** A request with 15 KB of headers, which are within the limit. */
 const large = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'a'.repeat(15_000)}\r\n\r\n`
 
