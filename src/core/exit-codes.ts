@@ -1,4 +1,5 @@
-// How the service and its commands exit: their exit codes, and the time that a worker has for it. Those with a name that begins with EX_ are from sysexits.h.
+// How the service and its commands exit: their exit codes, of which those with a name that begins with EX_ are from sysexits.h,
+// and the time that a worker has for it.
 
 export const exitCodes = {
   stopped: 0,
