@@ -141,6 +141,11 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
       })
     }
 
+    /** Knex would remove its listener for errors. One that comes while the connection ends would end the process. */
+    override destroyRawConnection(raw: PoolConnection): Promise<void> {
+      return new Promise(resolve => raw.end(() => resolve()))
+    }
+
     override async validateConnection(raw: PoolConnection): Promise<boolean> {
       return epochs.get(raw) === epoch.number && super.validateConnection(raw)
     }

@@ -19,6 +19,7 @@ import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 const config = await loadConfig()
+const log = createLog('silent', 'test')
 const url = await createTestDatabase()
 const open = (queryTimeoutMs: number) => openDatabase({ url, queryTimeoutMs }, 'silent')
 const database = open(config.database.queryTimeoutMs)
@@ -83,7 +84,7 @@ test.serial('pool: a silent connection is reset, so that the server receives not
   })
   t.teardown(() => proxy.close())
   const settings = { ...config.database, url: throughProxy(url, proxy.port), poolMax: 1, queryTimeoutMs: 500 }
-  const through = createDatabase(settings, createLog('silent', 'test'))
+  const through = createDatabase(settings, log)
   t.teardown(() => through.close())
   await through.query('SELECT 1', [])
   const [end] = [...clients].map(client => once(client, 'close').catch((error: unknown) => error))
@@ -104,19 +105,44 @@ test.serial('pool: an idle connection is closed properly: the server would log a
   })
   t.teardown(() => proxy.close())
   const settings = { ...config.database, url: throughProxy(url, proxy.port), queryTimeoutMs: 6000 }
-  const through = createDatabase(settings, createLog('silent', 'test'))
+  const through = createDatabase(settings, log)
   t.teardown(() => through.close())
   await through.query('SELECT 1', [])
   await Promise.all([...clients].map(client => once(client, 'close').catch(() => {})))
   t.true(isClosed)
 })
 
+test.serial(
+  'pool: a server that is silent while its connection is closed does not end the process',
+  async t => {
+    let isSilent = false
+    const clients = new Set<Socket>()
+    const proxy = await openTcpProxy(url, (_to, _bytes, client) => {
+      clients.add(client)
+      return !isSilent
+    })
+    t.teardown(() => proxy.close())
+    const settings = {
+      ...config.database,
+      url: throughProxy(url, proxy.port),
+      poolMax: 1,
+      queryTimeoutMs: 500,
+    }
+    const through = createDatabase(settings, log)
+    await through.query('SELECT 1', [])
+    const [end] = [...clients].map(client => once(client, 'close').catch((error: unknown) => error))
+    isSilent = true
+    await through.close()
+    t.like(await end, { code: 'ECONNRESET' })
+  },
+)
+
 test.serial('pool: the reason is known of a connection that is not established', async t => {
   // It accepts connections, and is silent.
   const server = net.createServer()
   const port = await listenOnFreePort(server)
   const settings = { ...config.database, url: throughProxy(url, port), acquireTimeoutMs: 1000 }
-  const through = createDatabase(settings, createLog('silent', 'test'))
+  const through = createDatabase(settings, log)
   t.teardown(() => through.close())
   const error: unknown = await through.query('SELECT 1', []).catch((error: unknown) => error)
   t.like(error, { code: 'unavailable', cause: { code: 'ETIMEDOUT' } })
@@ -127,7 +153,7 @@ test.serial('pool: the reason is known of a connection that is not established',
 async function openThroughProxy(queryTimeoutMs: number) {
   const mysqlProxy = await openMysqlProxy(url)
   const settings = { ...config.database, url: mysqlProxy.url, poolMax: 1, queryTimeoutMs }
-  const through = createDatabase(settings, createLog('silent', 'test'))
+  const through = createDatabase(settings, log)
   const close = async () => {
     await through.close()
     mysqlProxy.proxy.close()
