@@ -95,51 +95,76 @@ test('HAProxy: accepts its configurations', async t => {
   t.pass()
 })
 
-test('HAProxy: cluster/haproxy.cfg repeats only a GET, and a POST with an Idempotency-Key, if a node ends', async t => {
-  let ended = 0
-  /** A node that passes its checks. One that `ends` closes every other connection without a response. */
-  const startNode = async (ends: boolean) => {
-    const node = createServer((request, response) => {
-      if (!ends || request.url === '/healthcheck/http') return void response.end()
-      ended++
-      request.socket.destroy()
+for (const { file, listen, nodes, ports } of [
+  {
+    file: 'haproxy.cfg',
+    listen: ['LISTEN_HTTP', 'LISTEN_HTTPS'],
+    nodes: ['A', 'B'],
+    ports: ['HTTP', 'HTTP_CHECK', 'HTTPS', 'HTTPS_CHECK'],
+  },
+  {
+    file: 'cluster/haproxy.cfg',
+    listen: ['LISTEN', 'LISTEN_PAGE'],
+    nodes: ['NODE1', 'NODE2', 'NODE3'],
+    ports: ['PORT', 'CHECK'],
+  },
+])
+  test(`HAProxy: ${file} repeats only a GET, and a POST with an Idempotency-Key, if a node ends`, async t => {
+    let ended = 0
+    /** A node that passes its checks. One that `ends` closes every other connection without a response. */
+    const startNode = async (ends: boolean) => {
+      const node = createServer((request, response) => {
+        if (!ends || request.url === '/healthcheck/http') return void response.end()
+        ended++
+        request.socket.destroy()
+      })
+      const port = await listenOnFreePort(node)
+      t.teardown(() => node.close())
+      return port
+    }
+    const claim = await claimPorts()
+    t.teardown(claim.release)
+    const env: NodeJS.ProcessEnv = { ...process.env, STATS_SOCKET: join(folder, `${claim.first}.sock`) }
+    for (const [index, name] of listen.entries()) env[name] = `127.0.0.1:${claim.first + index}`
+    for (const [index, name] of nodes.entries()) {
+      const port = await startNode(index === 0)
+      env[`${name}_ADDRESS`] = '127.0.0.1'
+      for (const one of ports) env[`${name}_${one}`] = String(port)
+    }
+    const haproxy = spawn(findProgram(['haproxy']) ?? '', ['-db', '-f', configFile(file)], {
+      env,
+      stdio: 'ignore',
     })
-    const port = await listenOnFreePort(node)
-    t.teardown(() => node.close())
-    return { PORT: String(port), CHECK: String(port), ADDRESS: '127.0.0.1' }
-  }
-  const nodes = await Promise.all([true, false, false].map(startNode))
-  const claim = await claimPorts()
-  t.teardown(claim.release)
-  const url = `http://127.0.0.1:${claim.first}`
-  const env: NodeJS.ProcessEnv = {
-    ...process.env,
-    LISTEN: `127.0.0.1:${claim.first}`,
-    LISTEN_PAGE: `127.0.0.1:${claim.first + 1}`,
-    STATS_SOCKET: join(folder, 'cluster.sock'),
-  }
-  for (const [index, node] of nodes.entries())
-    for (const [name, value] of Object.entries(node)) env[`NODE${index + 1}_${name}`] = value
-  const haproxy = spawn(findProgram(['haproxy']) ?? '', ['-db', '-f', configFile('cluster/haproxy.cfg')], {
-    env,
-    stdio: 'ignore',
-  })
-  t.teardown(() => haproxy.kill('SIGTERM'))
-  await until(async () => (await ask(url))?.status === 200)
+    t.teardown(() => haproxy.kill('SIGTERM'))
+    const url = `http://127.0.0.1:${claim.first}`
+    await until(async () => (await ask(url))?.status === 200)
 
-  /** @returns the statuses of so many requests that each node gets some */
-  const statuses = async (method: string, headers: Record<string, string> = {}) => {
-    const before = ended
-    const responses = await Promise.all(
-      Array.from({ length: 30 }, () => fetch(url, { method, headers: { ...headers, connection: 'close' } })),
-    )
-    t.true(ended > before, 'the first node got none')
-    return new Set(responses.map(({ status }) => status))
-  }
-  t.deepEqual(await statuses('GET'), new Set([200]))
-  t.deepEqual(await statuses('POST', { 'Idempotency-Key': 'one' }), new Set([200]))
-  t.true((await statuses('POST')).has(502))
-  t.true((await statuses('PATCH', { 'Idempotency-Key': 'one' })).has(502))
+    /** @returns the statuses of so many requests that each node gets some */
+    const statuses = async (method: string, headers: Record<string, string> = {}) => {
+      const before = ended
+      const responses = await Promise.all(
+        Array.from({ length: 30 }, () =>
+          fetch(url, { method, headers: { ...headers, connection: 'close' } }),
+        ),
+      )
+      t.true(ended > before, 'the first node got none')
+      return new Set(responses.map(({ status }) => status))
+    }
+    t.deepEqual(await statuses('GET'), new Set([200]))
+    t.deepEqual(await statuses('POST', { 'Idempotency-Key': 'one' }), new Set([200]))
+    t.true((await statuses('POST')).has(502))
+    t.true((await statuses('PATCH', { 'Idempotency-Key': 'one' })).has(502))
+  })
+
+test('HAProxy: container/haproxy.cfg repeats the same requests', async t => {
+  const [first, ...others] = await Promise.all(
+    ['haproxy.cfg', 'cluster/haproxy.cfg', 'container/haproxy.cfg'].map(async file => {
+      const text = await readFile(configFile(file), 'utf8')
+      return text.match(/^ +(?:retries|option redispatch|retry-on|http-request disable-l7-retry) .*$/gm)
+    }),
+  )
+  t.is(first?.length, 4)
+  for (const lines of others) t.deepEqual(lines, first)
 })
 
 test('nginx: accepts nginx.conf, and skips an instance that is down', async t => {
