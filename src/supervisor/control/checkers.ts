@@ -3,7 +3,7 @@
 import * as z from 'zod'
 import type { Moment } from '../port-states.ts'
 
-/** Limit of clients per port. Beyond it, the one that has not checked for longest is removed. */
+/** Limit of clients per port. */
 const MAX_CLIENTS = 4096
 /** After a longer pause between two checks, the client starts anew. */
 const MAX_INTERVAL_MS = 60_000
@@ -76,6 +76,17 @@ function keyOf({ address, server_state }: Pick<Check, 'address' | 'server_state'
   return `${address} ${haproxy}`
 }
 
+/**
+ * Returns the key of the client that has not checked for longest, among those that are no checkers if there is one. A client that
+ * names itself anew with each check would displace all checkers between two of their checks.
+ */
+function dispensable(clients: ReadonlyMap<string, Client>, nowMs: number): string {
+  // A Map keeps insertion order, so the least recently seen client is the first.
+  const [first = ''] = clients.keys()
+  for (const [key, client] of clients) if (!isChecker(client, nowMs)) return key
+  return first
+}
+
 /** Returns how many checks of the client a maintenance has failed. */
 const noticedBy = (client: Client | undefined, maintenance: string | null): number =>
   client?.maintenance === maintenance ? client.checker.noticed : 0
@@ -96,6 +107,7 @@ export function createCheckers() {
       const previous = wasChecker || pauseMs <= MAX_INTERVAL_MS ? (before?.times ?? []) : []
       const times = [...previous, nowMs].slice(-MAX_TIMES)
       known.delete(key)
+      if (known.size >= MAX_CLIENTS) known.delete(dispensable(known, nowMs))
       known.set(key, {
         checker: {
           ...check,
@@ -106,9 +118,6 @@ export function createCheckers() {
         times,
         isSteady: wasChecker || isSteady(times),
       })
-      // A Map keeps insertion order, so the least recently seen client is the first.
-      const [oldest] = known.keys()
-      if (known.size > MAX_CLIENTS && oldest !== undefined) known.delete(oldest)
     },
 
     /** @param maintenance the start of the port's maintenance; null while it serves */

@@ -150,9 +150,27 @@ test('checkers: at most 4096 clients of a port are kept, those that have checked
   for (const second of [0, 1, 2])
     for (const address of all.slice(0, 4096)) recordAll(checkers, address, [1000 * second])
   t.is(checkers.list('http', null, 2000).length, 4096)
+  // Each of the new ones displaces the one before it, which is no checker.
   for (const address of ['10.0.0.0', ...all.slice(4096)]) recordAll(checkers, address, [2000])
   const left = checkers.list('http', null, 2000).map(({ address }) => address)
-  t.deepEqual(left, [...all.slice(5, 4096), '10.0.0.0'])
+  t.deepEqual(left, [...all.slice(2, 4096), '10.0.0.0'])
+})
+
+test('checkers: one that is known stays known, whatever names another client sends', t => {
+  const checkers = createCheckers()
+  for (const second of [0, 1, 2, 3]) {
+    recordAll(checkers, '10.0.0.1', [1000 * second])
+    for (let server = 0; second > 1 && server < 4096; server++)
+      checkers.record(
+        'http',
+        check('10.0.0.2', 200, `name=b/${second}.${server}; node=lb`),
+        at(1000 * second),
+      )
+  }
+  t.deepEqual(
+    checkers.list('http', null, 3000).map(({ address }) => address),
+    ['10.0.0.1'],
+  )
 })
 
 test('checkers: a wall clock that is set back forgets none', t => {
