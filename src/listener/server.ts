@@ -4,6 +4,7 @@ import https from 'node:https'
 import type { Socket } from 'node:net'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import type { KeyPair } from '../core/messages.ts'
+import { isEstablished } from './acceptor.ts'
 
 const TIMEOUT_CHECK_MS = 500
 // The application enforces the exact limits, with detailed errors. The parser limit is larger by this amount and
@@ -55,6 +56,9 @@ export function keepHalfOpen(server: http.Server): void {
   // From the end of the handshake on: a connection that ends before it has nothing to wait for.
   server.on('secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true
+    // If the client has reset the connection before the last part of the handshake is sent, Node.js reports no error, and sends
+    // nothing more: responses would wait for the timeout.
+    setImmediate(() => isEstablished(socket) || socket.destroy())
   })
 }
 

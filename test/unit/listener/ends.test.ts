@@ -1,6 +1,8 @@
 // The end of a connection over real sockets: the client gets its responses, whatever it still sends or no longer sends.
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import net from 'node:net'
+import tls from 'node:tls'
 import test from 'ava'
 import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
 import { listenOnFreePort } from '../../support/ports.ts'
@@ -132,6 +134,28 @@ test('https: a connection that ends before its handshake is closed', async t => 
   }
   t.pass()
 })
+
+for (const stage of ['handshake', 'first request'])
+  test(`https: a connection that its client ends and resets with the ${stage} is closed`, async t => {
+    let reset = (): void => {}
+    const { port, number } = await start(t, {
+      protocol: 'https',
+      listener: (_request, response) => {
+        reset()
+        setImmediate(answer, response)
+      },
+    })
+    const tcpSocket = net.connect(number, '127.0.0.1')
+    const client = tls.connect({ socket: tcpSocket, rejectUnauthorized: false }).on('error', () => {})
+    await once(client, 'secureConnect')
+    client.write(get)
+    // The TLS socket then ends its side of the session.
+    if (stage === 'handshake') tcpSocket.resetAndDestroy()
+    else reset = () => void tcpSocket.resetAndDestroy()
+    await once(client, 'close')
+    await until(() => port.report().connections === 0)
+    t.is(port.report().inFlight, 0)
+  })
 
 test('https: drain: a connection with a part of a TLS record is not idle', async t => {
   const { port, number, open } = await start(t, { protocol: 'https' })
