@@ -48,14 +48,16 @@ export type DataPort = ReturnType<typeof createDataPort>
 /** Tracks the TCP socket of a connection until its handshake is complete, and its TLS socket from then on. */
 function trackHandshakes(server: https.Server, connections: Connections): void {
   const tcpSockets = new Map<string, Socket>()
-  const peer = (socket: Socket) => `${socket.remoteAddress} ${socket.remotePort}`
+  // A client can use the same port for connections to several addresses.
+  const keyOf = ({ remoteAddress, remotePort, localAddress }: Socket) =>
+    `${remoteAddress} ${remotePort} ${localAddress}`
   server.on('connection', (socket: Socket) => {
-    const key = peer(socket)
+    const key = keyOf(socket)
     tcpSockets.set(key, socket)
     socket.once('close', () => tcpSockets.delete(key))
   })
   server.on('secureConnection', socket => {
-    const tcpSocket = tcpSockets.get(peer(socket))
+    const tcpSocket = tcpSockets.get(keyOf(socket))
     if (tcpSocket === undefined) connections.add(socket)
     else connections.replace(tcpSocket, socket)
   })

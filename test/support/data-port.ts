@@ -57,6 +57,7 @@ export const echo: RequestListener = (request, response) => {
 }
 
 export interface Overrides {
+  readonly host?: string
   readonly limits?: Partial<Settings['limits']>
   readonly timeouts?: Partial<Settings['timeouts']>
   readonly drain?: Partial<Settings['drain']>
@@ -70,18 +71,19 @@ export function createTestPort(
   number: number,
   protocol: 'http' | 'https',
   listener: RequestListener,
-  { limits, timeouts, drain, proxies = [], requestLog }: Overrides = {},
+  { host = defaults.host, limits, timeouts, drain, proxies = [], requestLog }: Overrides = {},
 ) {
   return createDataPort({
     port: { label: 'data', port: number, protocol, proxyProtocol: proxies.length > 0 },
     config: {
       ...defaults,
+      host,
       limits: { ...defaults.limits, ...limits },
       timeouts: { ...defaults.timeouts, ...timeouts },
       drain: { ...defaults.drain, ...drain },
       proxies: { trusted: [...proxies] },
     },
-    requestSocket: async () => (await bind({ host: defaults.host, port: number }, 'data port data')).handle,
+    requestSocket: async () => (await bind({ host, port: number }, 'data port data')).handle,
     listener,
     ...(protocol === 'https' && { tls: { keyPair, ticketKeys } }),
     requestLog,

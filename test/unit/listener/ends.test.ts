@@ -157,6 +157,21 @@ for (const stage of ['handshake', 'first request'])
     t.is(port.report().inFlight, 0)
   })
 
+test('https: connections from one port of a client to two addresses are counted once each', async t => {
+  const { port, number } = await start(t, { protocol: 'https', host: '0.0.0.0' })
+  const from = { port: number, localAddress: '127.0.0.1', localPort: number + 1, rejectUnauthorized: false }
+  const clients = ['127.0.0.1', '127.0.0.2'].map(host => tls.connect({ ...from, host }))
+  t.teardown(() => {
+    for (const client of clients) client.destroy()
+  })
+  await Promise.all(clients.map(client => once(client, 'secureConnect')))
+  for (const client of clients) {
+    client.write(get)
+    await once(client, 'data')
+  }
+  t.is(port.report().connections, 2)
+})
+
 test('https: drain: a connection with a part of a TLS record is not idle', async t => {
   const { port, number, open } = await start(t, { protocol: 'https' })
   let forwardRest = (): void => {}
