@@ -17,7 +17,7 @@ const RETRY_MS = 20
  * Whether a connection is established. The system connects to a socket of the same machine at once, but the event tells it in
  * a later turn of the event loop, when the connection may be accepted.
  */
-export const isEstablished = ({ _handle: handle }: Socket): boolean => handle?.getpeername?.({}) === 0
+const isEstablished = ({ _handle: handle }: Socket): boolean => handle?.getpeername?.({}) === 0
 
 /**
  * Serves the connections that wait in the queue of the socket, and calls `stop` when the queue is empty: a socket that

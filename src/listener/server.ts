@@ -4,7 +4,6 @@ import https from 'node:https'
 import type { Socket } from 'node:net'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import type { KeyPair } from '../core/messages.ts'
-import { isEstablished } from './acceptor.ts'
 
 const TIMEOUT_CHECK_MS = 500
 // The application enforces the exact limits, with detailed errors. The parser limit is larger by this amount and
@@ -47,18 +46,29 @@ export const secureContext = ({ keyPair, ticketKeys }: TlsSettings) =>
     ciphers,
   }) as const
 
+/** Destroys the socket if its client has reset the connection: it has no peer any more. A Unix socket tells nothing. */
+function destroyIfReset(socket: Socket): void {
+  const error = socket._handle?.getpeername?.({}) ?? 0
+  if (error !== 0) socket.destroy()
+}
+
+/** A reset that arrives together with other input looks like the end of the client's side. */
+const destroyAtReset = (socket: Socket) => socket.once('end', () => destroyIfReset(socket))
+
 /**
  * Has a client that ends its side of the connection get the responses that are due, as RFC 9112, 9.6 asks. Then its
  * connection is closed. The types do not know this property of `http.Server`, which Node.js 0.5 to 26 have.
  */
 export function keepHalfOpen(server: http.Server): void {
   Object.assign(server, { httpAllowHalfOpen: true })
+  server.on('connection', destroyAtReset)
   // From the end of the handshake on: a connection that ends before it has nothing to wait for.
   server.on('secureConnection', (socket: Socket) => {
     socket.allowHalfOpen = true
+    destroyAtReset(socket)
     // If the client has reset the connection before the last part of the handshake is sent, Node.js reports no error, and sends
     // nothing more: responses would wait for the timeout.
-    setImmediate(() => isEstablished(socket) || socket.destroy())
+    setImmediate(destroyIfReset, socket)
   })
 }
 

@@ -135,6 +135,23 @@ test('https: a connection that ends before its handshake is closed', async t => 
   t.pass()
 })
 
+for (const protocol of ['http', 'https'] as const)
+  test(`${protocol}: a connection that its client resets together with a request is closed at once`, async t => {
+    const { port, number } = await start(t, {
+      protocol,
+      listener: ({ url }, response) => void (url === '/' && answer(response)),
+    })
+    const tcpSocket = net.connect(number, '127.0.0.1')
+    const client =
+      protocol === 'http' ? tcpSocket : tls.connect({ socket: tcpSocket, rejectUnauthorized: false })
+    client.on('error', () => {}).write(get)
+    await once(client, 'data')
+    client.write(get.replace('/', '/unanswered'))
+    tcpSocket.resetAndDestroy()
+    await until(() => port.report().connections === 0)
+    t.is(port.report().inFlight, 0)
+  })
+
 for (const stage of ['handshake', 'first request'])
   test(`https: a connection that its client ends and resets with the ${stage} is closed`, async t => {
     let reset = (): void => {}
