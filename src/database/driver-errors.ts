@@ -169,10 +169,13 @@ export function isFull(error: unknown): boolean {
 /** Whether the database is unreachable; false if it replied with another error. */
 export function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  // Knex has no error code for a full pool, mysql2 has none for a statement on a closed connection.
+  // Knex has no error codes for a pool that is full or closed, mysql2 has none for a statement on a closed connection.
   if (error.name === 'KnexTimeoutError') return true
   // The message of a server error is not searched: it contains the statement, which can contain any text.
-  if (!('sqlMessage' in error) && /closed state|Connection lost/.test(error.message)) return true
+  const isClosed = /closed state|Connection lost|^aborted$|^Unable to acquire a connection$/.test(
+    error.message,
+  )
+  if (isClosed && !('sqlMessage' in error)) return true
   return (
     isStatementTimeout(error) || (hasCode(error) && unreachable.has(error.code) && !isCommitConflict(error))
   )

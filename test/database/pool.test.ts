@@ -38,6 +38,15 @@ test.serial('pool: the server ends a statement after queryTimeoutMs', async t =>
   t.pass()
 })
 
+test.serial('pool: statements that have no connection when it closes are unavailable', async t => {
+  const closing = openDatabase({ url, poolMax: 1 }, 'silent')
+  const outcome = (sql: string) => closing.query(sql, []).catch((error: unknown) => error)
+  const outcomes = Promise.all(['SELECT SLEEP(0.2)', 'SELECT SLEEP(0.2)', 'SELECT 1'].map(outcome))
+  await closing.close()
+  for (const one of [(await outcomes)[2], await outcome('SELECT 1')])
+    t.like(one, { code: 'unavailable', status: 503 })
+})
+
 test.serial('session: results do not depend on defaults that a server can have', async t => {
   const raw = mysql.createConnection(url)
   const [odd, other] = [raw.promise(), mysql.createConnection(url).promise()]
