@@ -4,7 +4,6 @@ const MAX_CODE_POINTS = 100
 
 /** Returns `text`, truncated to 100 code points and `…`. */
 export function shortened(text: string): string {
-  if (text.length <= MAX_CODE_POINTS) return text
   // A code point has at most two UTF-16 units.
   const points = [...text.slice(0, 2 * MAX_CODE_POINTS + 1)]
   return points.length > MAX_CODE_POINTS ? `${points.slice(0, MAX_CODE_POINTS).join('')}…` : text
