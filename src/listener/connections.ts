@@ -73,9 +73,7 @@ export function createConnections(
 
   /** Destroys the connections with the most bytes until the total is within `maxBytes`. */
   function closeLargest(bytesOf: (connection: Connection) => number, maxBytes: number): void {
-    const sizes = [...open]
-      .map(([socket, connection]) => ({ socket, bytes: bytesOf(connection) }))
-      .filter(({ bytes }) => bytes > 0)
+    const sizes = [...open].map(([socket, connection]) => ({ socket, bytes: bytesOf(connection) }))
     let total = sizes.reduce((sum, { bytes }) => sum + bytes, 0)
     if (total <= maxBytes) return
     for (const { socket, bytes } of sizes.toSorted((a, b) => b.bytes - a.bytes)) {
