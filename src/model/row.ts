@@ -1,5 +1,6 @@
 // Rows of a resource's table.
 import { unavailable } from '../core/api-error.ts'
+import type { JsonObject } from '../core/json-object.ts'
 import type { Resource } from './resource.ts'
 
 /** A row of the database. `version` changes with every change of the row or its memberships. */
@@ -11,13 +12,9 @@ export interface Row {
   readonly [field: string]: unknown
 }
 
-function isRow(value: unknown): value is Row {
+function isRow(value: JsonObject): value is Row {
   return (
-    typeof value === 'object' &&
-    value !== null &&
-    'id' in value &&
     typeof value.id === 'number' &&
-    'version' in value &&
     typeof value.version === 'number' &&
     (!('generation' in value) || typeof value.generation === 'number')
   )
@@ -27,7 +24,7 @@ function isRow(value: unknown): value is Row {
  * Validates a row of a query result. If a query is interrupted, MariaDB can return NULL for a subquery instead of an error.
  * @throws ApiError `unavailable` if id, version or generation is not a number
  */
-export function readRow(value: unknown): Row {
+export function readRow(value: JsonObject): Row {
   if (isRow(value)) return value
   throw unavailable(new TypeError('the database returned a row without id, version or generation'))
 }
