@@ -176,11 +176,5 @@ export async function saveAnswers(
 
 /** Deletes some of the expired rows. @returns whether others may be left */
 export async function deleteExpired(trx: Transaction, keepSeconds: number): Promise<boolean> {
-  try {
-    return (await trx.execute(deleteExpiredSql, [keepSeconds])).affectedRows === MAX_DELETED_KEYS
-  } catch (error) {
-    // A request that reuses one of the keys keeps it locked. The next call deletes the others.
-    if (isLocked(error)) return false
-    throw error
-  }
+  return (await trx.execute(deleteExpiredSql, [keepSeconds])).affectedRows === MAX_DELETED_KEYS
 }
