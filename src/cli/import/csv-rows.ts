@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
+import { reasonOf } from '../../core/error-reason.ts'
 
 /** Without a limit, a quote that is never closed would buffer the rest of the file. */
 const MAX_RECORD_BYTES = 2 ** 20
@@ -47,8 +48,7 @@ export type CsvFormat = Awaited<ReturnType<typeof detectFormat>>
 
 /** @param firstLine the line on which the invalid row begins */
 function describe(error: unknown, firstLine: number): string {
-  if (!(error instanceof Error)) return String(error)
-  if (!(error instanceof CsvError)) return error.message
+  if (!(error instanceof CsvError)) return reasonOf(error)
   const openQuote = `line ${firstLine}: a quote that is opened here or later is never closed`
   if (error.code === 'CSV_QUOTE_NOT_CLOSED') return openQuote
   if (error.code === 'CSV_MAX_RECORD_SIZE')
@@ -68,8 +68,7 @@ export async function* rowsOf(file: string, separator: Separator): AsyncGenerato
     delimiter: separator,
     max_record_size: MAX_RECORD_BYTES,
     relax_column_count: true,
-    skip_empty_lines: true,
-    // Spreadsheets save cleared rows as rows of empty values.
+    // Also empty lines. Spreadsheets save cleared rows as rows of empty values.
     skip_records_with_empty_values: true,
     // Allows spaces before a quote. Those inside quotes are removed below: spaces around a value do not belong to it.
     trim: true,

@@ -1,7 +1,7 @@
 // Reads users from a CSV file. The file is read twice: the first pass validates it, so that an invalid file is
 // rejected before any of its rows is stored.
 import { type CsvFormat, detectFormat, type Row, rowsOf, type Separator, separators } from './csv-rows.ts'
-import { type InvalidRow, type Person, type Source, userFields } from './source.ts'
+import { type InvalidRow, notUtf8, type Person, type Source, userFields } from './source.ts'
 
 const columns: readonly string[] = [...userFields, 'groups']
 
@@ -25,8 +25,7 @@ async function validate(file: string, separator: Separator): Promise<readonly st
   const invalidLines: number[] = []
   for await (const { cells, line } of rowsOf(file, separator)) {
     if (header === undefined) checkHeader(cells)
-    if (cells.some(cell => cell.includes('\ufffd')))
-      throw new Error(`line ${line}: invalid UTF-8: save the file as UTF-8`)
+    if (cells.some(cell => cell.includes('\ufffd'))) throw notUtf8(line)
     header ??= cells
     rows++
     if (cells.length !== header.length) invalidLines.push(line)

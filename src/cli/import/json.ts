@@ -5,7 +5,7 @@ import { printParseErrorCode, visit } from 'jsonc-parser'
 import * as z from 'zod'
 import { toDotPath } from 'zod/v4/core'
 import { quoted } from '../../core/quoted.ts'
-import { type Source, userFields } from './source.ts'
+import { notUtf8, type Source, userFields } from './source.ts'
 
 const MAX_BYTES = 2 ** 26
 const MAX_FAULTS = 10
@@ -69,10 +69,7 @@ function describeFaults({ issues }: z.ZodError, lines: readonly number[]): strin
 
 function parse(text: string) {
   const invalid = text.indexOf('\ufffd')
-  if (invalid !== -1) {
-    const line = text.slice(0, invalid).split('\n').length
-    throw new Error(`line ${line}: invalid UTF-8: save the file as UTF-8`)
-  }
+  if (invalid !== -1) throw notUtf8(text.slice(0, invalid).split('\n').length)
   const lines = linesOf(text)
   const value: unknown = JSON.parse(text)
   const { data, error } = schema.safeParse(value)

@@ -28,3 +28,7 @@ export interface Source {
   readonly groups: readonly string[]
   readonly people: Iterable<Person | InvalidRow> | AsyncIterable<Person | InvalidRow>
 }
+
+/** Creates the error of a file with other bytes than UTF-8. */
+export const notUtf8 = (line: number): Error =>
+  new Error(`line ${line}: invalid UTF-8: save the file as UTF-8`)
