@@ -3,7 +3,7 @@
 import { userInfo } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { runCommand, serviceName, UsageError } from './cli/command-line.ts'
+import { columnsOf, runCommand, serviceName, UsageError } from './cli/command-line.ts'
 import { type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
 import { describePending, describeReply, describeWatch } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
@@ -32,7 +32,6 @@ const usage = `usage: npm run ops -- <command> [argument] [--json]
 exit codes: 0 done, 1 refused or done in part, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time,
             78 invalid settings`
 
-const DEFAULT_COLUMNS = 80
 const TIMEOUT_MS = 10_000
 /** How often `wait` says what it waits for, and `reload` what it has seen of the first new worker. */
 const PROGRESS_MS = 3000
@@ -91,8 +90,7 @@ function progressOf({ command, argument = '' }: CommandLine): Progress | undefin
 /** Returns the reply as text for a terminal, or as JSON if it is that of another version. */
 function replyText({ command, argument }: CommandLine, reply: Reply): string {
   const { stdout } = process
-  // Some terminals report a width of 0.
-  const screen = { columns: stdout.columns || DEFAULT_COLUMNS, hasColors: stdout.hasColors() }
+  const screen = { columns: columnsOf(stdout), hasColors: stdout.hasColors() }
   try {
     return describeReply(command, argument, reply, screen).join('\n')
   } catch {

@@ -8,6 +8,9 @@ export const serviceName = 'users-api'
 export function print(line: string): void {
   console.log(`${serviceName}: ${line}`)
 }
+/** Returns the width of a terminal. Some report a width of 0. */
+export const columnsOf = ({ columns }: { readonly columns: number }): number => columns || 80
+
 
 /** The command line is not one that the usage describes. The message, if there is one, says what is wrong. */
 export class UsageError extends Error {}

@@ -1,13 +1,11 @@
 // The progress of an import: a bar on a terminal, which is redrawn, and a line for each failure.
 import type { WriteStream } from 'node:tty'
+import { columnsOf } from '../command-line.ts'
 import { formatSpan } from '../time-span.ts'
 import type { Tallies } from './importer.ts'
 
 const WIDTH = 20
 const CLEAR = '\r\u001b[K'
-
-/** The width of a terminal that does not report one. */
-const DEFAULT_COLUMNS = 80
 
 /** @param now the time in milliseconds */
 export function createImportProgress(
@@ -20,7 +18,7 @@ export function createImportProgress(
 
   function draw(): void {
     // A bar that is longer than a line could not be redrawn.
-    if (output.isTTY) output.write(CLEAR + bar.slice(0, (output.columns || DEFAULT_COLUMNS) - 1))
+    if (output.isTTY) output.write(CLEAR + bar.slice(0, columnsOf(output) - 1))
   }
 
   function print(line: string): void {
