@@ -55,7 +55,7 @@ function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause,
 function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number): FleetState {
   const worker = fleet.workers.find(one => one.id === id)
   const rest = { ...fleet, workers: fleet.workers.filter(one => one.id !== id) }
-  if (worker === undefined || worker.state === 'retiring' || fleet.stop !== undefined) return rest
+  if (worker === undefined || worker.state === 'retiring') return rest
   const next = recordFailure(rest, worker, cause, nowMs)
   const isBootingNew = worker.state === 'booting' && !worker.toBeReplaced
   if (fleet.reload.state !== 'running' || !(isBootingNew || watchOf(fleet)?.id === id)) return next
@@ -63,7 +63,6 @@ function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number):
   return {
     ...next,
     bootFailures: fleet.bootFailures,
-    lastFailure: fleet.lastFailure,
     reload: { state: 'failed', reason: cause.reason },
     workers: next.workers.map(one => ({ ...one, toBeReplaced: false })),
   }
@@ -74,7 +73,7 @@ function listening(fleet: FleetState, id: number, nowMs: number): FleetState {
   // A worker that was already booting when the reload began runs the old code.
   const isNew = fleet.workers.some(one => one.id === id && !one.toBeReplaced)
   return {
-    ...updateWorker(fleet, id, () => ({ state: 'ready', sinceMs: nowMs, lastHeardMs: nowMs })),
+    ...updateWorker(fleet, id, () => ({ state: 'ready', sinceMs: nowMs })),
     bootFailures: 0,
     reload:
       reload.state === 'running' && reload.watchMs !== undefined && isNew
@@ -147,8 +146,8 @@ function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState 
         ...fleet,
         workers: fleet.workers.map(one => ({
           ...one,
-          // The workers can have been suspended as well, and then they have not gone on to boot or to exit.
-          sinceMs: one.state === 'ready' ? one.sinceMs : moved(one.sinceMs),
+          // The workers can have been suspended as well.
+          sinceMs: moved(one.sinceMs),
           lastHeardMs: one.lastHeardMs === undefined ? undefined : moved(one.lastHeardMs),
         })),
       }

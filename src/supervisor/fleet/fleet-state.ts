@@ -5,8 +5,8 @@ export interface FleetWorker {
   readonly id: number
   readonly state: 'booting' | 'ready' | 'retiring'
   /**
-   * When the worker entered its state. While it boots and waits for the database: the time of its last message. While it boots or
-   * retires, moved forward by each suspension of the supervisor.
+   * When the worker entered its state. While it boots and waits for the database: the time of its last message. Moved forward by
+   * each suspension of the supervisor.
    */
   readonly sinceMs: number
   /** Time of the last message, moved forward by each suspension of the supervisor; undefined before the first message. */
@@ -21,7 +21,7 @@ export interface FleetWorker {
 export interface ExitCause {
   readonly reason: string
   /** SIGKILL that the supervisor did not send. It is no evidence against code that is known to boot. */
-  readonly killedExternally: boolean
+  readonly killedExternally?: boolean
   /** The exit code for the supervisor if no worker becomes ready. Set only for causes that a retry cannot fix. */
   readonly exitCode?: number
 }

@@ -89,7 +89,7 @@ export function createFleet(options: FleetOptions) {
     if (typeof handle === 'string') {
       log.error({ reason: handle }, 'worker process error')
       record({ type: 'forked', id: NO_WORKER })
-      record({ type: 'exited', id: NO_WORKER, cause: { reason: handle, killedExternally: false } })
+      record({ type: 'exited', id: NO_WORKER, cause: { reason: handle } })
       return
     }
     const { worker } = handle

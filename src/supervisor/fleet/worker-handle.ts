@@ -63,8 +63,8 @@ export function databaseDownMs({
 
 /** Returns the cause of a worker's exit. @param code and `signal` are the arguments of the cluster's `exit` event */
 export function exitCauseOf({ fatal, killReason }: Handle, code: number, signal: string | null): ExitCause {
-  if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode, killedExternally: false }
-  if (killReason !== undefined) return { reason: killReason, killedExternally: false }
+  if (fatal !== undefined) return { reason: fatal.reason, exitCode: fatal.exitCode }
+  if (killReason !== undefined) return { reason: killReason }
   const reason = signal === null ? `worker exited with code ${code}` : `worker terminated by ${signal}`
   return { reason, killedExternally: signal === 'SIGKILL' }
 }

@@ -29,7 +29,7 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
         if (action.type === 'exit') return
         if (action.type === 'fork') record({ type: 'forked', id: nextId })
         if (action.type === 'fork' && forksFail)
-          record({ type: 'exited', id: nextId, cause: { reason: 'spawn ENOMEM', killedExternally: false } })
+          record({ type: 'exited', id: nextId, cause: { reason: 'spawn ENOMEM' } })
         if (action.type === 'fork') nextId++
         if (action.type === 'retire') record({ type: 'retired', id: action.id })
         if (action.type === 'kill') record({ type: 'killed', id: action.id })
@@ -59,10 +59,12 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
     },
     /** The worker exits for a cause that a retry cannot fix. */
     exitForGood(id: number): void {
-      const cause = { reason: 'invalid settings', killedExternally: false, exitCode: 78 }
+      const cause = { reason: 'invalid settings', exitCode: 78 }
       simulation.dispatch({ type: 'exited', id, cause })
     },
+    /** The message that tells it is an event of its own before. */
     listen(id: number): void {
+      record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false })
       simulation.dispatch({ type: 'listening', id })
     },
     /** Advances the clock; the workers in `responsive` send their messages in time. */
@@ -91,12 +93,9 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
 }
 
 /** A simulation in which all workers listen. */
-function createRunningSimulation() {
-  const simulation = createSimulation()
-  for (const id of simulation.workerIds()) {
-    simulation.message(id)
-    simulation.listen(id)
-  }
+function createRunningSimulation(simulatedLimits: Limits = limits) {
+  const simulation = createSimulation(simulatedLimits)
+  for (const id of simulation.workerIds()) simulation.listen(id)
   return simulation
 }
 
@@ -124,10 +123,11 @@ test('backoff: a ready worker that exits is replaced at once, repeated failures 
   }
   t.deepEqual(gaps, [0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 15_000, 15_000])
 
-  simulation.pass(30_000, simulation.workerIds)
   const forks = simulation.actions('fork').length
   simulation.exit(simulation.workerIds().at(-1) ?? 0)
-  t.is(simulation.actions('fork').length, forks + 1, 'a worker that was ready for 30 s resets the backoff')
+  t.is(simulation.actions('fork').length, forks)
+  simulation.exit(1)
+  t.is(simulation.actions('fork').length, forks + 2, 'a worker that was ready for 30 s resets the backoff')
 })
 
 test('external SIGKILL: the worker is replaced at once, without backoff', t => {
@@ -138,6 +138,12 @@ test('external SIGKILL: the worker is replaced at once, without backoff', t => {
     simulation.pass(500, simulation.workerIds)
     simulation.listen(simulation.workerIds().at(-1) ?? 0)
     simulation.pass(500, simulation.workerIds)
+  }
+  const single = createRunningSimulation({ ...limits, workers: 1 })
+  for (let kills = 0; kills < 3; kills++) {
+    single.exit(1 + kills, 'worker terminated by SIGKILL', true)
+    t.deepEqual(single.workerIds(), [2 + kills])
+    single.listen(2 + kills)
   }
 })
 
@@ -174,6 +180,16 @@ test('boot failures: the supervisor exits with the reason when no worker boots',
   t.is(simulation.actions('fork').length, 5 * limits.workers, 'workers that were forked together count once')
 })
 
+test('boot failures: those before a worker that becomes ready do not count', t => {
+  const simulation = createSimulation({ ...limits, workers: 1 })
+  for (let id = 1; id <= 2 * limits.bootFailures; id++) {
+    if (id % limits.bootFailures === 0) simulation.listen(id)
+    simulation.exit(id)
+    simulation.pass(15_000)
+  }
+  t.false(simulation.ended())
+})
+
 test('boot failures: without memory for a process, the supervisor waits longer after each attempt', t => {
   const simulation = createSimulation(limits, true)
   t.is(simulation.actions('fork').length, 1)
@@ -186,7 +202,7 @@ test('boot failures: without memory for a process, the supervisor waits longer a
 })
 
 test('boot failures: a cause that a retry cannot fix ends the supervisor at once, unless a worker is ready', t => {
-  const cause = { reason: 'run npm run migrate', exitCode: 78, killedExternally: false }
+  const cause = { reason: 'run npm run migrate', exitCode: 78 }
   const simulation = createSimulation()
   simulation.dispatch({ type: 'exited', id: 1, cause })
   t.deepEqual(simulation.performed.at(-1), {
@@ -293,10 +309,23 @@ test('reload: replaces one worker after another, starting the new one first', t 
     simulation.listen(fresh)
     t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: old })
     t.is(simulation.fleet().workers.length, 4, 'the next replacement waits until the old worker has exited')
+    t.is(simulation.fleet().reload.state, 'running')
     simulation.exit(old)
   }
   t.deepEqual(simulation.fleet().reload, { state: 'done' })
   t.deepEqual(simulation.ready(), [4, 5, 6])
+})
+
+test('reload: is done when enough new workers are ready, and a stop ends it', t => {
+  const simulation = createRunningSimulation({ ...limits, workers: 1 })
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.exit(1)
+  t.is(simulation.fleet().reload.state, 'running')
+  simulation.listen(2)
+  t.is(simulation.fleet().reload.state, 'done')
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.dispatch({ type: 'stop', delayMs: 0 })
+  t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'the service is stopping' })
 })
 
 test('reload: fails and keeps the old workers if the new code does not boot', t => {
@@ -437,6 +466,12 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
   simulation.exit(2)
   t.deepEqual(simulation.ready(), [1, 3, 4])
   t.is(simulation.actions('fork').length, 4)
+
+  const slow = createSimulation({ ...limits, bootMs: 60_000 })
+  slow.pass(30_000, slow.workerIds)
+  slow.message(1, false, true)
+  for (const id of slow.workerIds()) slow.listen(id)
+  t.deepEqual(slow.workerIds(), [1, 2, 3], 'the time of the start does not count')
 })
 
 test('stop: waits the drain delay, retires the workers, kills at the deadline and exits with 0', t => {
