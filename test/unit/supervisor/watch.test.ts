@@ -148,19 +148,19 @@ function openWatch(untilMs = Infinity, views: Readonly<Record<number, Partial<Wo
     beats.set(id, sent)
     watcher.beat(id)
   }
-  /** Begins the watch of the next reload. */
-  const beginNext = () => watcher.listening(3)
-  return { beat, events, types: () => events.map(({ type }) => type), beginNext }
+  return { beat, events, types: () => events.map(({ type }) => type), listening: watcher.listening }
 }
 
 test('watch: gives up when each old worker has sent a heartbeat without the fault of the new one', t => {
-  const { beat, types } = openWatch()
+  const { beat, types, listening } = openWatch()
   beat(1, heartbeat({ '2xx': 50 }))
   beat(3, heartbeat({ '5xx': 20 }))
   beat(1, heartbeat({ '2xx': 100 }))
   beat(3, heartbeat({ '5xx': 40 }))
   beat(2, heartbeat({ '2xx': 100 }))
   t.deepEqual(types(), [])
+  // The replacement of an old worker that has exited.
+  listening(4)
   beat(3, heartbeat({ '5xx': 60 }))
   t.deepEqual(types(), ['watchFailed'])
 })
@@ -179,13 +179,14 @@ test('watch: a fault that has ended is no evidence for a later one', t => {
 })
 
 test('watch: the fault that ended a watch is no evidence in the next one', t => {
-  const { beat, types, beginNext } = openWatch()
+  const { beat, types, listening } = openWatch()
   beat(1, heartbeat({ '2xx': 50 }))
   beat(3, heartbeat({ '5xx': 20 }))
   for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 100 }))
   beat(3, heartbeat({ '5xx': 60 }))
   t.deepEqual(types(), ['watchFailed'])
-  beginNext()
+  // The next reload.
+  listening(3)
   beat(1, heartbeat({ '2xx': 150 }))
   beat(3, heartbeat({ '5xx': 120 }))
   t.deepEqual(types(), ['watchFailed'])
