@@ -1,4 +1,4 @@
-// The keys of TLS session tickets: their derivation, and a file that cannot be used at startup.
+// The keys that all workers share: those of TLS session tickets and those of JWT issuers.
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -51,4 +51,15 @@ test('ticket keys: those of the next hour are used although the file is the same
   Date.now = () => 500_001 * hourMs
   await refresh()
   t.not(desired.current().ticketKeys, ticketKeys)
+})
+
+test('issuer keys: those of an earlier reading do not replace those of a later one', t => {
+  const desired = createDesiredState('info', { beatMs: 1000 })
+  const keep = (text: string, beganMs: number) =>
+    desired.keepIssuerKeys({ source: 'https://issuer', keys: { text, beganMs } })
+  t.true(keep('one', 1))
+  t.true(keep('three', 3))
+  t.false(keep('two', 2))
+  t.false(keep('three', 4), 'workers that have the same keys need none')
+  t.deepEqual(desired.current().issuerKeys, { 'https://issuer': { text: 'three', beganMs: 4 } })
 })
