@@ -1,8 +1,10 @@
 // A data port over real sockets, HTTP and HTTPS: draining, closing, invalid input, certificates.
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import net from 'node:net'
 import tls from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
+import { listen } from '../../../src/core/listen.ts'
 import type { PortReport } from '../../../src/core/messages.ts'
 import { createReleases } from '../../../src/listener/releases.ts'
 import {
@@ -407,8 +409,18 @@ test('TLS session: another worker resumes it, even with a new certificate', asyn
   t.true(second.socket instanceof tls.TLSSocket && second.socket.isSessionReused())
 })
 
-test('listen: the error of a port in use names the port and the reason', async t => {
-  const { number } = await start(t)
+test('listen: waits for a port in use; the error names the port and the reason', async t => {
+  const { port, number } = await start(t)
+  const next = createTestPort(number, 'http', echo)
+  const listening = next.listen()
+  // Its attempt follows that of the port that waits, which has failed, too.
+  await t.throwsAsync(listen(net.createServer(), { host: '127.0.0.1', port: number }, 'a test', 0))
+  port.setState('closing')
+  await t.notThrowsAsync(listening)
+  t.teardown(() => {
+    next.setState('closing')
+    return next.closed
+  })
   await t.throwsAsync(createTestPort(number, 'http', echo).listen(), {
     message: `cannot listen on 127.0.0.1:${number} (data port data): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG`,
   })
