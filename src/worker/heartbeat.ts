@@ -25,7 +25,7 @@ interface HeartbeatOptions {
  * @returns a function that acknowledges the revision of a desired state, now and with each later heartbeat
  */
 export function startHeartbeat(options: HeartbeatOptions): (revision: number) => void {
-  const { everyMs, database, cache, send } = options
+  const { everyMs, database, cache, changes, send } = options
   let appliedRevision = 0
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
@@ -34,7 +34,6 @@ export function startHeartbeat(options: HeartbeatOptions): (revision: number) =>
   const heartbeat = (): void => {
     const sinceMs = database.downSinceMs()
     const ports = options.ports()
-    const changes = options.changes()
     send({
       type: 'heartbeat',
       appliedRevision,
@@ -46,7 +45,7 @@ export function startHeartbeat(options: HeartbeatOptions): (revision: number) =>
       cache: cache.report(),
       pool: database.pool(),
       rssBytes: residentMemory(),
-      ...(changes && { changes }),
+      changes: changes(),
       ...(sinceMs !== undefined && { databaseDownMs: performance.now() - sinceMs }),
     })
   }

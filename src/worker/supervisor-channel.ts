@@ -9,12 +9,8 @@ import { type DesiredState, parseSupervisorMessage, type WorkerMessage } from '.
 const REQUEST_MS = 1000
 
 /** Resolves when the message has been sent, or cannot be sent because the supervisor is gone. */
-function send(message: WorkerMessage): Promise<void> {
-  return new Promise(resolve => {
-    if (process.send === undefined) resolve()
-    else process.send(message, undefined, undefined, () => resolve())
-  })
-}
+const send = (message: WorkerMessage): Promise<void> =>
+  new Promise(resolve => process.send?.(message, undefined, undefined, () => resolve()))
 
 async function answerDiagnosis(diagnosis: Diagnosis): Promise<void> {
   const error: unknown = await diagnose(diagnosis).catch((error: unknown) => error)
@@ -44,8 +40,9 @@ export function openSupervisorChannel() {
       }
     })
   })
+  const { worker } = cluster
   // The cluster module fails to send when the supervisor is gone. The `disconnect` event handles that case.
-  cluster.worker?.on('error', () => {})
+  worker?.on('error', () => {})
 
   return {
     send,
@@ -77,8 +74,8 @@ export function openSupervisorChannel() {
 
     /** Calls `listener` when the supervisor is gone. Without it, the cluster module then ends the process at once. */
     onLost(listener: () => void): void {
-      cluster.worker?.on('disconnect', () => {
-        if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true
+      worker?.on('disconnect', () => {
+        worker.exitedAfterDisconnect = true
         listener()
       })
     },
