@@ -1,6 +1,6 @@
 // The control socket: operators' commands as HTTP requests on a Unix socket. Node.js does not tell which user has connected
 // (SO_PEERCRED), so the mode of the socket is the authentication, and an operator's name is what the request says.
-import http, { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import * as z from 'zod'
 import { keepHalfOpen } from '../listener/server.ts'
 import { commandNames, isCommandName } from './command-names.ts'
@@ -13,7 +13,7 @@ const UNNAMED = 'control socket'
 const FOLDER = '/commands/'
 const statuses = { done: 200, refused: 400, failed: 500 } as const
 
-const serverOptions = { requireHostHeader: false, headersTimeout: 10_000, requestTimeout: 10_000 }
+const serverOptions = { requireHostHeader: false, requestTimeout: 10_000 }
 
 const commandBody = z.strictObject({
   argument: z.string().nullish(),
@@ -98,7 +98,7 @@ export function createControlSocket(path: string, commands: Commands) {
     if (!socket.writable) return
     const body = JSON.stringify({ error: 'this is not an HTTP request' })
     socket.end(
-      `HTTP/1.1 400 ${STATUS_CODES[400]}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+      `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
     )
   })
 

@@ -27,7 +27,7 @@ export function createControlListener(options: ControlListenerOptions) {
 
   /** Runs operations one after another: opening a port is asynchronous. */
   function enqueue<T>(operation: () => Promise<T>): Promise<T> {
-    const result = lastOperation.then(operation, operation)
+    const result = lastOperation.then(operation)
     lastOperation = result
     return result
   }

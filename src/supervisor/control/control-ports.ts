@@ -38,12 +38,7 @@ const HEALTH = '/healthcheck/'
 const LIVENESS = '/livez'
 const READINESS = '/readyz'
 // Health checks are short and few, so the limits are low.
-const serverOptions = {
-  requireHostHeader: false,
-  headersTimeout: 10_000,
-  requestTimeout: 10_000,
-  maxHeaderSize: 16_384,
-}
+const serverOptions = { requireHostHeader: false, requestTimeout: 10_000, maxHeaderSize: 16_384 }
 const connectionLimits = { connections: 1000, unreadBytes: 8_388_608, waitingBytes: 8_388_608 }
 const requestLimits = { urlBytes: 16_384, headerBytes: 16_384, headers: 1000 }
 const notAllowed = new ApiError('method_not_allowed', 'control ports are read-only; use GET or HEAD', {
@@ -106,7 +101,7 @@ export type Control = ReturnType<typeof createControl>
 
 export function createControl(options: ControlOptions) {
   const { config, checkers } = options
-  const labels = config.ports.map(port => port.label)
+  const { labels } = options.maintenance
 
   /** For readiness probes: the answer of the first port that is not serving, or 200. Not a check by a proxy. */
   function readiness(): ControlResponse {
@@ -144,7 +139,7 @@ export function createControl(options: ControlOptions) {
     if (expect !== undefined && expect.toLowerCase() !== '100-continue') return failure(request, notExpected)
     if (request.method !== 'GET' && request.method !== 'HEAD') return failure(request, notAllowed)
     const path = pathOf(request)
-    const document = Object.hasOwn(options.documents, path) ? options.documents[path] : undefined
+    const document = options.documents[path]
     if (document !== undefined) return documentResponse(request, document)
     if (path === LIVENESS) return alive
     if (path === READINESS) return readiness()
