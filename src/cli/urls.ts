@@ -1,20 +1,19 @@
 // The URLs at which a service can be reached from this machine.
 import type { Config, DataPortConfig } from '../config/config.ts'
+import { hostAndPort } from '../core/listen.ts'
 
-/** The URL host through which a listening address is reached, in URL syntax. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
-  return host.includes(':') ? `[${host}]` : host
-}
+/** The host and the port of a URL through which a listening address is reached. */
+const reachable = (host: string, port: number): string =>
+  hostAndPort({ host: host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port })
 
 /** The base URL of a data port; the API begins at its `/v1`. */
 export function dataUrl(config: Config, { protocol, port }: DataPortConfig): string {
-  return `${protocol}://${reachable(config.host)}:${port}`
+  return `${protocol}://${reachable(config.host, port)}`
 }
 
 /** The base URL of the control port that belongs to a data port; its `/` is the status page. */
 function controlUrl(config: Config, { port }: DataPortConfig): string {
-  return `http://${reachable(config.control.host)}:${port + config.control.offset}`
+  return `http://${reachable(config.control.host, port + config.control.offset)}`
 }
 
 /** Returns the first data port that clients reach without a proxy; undefined if all expect the PROXY protocol. */

@@ -48,11 +48,13 @@ export interface SocketHandle {
   close(): void
 }
 
-function failure({ host, port }: Address, use: string, code: string): FatalError {
-  return new FatalError(
-    exitCodes.portTaken,
-    `cannot listen on ${host}:${port} (${use}): ${reasons[code] ?? code}`,
-  )
+/** Returns an address as it is in URLs. */
+export const hostAndPort = ({ host, port }: Address): string =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+
+function failure(address: Address, use: string, code: string): FatalError {
+  const reason = reasons[code] ?? code
+  return new FatalError(exitCodes.portTaken, `cannot listen on ${hostAndPort(address)} (${use}): ${reason}`)
 }
 
 /**

@@ -2,7 +2,7 @@
 // connections wait in their queues.
 import net, { type Server } from 'node:net'
 import { type Config, ConfigError } from '../config/config.ts'
-import { resolveHost } from '../core/listen.ts'
+import { type Address, hostAndPort, resolveHost } from '../core/listen.ts'
 
 declare module 'node:net' {
   /** Returns a handle of an open socket; a negative number is a system error. Internal to Node.js, like the other form. */
@@ -27,29 +27,25 @@ interface InheritedSockets {
   readonly control: SocketsByLabel
 }
 
-interface Wanted {
+/** Its host is an IP address. */
+interface Wanted extends Address {
   readonly sockets: Map<string, Server>
   readonly label: string
-  readonly ip: string
-  readonly port: number
 }
 
-const nameOf = ({ ip, port }: Pick<Wanted, 'ip' | 'port'>): string =>
-  ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
-
 /** A socket of all IPv6 addresses usually has the IPv4 ones, too (ipv6(7)). */
-const isSame = (one: Pick<Wanted, 'ip' | 'port'>, other: Wanted): boolean =>
+const isSame = (one: Address, other: Address): boolean =>
   one.port === other.port &&
-  (one.ip === other.ip || (wildcards.includes(one.ip) && wildcards.includes(other.ip)))
+  (one.host === other.host || (wildcards.includes(one.host) && wildcards.includes(other.host)))
 
-function open(fd: number): { socket: Server; ip: string; port: number } {
+function open(fd: number): Address & { socket: Server } {
   const socket = net._createServerHandle(null, 0, -1, fd)
   const name: { address?: string; port?: number } = {}
   if (typeof socket === 'number' || socket.getsockname?.(name) !== 0)
     throw new ConfigError([
       `descriptor ${fd} from systemd is no TCP socket; use ListenStream=<address>:<port>`,
     ])
-  return { socket, ip: name.address ?? '', port: name.port ?? 0 }
+  return { socket, host: name.address ?? '', port: name.port ?? 0 }
 }
 
 /**
@@ -70,15 +66,15 @@ export async function takeSockets(
     'control ports',
   )
   let wanted: readonly Wanted[] = ports.flatMap(({ label, port }) => [
-    { sockets: taken.data, label, ip: dataIp, port },
-    { sockets: taken.control, label, ip: controlIp, port: port + control.offset },
+    { sockets: taken.data, label, host: dataIp, port },
+    { sockets: taken.control, label, host: controlIp, port: port + control.offset },
   ])
   for (let fd = FIRST; fd < FIRST + count; fd++) {
     const { socket, ...address } = open(fd)
     const port = wanted.find(one => isSame(address, one))
     if (port === undefined)
       throw new ConfigError([
-        `the socket ${nameOf(address)} from systemd matches no port; the ports without a socket are ${wanted.map(nameOf).join(', ')}: correct ListenStream in the .socket unit, or host, control.host and ports`,
+        `the socket ${hostAndPort(address)} from systemd matches no port; the ports without a socket are ${wanted.map(hostAndPort).join(', ')}: correct ListenStream in the .socket unit, or host, control.host and ports`,
       ])
     port.sockets.set(port.label, socket)
     wanted = wanted.filter(one => one !== port)
