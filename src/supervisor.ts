@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { ConfigError, loadServingConfig } from './config/config.ts'
 import { countListenFds, readSystemdRequest } from './config/systemd.ts'
 import { reasonOf } from './core/error-reason.ts'
-import { EXIT_GRACE_MS, exitCodes, FatalError } from './core/exit-codes.ts'
+import { EXIT_GRACE_MS, exitCodeOf, exitCodes } from './core/exit-codes.ts'
 import { createIsKnownHost } from './core/known-hosts.ts'
 import { bind, type DataSocket } from './core/listen.ts'
 import { createLog } from './core/log.ts'
@@ -169,7 +169,7 @@ process.on('SIGUSR2', () => onSignal.reload())
 try {
   await supervise()
 } catch (error) {
-  if (error instanceof FatalError) exit(error.exitCode, error.message)
-  if (error instanceof ConfigError) exit(exitCodes.configuration, error.message)
-  throw error
+  const exitCode = exitCodeOf(error)
+  if (exitCode === undefined) throw error
+  exit(exitCode, reasonOf(error))
 }

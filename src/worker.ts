@@ -2,16 +2,15 @@
 import { createApp } from './api/app.ts'
 import { createCallers } from './api/callers/callers.ts'
 import { createCache } from './cache/cache.ts'
-import { ConfigError, loadServingConfig } from './config/config.ts'
+import { loadServingConfig } from './config/config.ts'
 import { reasonOf } from './core/error-reason.ts'
-import { EXIT_GRACE_MS, exitCodes, FatalError } from './core/exit-codes.ts'
+import { EXIT_GRACE_MS, exitCodeOf, exitCodes } from './core/exit-codes.ts'
 import { createIsKnownHost } from './core/known-hosts.ts'
 import { createLogAndOutput } from './core/log.ts'
 import { repeat } from './core/repeat.ts'
 import { createDatabase } from './database/database.ts'
 import { createChangeFeed } from './database/feed/change-feed.ts'
 import { createIdempotencyKeys } from './database/idempotency-keys.ts'
-import { SchemaError } from './database/migrator.ts'
 import { createRequestLog } from './listener/request-log.ts'
 import { createDataPorts } from './worker/data-ports.ts'
 import { startHeartbeat } from './worker/heartbeat.ts'
@@ -100,9 +99,8 @@ try {
   process.exit(exitCodes.stopped)
 } catch (error) {
   // The supervisor reports only what an operator can fix.
-  if (!(error instanceof FatalError || error instanceof ConfigError || error instanceof SchemaError))
-    throw error
-  const exitCode = error instanceof FatalError ? error.exitCode : exitCodes.configuration
-  await supervisor.send({ type: 'fatal', exitCode, reason: error.message })
+  const exitCode = exitCodeOf(error)
+  if (exitCode === undefined) throw error
+  await supervisor.send({ type: 'fatal', exitCode, reason: reasonOf(error) })
   process.exit(exitCode)
 }

@@ -1,16 +1,15 @@
 // Shared by the commands that are run from a terminal: the exit code, and what is printed if a command fails.
-import { ConfigError } from '../config/config.ts'
 import { hasCode } from '../core/error-reason.ts'
-import { exitCodes, FatalError } from '../core/exit-codes.ts'
+import { exitCodeOf, exitCodes } from '../core/exit-codes.ts'
 
 export const serviceName = 'users-api'
 
 export function print(line: string): void {
   console.log(`${serviceName}: ${line}`)
 }
+
 /** Returns the width of a terminal. Some report a width of 0. */
 export const columnsOf = ({ columns }: { readonly columns: number }): number => columns || 80
-
 
 /** The command line is not one that the usage describes. The message, if there is one, says what is wrong. */
 export class UsageError extends Error {}
@@ -18,11 +17,8 @@ export class UsageError extends Error {}
 const isUsageError = (error: unknown): boolean =>
   error instanceof UsageError || (hasCode(error) && error.code.startsWith('ERR_PARSE_ARGS_'))
 
-function exitCodeFor(error: unknown): number {
-  if (isUsageError(error)) return exitCodes.usage
-  if (error instanceof ConfigError) return exitCodes.configuration
-  return error instanceof FatalError ? error.exitCode : 1
-}
+const exitCodeFor = (error: unknown): number =>
+  isUsageError(error) ? exitCodes.usage : (exitCodeOf(error) ?? 1)
 
 /**
  * Runs a command. If the command throws, its error message is printed. With `--help`, the usage is printed instead.

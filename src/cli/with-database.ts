@@ -12,7 +12,7 @@ import { privateMysqlUrl } from './private-servers/mysql.ts'
 /**
  * Calls `act` with the database of the configuration, or else the private one.
  * @param timeoutMs how long a query may take; as the configuration says by default
- * @throws Error if the database does not respond or rejects the connection, SchemaError if this code cannot use its schema
+ * @throws Error if the database does not respond or rejects the connection, FatalError if this code cannot use its schema
  */
 export async function withDatabase<T>(
   act: (database: Database) => Promise<T>,

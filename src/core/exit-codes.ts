@@ -1,5 +1,6 @@
 // How the service and its commands exit: their exit codes, of which those with a name that begins with EX_ are from sysexits.h,
 // and the time that a worker has for it.
+import { ConfigError } from '../config/config.ts'
 
 export const exitCodes = {
   stopped: 0,
@@ -38,4 +39,10 @@ export class FatalError extends Error {
     this.name = 'FatalError'
     this.exitCode = exitCode
   }
+}
+
+/** Returns the exit code for an error that the operator can fix; undefined for others. */
+export function exitCodeOf(error: unknown): number | undefined {
+  if (error instanceof FatalError) return error.exitCode
+  return error instanceof ConfigError ? exitCodes.configuration : undefined
 }

@@ -150,7 +150,7 @@ export function createDatabase(
     probe: outage.probe,
     /**
      * Waits, with backoff, until the database is reachable.
-     * @throws SchemaError if the code cannot use its schema, FatalError if it rejects the connection
+     * @throws FatalError if it rejects the connection, or if the code cannot use its schema
      */
     async ready() {
       waitsSinceMs = performance.now()

@@ -4,6 +4,7 @@ import type { Knex } from 'knex'
 import { escapeId } from 'mysql2'
 import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
+import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import { isAddedTwice } from './driver-errors.ts'
@@ -18,10 +19,8 @@ const SESSION_END_PAUSE_MS = 100
 const OWN_SESSION_PAUSE_MS = 10
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
-/** The code cannot serve with the schema of the database. */
-export class SchemaError extends Error {
-  override readonly name = 'SchemaError'
-}
+/** Creates the error of a schema with which this code cannot serve. */
+const unfit = (message: string): FatalError => new FatalError(exitCodes.configuration, message)
 
 /** Returns no rows if the table does not exist. */
 async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
@@ -33,11 +32,11 @@ async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
   }
 }
 
-/** Returns the migrations of this code that the schema lacks. @throws SchemaError if the schema demands newer code */
+/** Returns the migrations of this code that the schema lacks. @throws FatalError if the schema demands newer code */
 async function pendingMigrations(knex: Knex): Promise<string[]> {
   const [info] = await rowsOf<{ version: number }>(knex('schema_info').select('min_code_version as version'))
   if (info !== undefined && info.version > codeVersion)
-    throw new SchemaError(
+    throw unfit(
       `the database needs version ${info.version} of the code, and this is version ${codeVersion}: run a newer release`,
     )
   const applied = await rowsOf<{ name: string }>(knex('knex_migrations').select('name'))
@@ -46,12 +45,12 @@ async function pendingMigrations(knex: Knex): Promise<string[]> {
 
 /**
  * A newer schema is accepted unless it demands newer code.
- * @throws SchemaError if the schema lacks a migration of this code, or demands newer code
+ * @throws FatalError if the schema lacks a migration of this code, or demands newer code
  */
 export async function assertMigrated(knex: Knex): Promise<void> {
   const pending = await pendingMigrations(knex)
   if (pending.length > 0)
-    throw new SchemaError(
+    throw unfit(
       `the database lacks the migrations ${pending.join(', ')}: run \`npm run migrate\` with its DATABASE_URL`,
     )
 }
@@ -67,7 +66,7 @@ async function createDatabase(url: string, log: Log): Promise<void> {
  * Checks that no other process uses the database. Without the PROCESS privilege, an account sees only its own sessions, and a
  * server does not know the sessions of other servers of its cluster.
  * @param own the ids of the sessions of this process
- * @throws SchemaError if there are other sessions
+ * @throws FatalError if there are other sessions
  */
 async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migration: string): Promise<void> {
   const [current] = await rawRows(knex, 'SELECT DATABASE() AS name')
@@ -81,7 +80,7 @@ async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migra
     .filter(({ Id, User, db }) => isCurrent(db) && User !== 'system user' && !own.has(Number(Id)))
     .map(({ Host }) => String(Host).replace(/:\d+$/, ''))
   if (hosts.length > 0)
-    throw new SchemaError(
+    throw unfit(
       `migration ${migration} requires that no other process uses the database, because earlier versions of the service would ` +
         `make the totals wrong. Other sessions: ${hosts.length}, from ${[...new Set(hosts)].join(', ')}. ` +
         'Stop all old processes on all nodes, then run the command again on one node',
@@ -94,7 +93,7 @@ async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migra
  * @param onNotice called if another process is migrating, and with what a migration demands of an operator, before the next one
  *   begins: a further run after an interruption does not apply the first one again
  * @returns the names of the migrations that were applied
- * @throws SchemaError if the schema demands newer code, or an earlier version of the service might damage the database
+ * @throws FatalError if the schema demands newer code, or an earlier version of the service might damage the database
  */
 export async function migrate(
   url: string,
@@ -120,7 +119,7 @@ export async function migrate(
         await retry(() => assertNoOtherSessions(knex, own, name), {
           timeoutMs: SESSION_END_TIMEOUT_MS,
           pauseMs: () => SESSION_END_PAUSE_MS,
-          isTransient: error => error instanceof SchemaError,
+          isTransient: error => error instanceof FatalError,
         })
       }
       const migrationSource = createMigrationSource(isNew, before, ({ name, demand }) => {

@@ -92,7 +92,7 @@ test('migration 002: is refused while another session uses the database', async 
   await other('users').insert({ first_name: 'Ada', version: 1 })
   await other('knex_migrations').where({ name: '002-counts' }).delete()
   await t.throwsAsync(migrate(url, log), {
-    name: 'SchemaError',
+    name: 'FatalError',
     message:
       /^migration 002-counts requires .* Other sessions: 1, from (localhost|127\.0\.0\.1)\. Stop all old processes on all nodes, /,
   })
@@ -129,11 +129,12 @@ test('schema: code that is older than the schema demands is refused', async t =>
 
   await knex('schema_info').update({ min_code_version: 999 })
   const refused = {
-    name: 'SchemaError',
+    name: 'FatalError',
     message: /^the database needs version 999 of the code, and this is /,
   }
   await t.throwsAsync(assertMigrated(knex), refused)
   await t.throwsAsync(migrate(url, log), refused)
+  t.is((await runNode('dist/recount.js', ['--check'], env)).code, 78)
   const worker = await t.throwsAsync(startService({ database: url }))
   t.regex(
     worker?.message ?? '',
