@@ -38,10 +38,8 @@ export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promi
     dir: folder,
     pidfile: join(folder, 'redis.pid'),
     save: '',
-    appendonly: 'no',
     maxmemory: '128mb',
     'maxmemory-policy': 'allkeys-lru',
-    daemonize: 'no',
   }
   return {
     title: redisProgram.title,
