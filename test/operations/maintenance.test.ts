@@ -197,11 +197,12 @@ test.serial(
   'drain refuse: the control port closes with its connections; other control ports answer for the label',
   async t => {
     const { operator, open } = await start(t, { config: { drain: { idleMs: 3000 } } })
+    const unused = await connect(operator.controlPort('http'))
     const checker = await connect(operator.controlPort('http'))
     checker.write('GET /healthcheck/http HTTP/1.1\r\n\r\n')
     await checker.answer()
     t.like(await operator.run('drain', 'http:refuse by=ada'), { mode: 'refuse', by: 'ada' })
-    await checker.closed
+    await Promise.all([unused.closed, checker.closed])
     t.is(await operator.health('http'), 'refused')
     t.is(await operator.health('http', 'https'), 404)
     t.is(await operator.health('https'), 200)
