@@ -1,5 +1,6 @@
 // Pipelined requests over real sockets, HTTP and HTTPS: served one after the other, all of them, in bounded memory.
 import type { RequestListener, ServerResponse } from 'node:http'
+import tls from 'node:tls'
 import test from 'ava'
 import fc from 'fast-check'
 import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
@@ -228,3 +229,17 @@ for (const [title, last] of [
     t.is(client.text(), '')
     t.is(served, 2)
   })
+
+test('an error that waits for its turn is not counted after a reset of the connection', async t => {
+  const waiting: ServerResponse[] = []
+  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const client = await open()
+  client.write(`${get}garbage\r\n\r\n`)
+  await until(() => waiting.length === 1)
+  if (client.socket instanceof tls.TLSSocket) throw new Error('the connection has TLS')
+  client.socket.resetAndDestroy()
+  await client.closed
+  for (const response of waiting) answer(response)
+  await until(() => port.report().connections === 0)
+  t.is(port.traffic.totals().responses['4xx'], 0)
+})
