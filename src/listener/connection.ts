@@ -74,7 +74,7 @@ export function createConnection(
       servedMs = performance.now()
       current.serve()
     }
-    if (!isFull()) socket.resume()
+    socket.resume()
   }
 
   /** Notes that everything read so far belongs to requests that have finished. */
