@@ -25,6 +25,10 @@ test('connection limit: a new connection replaces the one that has been idle for
   t.regex(await added.answer(), /^HTTP\/1.1 200/)
   t.is(port.report().connections, limits.connections)
   t.deepEqual([first.isClosed(), third.isClosed()], [false, false])
+
+  await Promise.all([open(), open()])
+  await third.closed
+  t.is(port.report().connections, limits.connections, 'each of two at once replaces another one')
 })
 
 test('connection limit: if all connections are busy, the new one is closed', async t => {

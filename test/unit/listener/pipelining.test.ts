@@ -197,6 +197,11 @@ const rejectedInputs: [string, string, RegExp][] = [
     'CONNECT a:1 HTTP/1.1\r\nHost: a\r\nRequest-Id: mine\r\n\r\n',
     /^HTTP\/1.1 405 .*Request-Id: mine\r\n.*Allow: DELETE, GET, .*"method_not_allowed"/s,
   ],
+  [
+    'a too long target (and not what follows it)',
+    `GET /${'a'.repeat(9000)} HTTP/1.1\r\nHost: a\r\n\r\n${get}garbage\r\n\r\n`,
+    /^HTTP\/1.1 414 .*"uri_too_long"/s,
+  ],
 ]
 for (const [title, bytes, expected] of rejectedInputs)
   test(`${title} behind a request gets its error after the response to that request`, async t => {
