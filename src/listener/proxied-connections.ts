@@ -33,8 +33,7 @@ function readHeader(
     if (header === 'incomplete') return
     if (header === 'malformed') return refuse('malformed_proxy_header')
     stop()
-    const rest = received.subarray(header.length)
-    if (rest.length > 0) socket.unshift(rest)
+    socket.unshift(received.subarray(header.length))
     onHeader(header)
   }
   socket.on('readable', read).on('end', close).on('error', close).on('close', stop)

@@ -139,7 +139,6 @@ export function createFleet(options: FleetOptions) {
     )
     handles.delete(id)
     record({ type: 'exited', id, cause })
-    balancer.update()
   }
 
   const stateOf = (id: number) => loop.state().workers.find(worker => worker.id === id)?.state
