@@ -245,6 +245,8 @@ test.serial(
     await service.logLine(/control port recovered/)
     t.is(await operator.health('http'), 200)
     t.like(await operator.run('resume', 'http'), { state: 'serving', changed: false })
+    await operator.run('drain', 'http:refuse')
+    await operator.run('resume', 'http')
     t.deepEqual(
       service.logLines(/"msg":".*control port/).map(line => JSON.parse(line).msg),
       [

@@ -75,6 +75,7 @@ test.serial(
     })
     const changes = [
       ports(first + 4),
+      ports(first + 2).slice(0, 1),
       ports(first + 2, { protocol: 'https' }),
       ports(first + 2, { proxyProtocol: true }),
     ]

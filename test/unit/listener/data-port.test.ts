@@ -275,6 +275,8 @@ test('drain: one that ends within its delay ends no response', async t => {
   t.teardown(() => clearInterval(alive))
   await once(drained.signals().leaving, 'abort')
   t.false(leaving.aborted)
+  resumed.setState('closing')
+  t.true(leaving.aborted, 'it ends with the port')
 })
 
 test('maxActive: active connections beyond it end with their next response, and others are accepted soon again', async t => {
@@ -413,6 +415,7 @@ test('listen: waits for a port in use; the error names the port and the reason',
   const { port, number } = await start(t)
   const next = createTestPort(number, 'http', echo)
   const listening = next.listen()
+  next.setState('serving')
   // Its attempt follows that of the port that waits, which has failed, too.
   await t.throwsAsync(listen(net.createServer(), { host: '127.0.0.1', port: number }, 'a test', 0))
   port.setState('closing')

@@ -234,6 +234,8 @@ test('malformed header: closed at once', async t => {
 
 test('time-out: a connection without a complete header is closed after 5 seconds', async t => {
   const { open, lines } = await start(t, 'http')
+  const gone = await open()
+  gone.socket.destroy()
   const silent = await open()
   const partial = await open()
   partial.write(v2.subarray(0, -1))
