@@ -198,6 +198,11 @@ const rejectedInputs: [string, string, RegExp][] = [
     /^HTTP\/1.1 405 .*Request-Id: mine\r\n.*Allow: DELETE, GET, .*"method_not_allowed"/s,
   ],
   [
+    'an invalid chunk',
+    'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    /^HTTP\/1.1 400 .*"malformed_request"/s,
+  ],
+  [
     'a too long target (and not what follows it)',
     `GET /${'a'.repeat(9000)} HTTP/1.1\r\nHost: a\r\n\r\n${get}garbage\r\n\r\n`,
     /^HTTP\/1.1 414 .*"uri_too_long"/s,
