@@ -403,22 +403,25 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     },
   )
 
-test.serial('stop: a second signal skips the drain delay, a third one the in-flight requests', async t => {
-  const { service, operator, open } = await start(t, {
-    config: { drain: { delayMs: 60_000, deadlineMs: 60_000 } },
-  })
-  const slow = await open()
-  slow.write(post)
-  await operator.until(({ ports }) => ports.http?.in_flight === 1)
-  service.supervisor.kill('SIGTERM')
-  await operator.until(({ ports }) => ports.http?.state === 'draining')
-  service.supervisor.kill('SIGTERM')
-  await operator.until(({ workers }) => workers[0]?.state === 'retiring')
-  t.false(slow.isClosed())
-  service.supervisor.kill('SIGTERM')
-  t.is(await service.exited, 0)
-  await slow.closed
-})
+test.serial(
+  'stop: in the mode refuse, checks are refused; a second signal skips the drain delay, a third one the requests',
+  async t => {
+    const { service, operator, open } = await start(t, {
+      config: { drain: { mode: 'refuse', delayMs: 60_000, deadlineMs: 60_000 } },
+    })
+    const slow = await open()
+    slow.write(post)
+    await operator.until(({ ports }) => ports.http?.in_flight === 1)
+    service.supervisor.kill('SIGTERM')
+    await until(async () => (await operator.health('http')) === 'refused')
+    service.supervisor.kill('SIGTERM')
+    await until(async () => (await operator.run('status')).workers?.[0]?.state === 'retiring')
+    t.false(slow.isClosed())
+    service.supervisor.kill('SIGTERM')
+    t.is(await service.exited, 0)
+    await slow.closed
+  },
+)
 
 test.serial('stop: the connections that wait to be accepted are served', async t => {
   // A connection whose request has not been read yet is idle.
