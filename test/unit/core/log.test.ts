@@ -145,9 +145,9 @@ test('log: chunks contain whole lines, at most 32 KiB; without a reader, lines a
   })
   const reports: number[] = []
   const { buffered } = createOutput(stream, lines => reports.push(lines))
-  const line = `${'x'.repeat(199)}\n`
+  let number = 0
   for (const round of [1, 2]) {
-    for (let sent = 0; sent < 30_000; sent++) buffered.write(line)
+    for (let sent = 0; sent < 30_000; sent++) buffered.write(`${String(number++).padStart(199, '0')}\n`)
     t.true(stream.writableLength < 1_100_000)
     while (stream.writableLength > 0) {
       read()
@@ -156,6 +156,7 @@ test('log: chunks contain whole lines, at most 32 KiB; without a reader, lines a
     t.is(reports.length, round)
   }
   const lines = chunks.flatMap(chunk => chunk.trimEnd().split('\n'))
+  t.deepEqual(lines, [...new Set(lines)].sort(), 'no chunk is written over before it is read')
   for (const chunk of chunks) t.true(chunk.endsWith('\n') && chunk.length <= 32_768)
   // Up to one chunk of lines is still in the buffer.
   const dropped = reports.reduce((sum, lines) => sum + lines, 0)
