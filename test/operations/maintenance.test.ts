@@ -114,7 +114,11 @@ test.serial('replies: count the current connections, not those of the last heart
   const [hung] = (await operator.status()).workers
   process.kill(hung?.pid ?? 0, 'SIGSTOP')
   t.like(await operator.run('resume', 'http'), { state: 'serving' }, 'a hung worker does not block the reply')
-  process.kill(hung?.pid ?? 0, 'SIGCONT')
+  const status = operator.run('status')
+  // By then, the supervisor has read the command, which waits for the worker.
+  await operator.health('http')
+  process.kill(hung?.pid ?? 0, 'SIGKILL')
+  t.is((await status).error, undefined, 'nor does one that exits')
   for (const { socket } of [first, second]) socket.destroy()
 })
 
