@@ -77,7 +77,7 @@ test.serial(
   },
 )
 
-test.serial('control ports: invalid requests receive JSON errors', async t => {
+test.serial('control ports: invalid requests receive JSON errors, unusual ones their responses', async t => {
   const { operator } = await start(t)
   const ask = async (text: string) => {
     const client = await connect(operator.controlPort('http'))
@@ -104,6 +104,14 @@ test.serial('control ports: invalid requests receive JSON errors', async t => {
   t.regex(await ask('GET /x HTTP/1.0\r\nRequest-Id: mine\r\n\r\n'), /"request_id":"mine"/)
   t.regex(await ask('GET http://127.0.0.1:1/healthcheck/http HTTP/1.0\r\n\r\n'), /"code":"serving"/)
   t.regex(await ask('GET HTTP://a?x HTTP/1.0\r\n\r\n'), /<!doctype html>/i)
+  t.regex(
+    await ask('GET /healthcheck/http HTTP/1.1\r\nConnection: close\r\nExpect: 100-Continue\r\n\r\n'),
+    /"code":"serving"/,
+  )
+  const ended = await connect(operator.controlPort('http'), { allowHalfOpen: true })
+  ended.socket.end('GET /livez HTTP/1.1\r\n\r\n'.repeat(20))
+  for (let due = 0; due < 20; due++) t.regex(await ended.answer(), /"code":"alive"/)
+  await ended.closed
 })
 
 test.serial('control ports: a request with CONNECT behind it gets its response first', async t => {
