@@ -422,6 +422,7 @@ test.serial(
     await operator.until(({ ports }) => ports.http?.in_flight === 1)
     service.supervisor.kill('SIGTERM')
     await until(async () => (await operator.health('http')) === 'refused')
+    t.regex((await operator.run('resume', 'http')).error ?? '', /only status is available/)
     service.supervisor.kill('SIGTERM')
     await until(async () => (await operator.run('status')).workers?.[0]?.state === 'retiring')
     t.false(slow.isClosed())
