@@ -74,7 +74,7 @@ export async function takeSockets(
     const port = wanted.find(one => isSame(address, one))
     if (port === undefined)
       throw new ConfigError([
-        `the socket ${hostAndPort(address)} from systemd matches no port; the ports without a socket are ${wanted.map(hostAndPort).join(', ')}: correct ListenStream in the .socket unit, or host, control.host and ports`,
+        `the socket ${hostAndPort(address)} from systemd matches no port; ports without a socket: ${wanted.map(hostAndPort).join(', ') || 'none'}; correct ListenStream in the .socket unit, or host, control.host and ports`,
       ])
     port.sockets.set(port.label, socket)
     wanted = wanted.filter(one => one !== port)

@@ -96,6 +96,11 @@ test.serial('systemd sockets: one that matches no port is an error that names it
     t.is(await exited, 78)
     t.regex(log.text(), new RegExp(`the socket ${HOST}:${port + offset} from systemd matches no port`))
   }
+  // Each port has a socket, as after a port was removed from the settings alone.
+  const descriptors = [await bindPort(t, port), await bindPort(t, port + 1), await bindPort(t, port + 2)]
+  const { exited, log } = startWith(config, descriptors)
+  t.is(await exited, 78)
+  t.regex(log.text(), new RegExp(`socket ${HOST}:${port + 2} .* ports without a socket: none;`))
 })
 
 test.serial(
