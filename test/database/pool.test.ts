@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type Socket } from 'node:net'
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
@@ -84,7 +84,11 @@ test.serial('session: results do not depend on defaults that a server can have',
   t.deepEqual(await select(other, "SELECT version FROM users WHERE last_name = 'session'"), [{ version: 2 }])
 })
 
-test.serial('pool: a silent connection is reset, so that the server receives nothing later', async t => {
+/**
+ * Opens a database of one connection through a proxy that can drop everything.
+ * @returns `silence` begins to drop; `end` resolves with the error with which the connection ends
+ */
+async function openSilenceable(t: ExecutionContext) {
   let isSilent = false
   const clients = new Set<Socket>()
   const proxy = await openTcpProxy(url, (_to, _bytes, client) => {
@@ -94,14 +98,32 @@ test.serial('pool: a silent connection is reset, so that the server receives not
   t.teardown(() => proxy.close())
   const settings = { ...config.database, url: throughProxy(url, proxy.port), poolMax: 1, queryTimeoutMs: 500 }
   const through = createDatabase(settings, log)
-  t.teardown(() => through.close())
   await through.query('SELECT 1', [])
   const [end] = [...clients].map(client => once(client, 'close').catch((error: unknown) => error))
-  isSilent = true
+  const silence = () => {
+    isSilent = true
+  }
+  return { through, silence, end }
+}
+
+test.serial('pool: a silent connection is reset, so that the server receives nothing later', async t => {
+  const { through, silence, end } = await openSilenceable(t)
+  t.teardown(() => through.close())
+  silence()
   const error: unknown = await through.query('SELECT 1', []).catch((error: unknown) => error)
   t.like(error, { code: 'unavailable', cause: { message: 'the database sent nothing for 500 ms' } })
   t.like(await end, { code: 'ECONNRESET' })
 })
+
+test.serial(
+  'pool: a server that is silent while a connection is closed does not end the process',
+  async t => {
+    const { through, silence, end } = await openSilenceable(t)
+    silence()
+    await through.close()
+    t.like(await end, { code: 'ECONNRESET' })
+  },
+)
 
 test.serial('pool: an idle connection is closed properly: the server would log a reset', async t => {
   const clients = new Set<Socket>()
@@ -120,31 +142,6 @@ test.serial('pool: an idle connection is closed properly: the server would log a
   await Promise.all([...clients].map(client => once(client, 'close').catch(() => {})))
   t.true(isClosed)
 })
-
-test.serial(
-  'pool: a server that is silent while its connection is closed does not end the process',
-  async t => {
-    let isSilent = false
-    const clients = new Set<Socket>()
-    const proxy = await openTcpProxy(url, (_to, _bytes, client) => {
-      clients.add(client)
-      return !isSilent
-    })
-    t.teardown(() => proxy.close())
-    const settings = {
-      ...config.database,
-      url: throughProxy(url, proxy.port),
-      poolMax: 1,
-      queryTimeoutMs: 500,
-    }
-    const through = createDatabase(settings, log)
-    await through.query('SELECT 1', [])
-    const [end] = [...clients].map(client => once(client, 'close').catch((error: unknown) => error))
-    isSilent = true
-    await through.close()
-    t.like(await end, { code: 'ECONNRESET' })
-  },
-)
 
 test.serial('pool: the reason is known of a connection that is not established', async t => {
   // It accepts connections, and is silent.
