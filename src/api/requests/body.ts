@@ -67,8 +67,8 @@ function readingError(error: unknown, tooLarge: () => ApiError): unknown {
 }
 
 /**
- * Limits the total size of all bodies that this worker is receiving: beyond it, the largest ones are refused. Only received bytes
- * count. Clients that announce large bodies and send nothing, or send all but their last bytes, do not block all others.
+ * Limits the total size of all bodies that this worker is receiving: beyond it, the largest ones are refused. Only received
+ * bytes count. Clients that announce large bodies and send nothing, or send all but their last bytes, do not block all others.
  */
 function createBodyBudget(maxBytes: number) {
   const receiving = new Set<{ bytes: number; readonly refuse: () => void }>()
@@ -118,9 +118,9 @@ function createBodyBudget(maxBytes: number) {
 }
 
 /**
- * Returns a function that parses long bodies one after another, and leaves as much time for everything else. A megabyte of brackets
- * takes hundreds of milliseconds. When many such bodies arrived together, the worker would send no heartbeat for so long that it
- * would be killed.
+ * Returns a function that parses long bodies one after another, and leaves as much time for everything else. A megabyte of
+ * brackets takes hundreds of milliseconds. When many such bodies arrived together, the worker would send no heartbeat for so
+ * long that it would be killed.
  */
 function createParser() {
   /** Each parses one body. */
@@ -139,8 +139,8 @@ function createParser() {
   }
 
   /**
-   * The result of a request that is refused while it waits is never settled. A body whose connection has ended by its turn is not
-   * parsed. A client that has only ended its side still gets its response.
+   * The result of a request that is refused while it waits is never settled. A body whose connection has ended by its turn is
+   * not parsed. A client that has only ended its side still gets its response.
    */
   return async (request: IncomingMessage, bytes: Buffer): Promise<unknown> => {
     if (bytes.length <= MAX_SHORT_BYTES) return parseJson(bytes)

@@ -424,7 +424,7 @@ test('listen: waits for a port in use; the error names the port and the reason',
     next.setState('closing')
     return next.closed
   })
-  // Before \`listen\`, a state opens nothing: an attempt would fail, too.
+  // Before `listen`, a state opens nothing: an attempt would fail, too.
   createTestPort(number, 'http', echo).setState('serving')
   await t.throwsAsync(createTestPort(number, 'http', echo).listen(), {
     message: `cannot listen on 127.0.0.1:${number} (data port data): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG`,
