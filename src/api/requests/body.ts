@@ -53,16 +53,13 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-/** Nothing of it reaches the client, whose connection has ended. */
-const endedEarly = () => new ApiError('malformed_request', 'the body ended early')
-
 /** Translates an error of raw-body, which koa-bodyparser uses. */
 function readingError(error: unknown, tooLarge: () => ApiError): unknown {
   const type = error instanceof Error && 'type' in error ? error.type : undefined
   if (type === 'entity.too.large') return tooLarge()
   // Not readable: the client has gone away while its token was verified.
   if (type === 'request.aborted' || type === 'request.size.invalid' || type === 'stream.not.readable')
-    return endedEarly()
+    return new ApiError('malformed_request', 'the body ended early')
   return error
 }
 
@@ -138,16 +135,12 @@ function createParser() {
     isParsing = false
   }
 
-  /**
-   * The result of a request that is refused while it waits is never settled. A body whose connection has ended by its turn is
-   * not parsed. A client that has only ended its side still gets its response.
-   */
+  /** The result of a request that is refused while it waits is never settled. */
   return async (request: IncomingMessage, bytes: Buffer): Promise<unknown> => {
     if (bytes.length <= MAX_SHORT_BYTES) return parseJson(bytes)
     return new Promise((resolve, reject) => {
       const parse = () => {
         try {
-          if (request.socket.destroyed) throw endedEarly()
           resolve(parseJson(bytes))
         } catch (error) {
           reject(error)
