@@ -18,6 +18,7 @@ test.serial('reload: applies new settings; with invalid ones it fails and the ol
   const load = await startLoad({ url: service.url, clients: 4, pauseMs: 20 })
   t.teardown(load.stop)
   const file = join(path, 'local.json')
+  const page = await client.get('/v1/groups')
 
   const hour = 3_600_000
   writeFileSync(
@@ -31,6 +32,8 @@ test.serial('reload: applies new settings; with invalid ones it fails and the ol
   )
   t.is((await operator.run('reload')).error, undefined)
   t.is((await client.get('/v1/users?records_per_page=8')).status, 400)
+  // The same records, but another page.
+  t.is((await client.get('/v1/groups', { 'if-none-match': String(page.headers.etag) })).status, 200)
   // The service listens on the loopback address until its restart: names of other machines stay unknown.
   for (const host of ['a.example', 'b.example'])
     t.is((await client.get('/v1/users', { host })).status, 400, host)

@@ -22,13 +22,14 @@ export function createEtags(resource: Resource) {
     /** The ETag of a record with its related records, and of the list of those. */
     complete,
     /**
-     * The ETag of a page: it covers the total, and the id and the version of each record, because records that were inserted
+     * The ETag of a page: it covers its `meta`, and the id and the version of each record, because records that were inserted
      * with SQL can have the same version.
      * @param include whether it has includes
      */
-    page(total: number, rows: readonly Row[], include: boolean): string {
+    page(meta: object, rows: readonly Row[], include: boolean): string {
       const tagOf = include ? complete : record
-      return textEtag([representation, total, ...rows.map(row => `${row.id} ${tagOf(row)}`)].join(' '))
+      const tags = rows.map(row => `${row.id} ${tagOf(row)}`)
+      return textEtag([representation, JSON.stringify(meta), ...tags].join(' '))
     },
   }
 }

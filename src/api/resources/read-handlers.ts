@@ -85,9 +85,10 @@ export function createReadHandlers(
     const complete = (total: number, records: readonly { readonly row: Row; readonly text?: string }[]) => {
       const texts = records.map(({ row, text }) => recordText(resource, row, text))
       const rows = records.map(({ row }) => row)
-      const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
+      const meta = listMeta(path, query, texts.length, total)
+      const text = collectionText(resource.plural, texts, meta)
       createSizeCheck(hasIncludes(query))(text)
-      return { etag: etags.page(total, rows, hasIncludes(query)), text: toShared(text) }
+      return { etag: etags.page(meta, rows, hasIncludes(query)), text: toShared(text) }
     }
     const { etag, text } = await share(`${path}?${ctx.querystring}`, async () => {
       const combined = { ...query, filters: [...filters, ...query.filters] }
