@@ -2,14 +2,10 @@
 // one disk flush, but each has its own result. Writes of this process that use the same ones run in their order, in one
 // transaction or one after the other. A transaction of several writes does not wait for a lock of another session: a write that
 // needs such a lock is tried again until it gets it, and all other writes go on.
-import { isContention, isLocked } from '../driver-errors.ts'
 import { createGather } from '../gather.ts'
 import { createSemaphore } from '../semaphore.ts'
-import type { Transaction } from '../transaction.ts'
-import { PartRefused, writeGroup } from './group-write.ts'
+import { createGroupRunner, type LaneTransactions } from './group-runner.ts'
 import { createKeyQueues } from './key-queues.ts'
-import { createLockedWrites } from './locked-writes.ts'
-import { type WaitingPlaces, writePatiently } from './patient-write.ts'
 import {
   type Entry,
   fits,
@@ -24,12 +20,7 @@ import {
 const CONCURRENCY = 3
 const none: ReadonlySet<Ticket> = new Set()
 
-interface LaneOptions {
-  /**
-   * Runs a transaction, and repeats it after a conflict.
-   * @param size the number of writes in the transaction; the conflict of several ends the repetitions soon
-   */
-  attempt<T>(act: (trx: Transaction) => Promise<T>, size: number): Promise<T>
+interface LaneOptions extends Pick<LaneTransactions, 'attempt'> {
   /** Maximum number of transactions that stay open while their write waits for a lock. */
   readonly maxWaiting: number
   /** Milliseconds after which a write does not wait for a lock any longer. */
@@ -38,18 +29,14 @@ interface LaneOptions {
 
 export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
   const queues = createKeyQueues<Ticket>()
-  const waiting: WaitingPlaces = { free: maxWaiting }
-  const inWaitSlot = createSemaphore(1, timeoutMs)
+  const transactions: LaneTransactions = {
+    attempt,
+    places: { free: maxWaiting },
+    inWaitSlot: createSemaphore(1, timeoutMs),
+  }
 
   function leave(ticket: Ticket): void {
     for (const next of queues.leave(ticket)) next.wake()
-  }
-
-  function fail<I>(entries: readonly Entry<I>[], error: unknown): void {
-    for (const entry of entries) {
-      entry.reject(error)
-      leave(entry)
-    }
   }
 
   function createWriter<I extends Item>(writer: WriterOptions<I>): Writer<I> {
@@ -59,7 +46,7 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
     const candidates = new Set<Entry<I>>()
     let groupsInProgress = 0
     const gather = createGather(() => candidates.size, dispatch)
-    const { setAside, setHeldAside } = createLockedWrites({ writer, inWaitSlot, run, fail })
+    const run = createGroupRunner(writer, transactions, leave)
 
     function schedule(): void {
       if (candidates.size > 0 && groupsInProgress < CONCURRENCY) gather()
@@ -103,82 +90,6 @@ export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
         groupsInProgress -= counted
         schedule()
       })
-    }
-
-    /**
-     * Writes one entry, and waits for a lock in its transaction. Resolves when it has its result, or waits.
-     * @param awaitsLock whether its first try waits for the lock
-     */
-    function writeAlone(entry: Entry<I>, awaitsLock: boolean): Promise<void> {
-      return new Promise(resolve => {
-        writePatiently({
-          writer,
-          entry,
-          awaitsLock,
-          attempt: act => attempt(act, 1),
-          places: waiting,
-          onWait: resolve,
-        })
-          .then(
-            deliver => {
-              deliver()
-              leave(entry)
-            },
-            (error: unknown) => failOrSetAside(entry, error),
-          )
-          .finally(resolve)
-      })
-    }
-
-    function failOrSetAside(entry: Entry<I>, error: unknown): void {
-      if (isLocked(error)) setAside([entry])
-      else fail([entry], error)
-    }
-
-    /**
-     * Writes entries in one transaction, and delivers their results.
-     * @param awaitsLock whether it waits for the lock of the first one
-     */
-    async function writeTogether(entries: readonly Entry<I>[], awaitsLock: boolean): Promise<void> {
-      const [first] = entries
-      const deliveries = await attempt(
-        trx =>
-          writeGroup(writer, trx, entries, async () => {
-            if (awaitsLock && first !== undefined) await writer.awaitLock?.(trx, first.item)
-          }),
-        entries.length,
-      )
-      for (const [index, entry] of entries.entries()) {
-        const deliver = deliveries[index] ?? 'locked'
-        if (deliver === 'locked') setAside([entry])
-        else {
-          deliver()
-          leave(entry)
-        }
-      }
-    }
-
-    /**
-     * Runs a group, and after a conflict or a refusal its parts: the entries that need no lock of another session, or, if none that
-     * does is found, the two halves. It does not reject.
-     */
-    async function run(entries: readonly Entry<I>[], awaitsLock = false): Promise<void> {
-      const [first] = entries
-      if (first === undefined) return
-      try {
-        if (first.receipt === undefined || entries.length > 1) await writeTogether(entries, awaitsLock)
-        else await writeAlone(first, awaitsLock)
-      } catch (error) {
-        if (entries.length === 1) failOrSetAside(first, error)
-        else if (!isContention(error) && !(error instanceof PartRefused)) fail(entries, error)
-        else {
-          const free = isLocked(error) ? await setHeldAside(entries) : entries
-          if (free.length < entries.length) return run(free)
-          const middle = Math.ceil(entries.length / 2)
-          await run(entries.slice(0, middle))
-          await run(entries.slice(middle))
-        }
-      }
     }
 
     function add(

@@ -15,12 +15,14 @@ interface LockedWritesOptions<I> {
   readonly writer: WriterOptions<I>
   /** Lets one write of the lane at a time wait for its lock. */
   readonly inWaitSlot: Semaphore
-  /** Runs a group. It does not reject. @param awaitsLock whether its transaction waits for the lock of the first one */
-  run(entries: readonly Entry<I>[], awaitsLock?: boolean): Promise<void>
+  /** Runs a group. It does not reject. */
+  run(entries: readonly Entry<I>[]): Promise<void>
+  /** Runs an entry in a transaction that waits for its lock. It does not reject. */
+  awaitLock(entry: Entry<I>): Promise<void>
   fail(entries: readonly Entry<I>[], error: unknown): void
 }
 
-export function createLockedWrites<I>({ writer, inWaitSlot, run, fail }: LockedWritesOptions<I>) {
+export function createLockedWrites<I>({ writer, inWaitSlot, run, awaitLock, fail }: LockedWritesOptions<I>) {
   let locked: Entry<I>[] = []
   let trying = false
   let isAwaiting = false
@@ -54,7 +56,7 @@ export function createLockedWrites<I>({ writer, inWaitSlot, run, fail }: LockedW
     if (entry === undefined) return
     haveWaited.add(entry)
     locked = locked.filter(one => one !== entry)
-    await run([entry], true)
+    await awaitLock(entry)
   }
 
   /** Lets an entry wait for its lock once no write of another writer does. Without a turn in time, the next try asks again. */
