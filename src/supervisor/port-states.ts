@@ -66,15 +66,6 @@ export function stateOf(
   return reports.length > 0 && reports.every(isQuiet) ? 'drained' : 'draining'
 }
 
-/** Returns the requests that still arrive a second at a port, and the addresses that send most of them. */
-export function arrivingAt(reports: readonly PortReport[]): { perSecond: number; addresses: string[] } {
-  const arriving = reports.flatMap(report => report.arriving ?? [])
-  return {
-    perSecond: arriving.reduce((sum, { perSecond }) => sum + perSecond, 0),
-    addresses: [...new Set(arriving.flatMap(({ addresses }) => addresses))],
-  }
-}
-
 /** Whether a checker has seen the maintenance: at the second check, as a proxy can ignore a single failure. */
 export const hasSeen = ({ noticed }: { readonly noticed: number }): boolean => noticed >= 2
 

@@ -1,4 +1,5 @@
-// Computes the response to a health check of a port. Pure: it uses state in memory, so a check causes no I/O.
+// Computes the response to a health check of a port, from state in memory: a check causes no I/O.
+import { hangs, type WorkerView } from '../fleet/worker-view.ts'
 import type { PortState } from '../port-states.ts'
 
 export interface Health {
@@ -11,6 +12,26 @@ interface HealthFacts {
   readonly state: PortState
   /** One value of each worker that serves the port: for how long the database has been unreachable. */
   readonly databaseDownMs: readonly (number | undefined)[]
+}
+
+/**
+ * Whether a worker serves requests. While the service stops, retiring workers still serve their open connections.
+ * A worker that hangs serves none, although it is killed only later.
+ */
+export function isServing(
+  worker: Pick<WorkerView, 'state' | 'missedHeartbeats'>,
+  isStopping: boolean,
+): boolean {
+  return (worker.state === 'ready' || isStopping) && !hangs(worker)
+}
+
+/** Returns for how long a worker has been without its database, in ms: what it reported, and the time since then. */
+export function databaseDownMs({
+  heartbeat,
+  lastHeardMs = performance.now(),
+}: WorkerView): number | undefined {
+  const downMs = heartbeat?.databaseDownMs
+  return downMs === undefined ? undefined : downMs + performance.now() - lastHeardMs
 }
 
 /** Returns the first result that applies, in the order: no worker, no database, maintenance, serving. */

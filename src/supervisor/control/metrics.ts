@@ -3,7 +3,7 @@
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { type Heartbeat, latencyBoundsMs } from '../../core/messages.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { WorkerView } from '../fleet/worker-handle.ts'
+import type { WorkerView } from '../fleet/worker-view.ts'
 import { portStates } from '../port-states.ts'
 import type { PortStatus, Status, StatusReader } from './status.ts'
 import type { FleetTotals, FleetTraffic } from './traffic-totals.ts'

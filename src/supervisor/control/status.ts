@@ -3,14 +3,14 @@ import * as z from 'zod'
 import type { Config, DataPortConfig } from '../../config/config.ts'
 import { version } from '../../config/root.ts'
 import { drainModes } from '../../config/schema.ts'
-import { type CacheState, cacheStates } from '../../core/messages.ts'
+import { type CacheState, cacheStates, type PortReport } from '../../core/messages.ts'
 import type { Certificates } from '../certificates.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { databaseDownMs, isServing, type WorkerView } from '../fleet/worker-handle.ts'
+import type { WorkerView } from '../fleet/worker-view.ts'
 import type { Maintenance } from '../maintenance.ts'
-import { arrivingAt, portStates, stateOf } from '../port-states.ts'
+import { portStates, stateOf } from '../port-states.ts'
 import { type Checkers, checkerSchema } from './checkers.ts'
-import { type Health, healthOf } from './health.ts'
+import { databaseDownMs, type Health, healthOf, isServing } from './health.ts'
 
 interface StatusOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'health' | 'drain' | 'node'>
@@ -82,6 +82,15 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
     in_flight: sum(Object.values(heartbeat?.ports ?? {}).map(report => report.inFlight)),
     lag_ms: heartbeat?.lagMs ?? 0,
     memory_bytes: heartbeat?.rssBytes ?? 0,
+  }
+}
+
+/** Returns the requests that still arrive a second at a port, and the addresses that send most of them. */
+function arrivingAt(reports: readonly PortReport[]): { perSecond: number; addresses: string[] } {
+  const arriving = reports.flatMap(report => report.arriving ?? [])
+  return {
+    perSecond: sum(arriving.map(({ perSecond }) => perSecond)),
+    addresses: [...new Set(arriving.flatMap(({ addresses }) => addresses))],
   }
 }
 

@@ -1,7 +1,7 @@
 // Spreads the active connections of each port over the workers. A worker with more than its fair share lets go of some
 // and accepts none, so that the clients come to the others. The kernel alone does not spread connections: while a machine
 // is idle, it wakes the same worker for each one that a proxy opens.
-import type { WorkerView } from './worker-handle.ts'
+import type { WorkerView } from './worker-view.ts'
 
 /** A worker has too many connections if it has this part more than the mean, but at least one more. */
 const TOLERANCE = 0.1

@@ -11,9 +11,10 @@ import { createBalancer } from './balance.ts'
 import { type Reload, watchOf } from './fleet-state.ts'
 import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
-import { publishRevision } from './publish.ts'
+import { desiredOf, publishRevision } from './publish.ts'
 import { createWatcher } from './watch.ts'
-import { desiredOf, exitCauseOf, forkWorker, type Handle, type WorkerView } from './worker-handle.ts'
+import { exitCauseOf, forkWorker, type Handle } from './worker-handle.ts'
+import type { WorkerView } from './worker-view.ts'
 
 /** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
 const MIN_HEARTBEAT_MS = 300
@@ -108,23 +109,33 @@ export function createFleet(options: FleetOptions) {
     const withoutDatabase = message.type === 'heartbeat' && message.databaseDownMs !== undefined
     const overMemoryLimit = message.type === 'heartbeat' && message.rssBytes > limits.memoryBytes
     record({ type: 'message', id, withoutDatabase, overMemoryLimit })
-    if (message.type === 'hello') send(id)
-    else if (message.type === 'socket-request')
-      handle.worker.send(
-        { type: 'socket', label: message.label },
-        sockets.get(message.label)?.handle,
-        () => {},
-      )
-    else if (message.type === 'listening') {
-      record({ type: 'listening', id })
-      watcher.listening(id)
-      options.listening()
-    } else if (message.type === 'heartbeat') {
-      options.heartbeat(message, handle.heartbeat)
-      handle.heartbeat = message
-      watcher.beat(id)
-    } else if (message.type === 'fatal') handle.fatal = message
-    else if (message.type === 'issuer-keys' && desired.keepIssuerKeys(message)) void publish()
+    switch (message.type) {
+      case 'hello':
+        send(id)
+        break
+      case 'socket-request':
+        handle.worker.send(
+          { type: 'socket', label: message.label },
+          sockets.get(message.label)?.handle,
+          () => {},
+        )
+        break
+      case 'listening':
+        record({ type: 'listening', id })
+        watcher.listening(id)
+        options.listening()
+        break
+      case 'heartbeat':
+        options.heartbeat(message, handle.heartbeat)
+        handle.heartbeat = message
+        watcher.beat(id)
+        break
+      case 'fatal':
+        handle.fatal = message
+        break
+      case 'issuer-keys':
+        if (desired.keepIssuerKeys(message)) void publish()
+    }
   }
 
   function exited(id: number, code: number, signal: string | null): void {

@@ -1,9 +1,34 @@
-// Sends every worker a new revision of the desired state, and waits until each of them acknowledges it.
+// What a worker gets of the desired state, and the wait until every worker has applied a new revision.
 import { once } from 'node:events'
+import type { DataSocket } from '../../core/listen.ts'
+import type { DesiredState } from '../../core/messages.ts'
+import type { FleetState } from './fleet-state.ts'
 import type { Handle } from './worker-handle.ts'
 
 /** Timeout of the acknowledgements. A healthy worker replies within a few ms, even on a busy machine. */
 const TIMEOUT_MS = 1000
+
+/**
+ * Returns the desired state of one worker. Every port of a retiring worker is closing.
+ * @param sockets of the data ports, by label
+ * @param maxActive by label
+ */
+export function desiredOf(
+  desired: DesiredState,
+  { workers, stop }: Pick<FleetState, 'workers' | 'stop'>,
+  id: number,
+  sockets: ReadonlyMap<string, DataSocket>,
+  maxActive: Readonly<Record<string, number>> = {},
+): DesiredState {
+  const isRetiring = workers.some(worker => worker.id === id && worker.state === 'retiring')
+  const ports = Object.entries(desired.ports).map(([label, port]) => {
+    const own = isRetiring
+      ? { state: 'closing' as const, emptiesQueue: stop !== undefined && !sockets.get(label)?.isInherited }
+      : { maxActive: maxActive[label] }
+    return [label, { ...port, ...own }] as const
+  })
+  return { ...desired, ports: Object.fromEntries(ports) }
+}
 
 /**
  * Resolves when every worker that has booted has acknowledged the revision with a heartbeat, or has exited. A worker that does

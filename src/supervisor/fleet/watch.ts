@@ -4,7 +4,7 @@
 import type { Heartbeat } from '../../core/messages.ts'
 import type { FleetEvent } from './events.ts'
 import type { Watch } from './fleet-state.ts'
-import { HANGS_AFTER_BEATS, type WorkerView } from './worker-handle.ts'
+import { hangs, type WorkerView } from './worker-view.ts'
 
 /** The responses of some workers during the watch. */
 export interface Figures {
@@ -132,8 +132,7 @@ export function createWatcher(
       else record({ type: 'watchFailed', reason: 'the first new worker has lost the database' })
       return
     }
-    const wasHeard = ({ id, missedHeartbeats }: WorkerView) =>
-      suspicion?.heard.has(id) || missedHeartbeats > HANGS_AFTER_BEATS
+    const wasHeard = (one: WorkerView) => suspicion?.heard.has(one.id) || hangs(one)
     if (suspicion !== undefined && !workersBefore.every(wasHeard)) return
     // What meets all workers is in their heartbeats by now.
     if (suspicion !== undefined && faultOf(suspicion.fresh, old) !== undefined)

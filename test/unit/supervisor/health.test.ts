@@ -1,7 +1,6 @@
 // Which workers serve requests, and the response to a health check.
 import test from 'ava'
-import { healthOf } from '../../../src/supervisor/control/health.ts'
-import { isServing } from '../../../src/supervisor/fleet/worker-handle.ts'
+import { healthOf, isServing } from '../../../src/supervisor/control/health.ts'
 
 test('health: a worker serves until it has missed three heartbeats', t => {
   t.true(isServing({ state: 'ready', missedHeartbeats: 0 }, false))

@@ -10,7 +10,7 @@ import {
   faultOf,
   figuresBetween,
 } from '../../../src/supervisor/fleet/watch.ts'
-import type { WorkerView } from '../../../src/supervisor/fleet/worker-handle.ts'
+import type { WorkerView } from '../../../src/supervisor/fleet/worker-view.ts'
 
 const none: Figures = { responses: 0, failed: 0 }
 const figures = fc
