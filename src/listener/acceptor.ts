@@ -1,4 +1,4 @@
-// Starts and stops accepting connections. Connections that were accepted stay open, and those that wait in the queue of
+// Starts, pauses and stops accepting connections. Connections that were accepted stay open, and those that wait in the queue of
 // the socket stay there for other workers. If no other worker is left, the queue is emptied first.
 import net, { type Server, type Socket } from 'node:net'
 import { type Address, listen, type SocketHandle } from '../core/listen.ts'
@@ -12,6 +12,8 @@ declare module 'node:net' {
 
 /** Another worker can accept a connection of this one. After this time, this worker opens the next. */
 const RETRY_MS = 20
+/** How long a pause leaves new connections to other workers. Clients wait for as long if all others hang. */
+const PAUSE_MS = 200
 
 /**
  * Whether a connection is established. The system connects to a socket of the same machine at once, but the event tells it in
@@ -68,34 +70,63 @@ export function createAcceptor(
   use: string,
   requestSocket: () => Promise<SocketHandle>,
 ) {
+  /** Whether it accepts connections, or does so again after a pause. */
+  let isStarted = false
   let isAccepting = false
   let isOpening = false
+  let pause: NodeJS.Timeout | undefined
 
-  function stop(): void {
+  async function open(): Promise<void> {
+    isAccepting = true
+    if (isOpening) return
+    isOpening = true
+    while (isAccepting && !server.listening) {
+      const socket = await requestSocket()
+      if (isAccepting) await listen(server, address, use, 0, socket)
+      else socket.close()
+    }
+    isOpening = false
+  }
+
+  function close(): void {
     isAccepting = false
     // `http.Server.close()` would also end idle connections, and so lose requests that are on their way.
     net.Server.prototype.close.call(server)
   }
 
+  function resume(): void {
+    clearTimeout(pause)
+    pause = undefined
+    if (isStarted) void open()
+  }
+
+  function stop(): void {
+    isStarted = false
+    close()
+  }
+
   return {
     /** Resolves when `server` listens. @throws FatalError if it cannot */
-    async start(): Promise<void> {
-      isAccepting = true
-      if (isOpening) return
-      isOpening = true
-      while (isAccepting && !server.listening) {
-        const socket = await requestSocket()
-        if (isAccepting) await listen(server, address, use, 0, socket)
-        else socket.close()
-      }
-      isOpening = false
+    start(): Promise<void> {
+      isStarted = true
+      return open()
     },
+
+    /** Leaves new connections to other workers for a moment, or until `resume`. Another call does not prolong it. */
+    pause(): void {
+      close()
+      pause ??= setTimeout(resume, PAUSE_MS)
+    },
+
+    /** Ends a pause. It has no effect before the start, and after a stop. */
+    resume,
 
     /** Other processes accept the connections that wait. */
     stop,
 
     /** Stops when no connection waits: no other process will accept it. */
     stopWhenEmpty(): void {
+      isStarted = false
       if (server.listening) emptyQueue(server, stop)
       else stop()
     },

@@ -25,8 +25,6 @@ import { createServer, type ServerOptions, secureContext, type TlsSettings } fro
 import { createTraffic } from './traffic.ts'
 
 const SWEEP_MS = 50
-/** How long the port leaves new connections to other workers at a time. Clients wait for as long if all others hang. */
-const HOLD_MS = 200
 
 /** A 405 must list the allowed methods (RFC 9110, 15.5.6). */
 const connectNotAllowed = new ApiError(
@@ -82,9 +80,6 @@ export function createDataPort(options: DataPortOptions) {
     options.requestSocket,
   )
   let state: ListenerState = 'serving'
-  let isStarted = false
-  /** Set while the port leaves new connections to other workers. */
-  let hold: NodeJS.Timeout | undefined
   let sinceMs = performance.now()
   /** Undefined while the port serves. */
   let arrivals: Arrivals | undefined
@@ -107,12 +102,6 @@ export function createDataPort(options: DataPortOptions) {
       clearInterval(sweeper)
       resolveClosed()
     }
-  }
-
-  function accept(): void {
-    clearTimeout(hold)
-    hold = undefined
-    if (isStarted && state !== 'closing') void acceptor.start()
   }
 
   function changeState(newState: ListenerState): void {
@@ -170,10 +159,7 @@ export function createDataPort(options: DataPortOptions) {
   return {
     label: port.label,
     /** @throws FatalError if the port cannot be opened */
-    listen(): Promise<void> {
-      isStarted = true
-      return acceptor.start()
-    },
+    listen: acceptor.start,
     /**
      * Sets the state. `closing` is final: later calls are ignored.
      * @param options.maxActive the active connections beyond this number are closed, and for 200 ms no new ones are accepted
@@ -188,11 +174,8 @@ export function createDataPort(options: DataPortOptions) {
       if (maxActive !== undefined) connections.keepActive(maxActive)
       if (newState === 'closing' && emptiesQueue === true) acceptor.stopWhenEmpty()
       else if (newState === 'closing') acceptor.stop()
-      else if (maxActive === undefined) accept()
-      else {
-        acceptor.stop()
-        hold ??= setTimeout(accept, HOLD_MS)
-      }
+      else if (maxActive === undefined) acceptor.resume()
+      else acceptor.pause()
     },
     /** Uses another certificate, or other ticket keys, for new connections. The supervisor has validated them. */
     useTls(settings: TlsSettings): void {
