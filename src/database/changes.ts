@@ -1,5 +1,5 @@
-// What a transaction has changed. What it stores beside its rows is derived from that (`derived-rows.ts`), and so is the proof of
-// a lost COMMIT.
+// What a transaction has changed. What it stores beside its rows is derived from that (`derived-rows.ts`), and so is whether it was
+// stored after a lost COMMIT (`lost-commit.ts`).
 import type { LimitedRelation, Resource } from '../model/resource.ts'
 
 /** The request that causes a change. */
@@ -10,7 +10,7 @@ export interface Origin {
 }
 
 /** The versions of a row before and after a change; undefined: the row does not exist. */
-interface Versions {
+export interface Versions {
   readonly before: number | undefined
   readonly after: number | undefined
 }
@@ -46,42 +46,3 @@ interface EndedMembership extends Membership {
 }
 
 export type Change = RecordChange | MembershipChange | EndedMembership
-
-/** A row that shows whether a transaction was stored. Versions are random, so no other transaction sets the same one. */
-export interface Proof extends Versions {
-  readonly table: string
-  readonly id: number
-}
-
-/** Returns the rows whose versions the changes have changed, each once. */
-export function proofsOf(changes: readonly Change[]): Proof[] {
-  const proofs = new Map<string, Proof>()
-  for (const change of changes) {
-    if (change.type === 'ended') continue
-    const { id, after } = change
-    const table = change.resource.plural
-    const { before } = proofs.get(`${table} ${id}`) ?? change
-    proofs.set(`${table} ${id}`, { table, id, before, after })
-  }
-  return [...proofs.values()]
-}
-
-/**
- * Returns whether a transaction was stored; undefined if the rows do not tell.
- * @param versionOf returns the version that a row has now; undefined if it does not exist
- */
-export function isStored(
-  proofs: readonly Proof[],
-  versionOf: (proof: Proof) => number | undefined,
-): boolean | undefined {
-  const absent = new Set<boolean | undefined>()
-  for (const proof of proofs) {
-    const version = versionOf(proof)
-    const stored = version === proof.after ? true : version === proof.before ? false : undefined
-    // A row that exists is a proof. One that does not may have been deleted by another transaction.
-    if (version !== undefined && stored !== undefined) return stored
-    absent.add(stored)
-  }
-  const [stored] = absent
-  return absent.size === 1 ? stored : undefined
-}

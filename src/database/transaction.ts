@@ -1,11 +1,9 @@
 // Transactions that are atomic also if the server refuses BEGIN, ROLLBACK or COMMIT: the pool closes the connection then,
-// so that the server rolls back. If the answer to COMMIT is lost, the outcome is looked up on another connection.
+// so that the server rolls back. If the answer to COMMIT is lost, the outcome is looked up (`lost-commit.ts`).
 // `knex.transaction` creates a client of its own for each transaction, which costs more than the statements of a write.
 import type { Knex } from 'knex'
-import { unavailable } from '../core/api-error.ts'
-import { retry } from '../core/retry.ts'
-import { type Change, isStored, type Proof, proofsOf } from './changes.ts'
-import { isContention, isUnreachable } from './driver-errors.ts'
+import type { Change } from './changes.ts'
+import { checkStored } from './lost-commit.ts'
 import { type PoolConnection, send, withConnection } from './pool.ts'
 import { type Columns, type Modified, modifiedOf, rowsOf } from './results.ts'
 
@@ -43,43 +41,6 @@ export const createStatements = (knex: Knex, send: Send): Statements => ({
 
 /** Runs a transaction, and repeats it on contention. */
 export type RunTransaction = <T>(act: (trx: Transaction) => Promise<T>) => Promise<T>
-
-const LOOKUP_TIMEOUT_MS = 3000
-const LOOKUP_PAUSE_MS = 100
-
-/** Returns undefined if the outcome is unknown: other transactions have changed the rows since. */
-async function wasStored(knex: Knex, proofs: readonly Proof[]): Promise<boolean | undefined> {
-  const versions = new Map<string, number>()
-  for (const table of new Set(proofs.map(proof => proof.table))) {
-    const ids = proofs.filter(proof => proof.table === table).map(({ id }) => id)
-    // The lock waits for the end of the transaction, in case the server is still executing its COMMIT.
-    const read = async () => rowsOf(await knex(table).whereIn('id', ids).forShare().select('id', 'version'))
-    const rows = await retry(read, {
-      timeoutMs: LOOKUP_TIMEOUT_MS,
-      pauseMs: () => LOOKUP_PAUSE_MS,
-      isTransient: error => isUnreachable(error) || isContention(error),
-    })
-    for (const { id, version } of rows) versions.set(`${table} ${id}`, Number(version))
-  }
-  return isStored(proofs, ({ table, id }) => versions.get(`${table} ${id}`))
-}
-
-/**
- * Returns if the transaction was stored although COMMIT failed.
- * @throws `error` if it was not stored, ApiError `unavailable` if the outcome is unknown
- */
-async function checkStored(knex: Knex, changes: readonly Change[], error: unknown): Promise<void> {
-  const proofs = proofsOf(changes)
-  if (proofs.length === 0 || isContention(error)) throw error
-  const stored = await wasStored(knex, proofs).catch(() => undefined)
-  if (stored === false) throw error
-  if (stored === undefined)
-    throw unavailable(
-      error,
-      'the database is temporarily unavailable, and it is unknown whether this write was stored; please repeat the ' +
-        'request, and send each POST with an Idempotency-Key, so that a repetition is safe',
-    )
-}
 
 /** Creates the statements of a transaction that has begun on `connection`. */
 function openTransaction(knex: Knex, connection: PoolConnection) {
