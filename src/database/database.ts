@@ -5,6 +5,7 @@ import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
+import { createSemaphore } from '../core/semaphore.ts'
 import { createCompaction } from './counting/compaction.ts'
 import { storeDerivedRows } from './derived-rows.ts'
 import {
@@ -22,7 +23,6 @@ import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
 import { clientOf, openPool, send, withConnection } from './pool.ts'
-import { createSemaphore } from './semaphore.ts'
 import { createStatements, type RunTransaction, type Transaction, transact } from './transaction.ts'
 
 const MAX_WAIT_MS = 2000

@@ -1,8 +1,8 @@
 // Reads portions of the change feed for the readers of this process. None of them holds up another one, or lacks an event that is
 // committed but has no number yet.
 import { setTimeout as delay } from 'node:timers/promises'
+import { createSemaphore } from '../../core/semaphore.ts'
 import type { Database } from '../database.ts'
-import { createSemaphore } from '../semaphore.ts'
 import { type Portion, readPortion } from './portion.ts'
 
 /** Reads at once by this process, beside a large one: those of readers that are behind leave most connections to other requests. */

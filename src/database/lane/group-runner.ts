@@ -1,7 +1,8 @@
 // Runs the groups of one writer until each of their writes has its result: a group in one transaction, and after a conflict or a
 // refusal its parts. A write that needs a lock of another session is tried again until it gets it (`locked-writes.ts`).
+
+import type { Semaphore } from '../../core/semaphore.ts'
 import { isContention, isLocked } from '../driver-errors.ts'
-import type { Semaphore } from '../semaphore.ts'
 import type { Transaction } from '../transaction.ts'
 import { PartRefused, writeGroup } from './group-write.ts'
 import { createLockedWrites } from './locked-writes.ts'

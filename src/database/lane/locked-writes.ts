@@ -1,8 +1,8 @@
 // The writes of one writer that need a lock of another session. They are tried again, all together, until they get it, while one
 // at a time waits for its lock. So any number of them needs two connections, and all writers share the one that waits.
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Semaphore } from '../../core/semaphore.ts'
 import { lockedError } from '../driver-errors.ts'
-import type { Semaphore } from '../semaphore.ts'
 import { type Entry, groupsOf, type WriterOptions } from './writer.ts'
 
 const MIN_PAUSE_MS = 10

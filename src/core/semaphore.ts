@@ -1,5 +1,5 @@
 // Limits how many operations are in progress.
-import { unavailable } from '../core/api-error.ts'
+import { unavailable } from './api-error.ts'
 
 /**
  * Runs an operation as soon as fewer than the maximum are in progress, in the order of the calls.

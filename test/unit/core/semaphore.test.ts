@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
-import { createSemaphore } from '../../../src/database/semaphore.ts'
+import { createSemaphore } from '../../../src/core/semaphore.ts'
 
 test('semaphore: runs all operations in order, at most `max` at a time, also if some fail', async t => {
   const operations = fc.array(fc.record({ turns: fc.nat(3), fails: fc.boolean() }), { maxLength: 30 })
