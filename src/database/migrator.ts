@@ -23,7 +23,7 @@ const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 const unfit = (message: string): FatalError => new FatalError(exitCodes.configuration, message)
 
 /** Returns no rows if the table does not exist. */
-async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
+async function rowsIfPresent<T>(table: PromiseLike<T[]>): Promise<T[]> {
   try {
     return await table
   } catch (error) {
@@ -34,12 +34,14 @@ async function rowsOf<T>(table: PromiseLike<T[]>): Promise<T[]> {
 
 /** Returns the migrations of this code that the schema lacks. @throws FatalError if the schema demands newer code */
 async function pendingMigrations(knex: Knex): Promise<string[]> {
-  const [info] = await rowsOf<{ version: number }>(knex('schema_info').select('min_code_version as version'))
+  const [info] = await rowsIfPresent<{ version: number }>(
+    knex('schema_info').select('min_code_version as version'),
+  )
   if (info !== undefined && info.version > codeVersion)
     throw unfit(
       `the database needs version ${info.version} of the code, and this is version ${codeVersion}: run a newer release`,
     )
-  const applied = await rowsOf<{ name: string }>(knex('knex_migrations').select('name'))
+  const applied = await rowsIfPresent<{ name: string }>(knex('knex_migrations').select('name'))
   return migrations.map(({ name }) => name).filter(name => applied.every(row => row.name !== name))
 }
 
@@ -55,7 +57,7 @@ export async function assertMigrated(knex: Knex): Promise<void> {
     )
 }
 
-async function createDatabase(url: string, log: Log): Promise<void> {
+async function createMissingDatabase(url: string, log: Log): Promise<void> {
   const knex = openPool(withDatabase(url, ''), pool, log)
   // Knex would take a dot in the name for the end of a qualifier.
   const name = escapeId(databaseNameOf(url), true)
@@ -106,7 +108,7 @@ export async function migrate(
   try {
     await knex.raw('SELECT 1').catch(async (error: unknown) => {
       if (!hasCode(error) || error.code !== 'ER_BAD_DB_ERROR') throw error
-      await createDatabase(url, log)
+      await createMissingDatabase(url, log)
     })
     if ((await pendingMigrations(knex)).length === 0) return []
     const migratePending = async (assertHeld: () => Promise<void>) => {

@@ -1,6 +1,5 @@
 // Moves the recorded changes of counts into `counts`, so that reading a total stays cheap.
-import { assertRowCount } from '../driver-errors.ts'
-import { deleteListedSql } from '../listed-rows.ts'
+import { deleteByIds } from '../listed-rows.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
 import { asRows, merge } from './counts.ts'
 
@@ -27,10 +26,12 @@ async function compactRows(trx: Transaction): Promise<number> {
   if (rows.length === 0) return 0
   const changes = merge(rows)
   if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])
-  const ids = rows.map(({ id }) => id)
-  const removed = await trx.execute(deleteListedSql('count_changes', ['id'], ids.length), ids)
-  // A database can ignore SKIP LOCKED. Another process may then have added the same rows.
-  assertRowCount('count_changes', removed, rows.length)
+  // A database can ignore SKIP LOCKED. Another process may then have added the same rows, and this fails.
+  await deleteByIds(
+    trx,
+    'count_changes',
+    rows.map(({ id }) => id),
+  )
   return rows.length
 }
 

@@ -4,7 +4,7 @@ import { ApiError } from '../../core/api-error.ts'
 import { reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
 import { assertRowCount } from '../driver-errors.ts'
-import { deleteListedSql } from '../listed-rows.ts'
+import { deleteByIds } from '../listed-rows.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
 
 const MAX_ROWS = 500
@@ -32,8 +32,7 @@ async function numberRows(trx: Transaction): Promise<number> {
   const amount = rows.reduce((sum, row) => sum + Number(row.amount), 0)
   const moved = await trx.execute(moveSql, [head.last_id, ids])
   assertRowCount('changes', moved, ids.length)
-  const removed = await trx.execute(deleteListedSql('change_queue', ['id'], ids.length), ids)
-  assertRowCount('change_queue', removed, ids.length)
+  await deleteByIds(trx, 'change_queue', ids)
   const counted = await trx.execute('UPDATE change_head SET last_id = last_id + ? WHERE id = 1', [amount])
   assertRowCount('change_head', counted, 1)
   return rows.length

@@ -1,10 +1,10 @@
 // Deletes records and their memberships.
 import type { Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
-import { assertRowCount, isLocked } from '../driver-errors.ts'
+import { isLocked } from '../driver-errors.ts'
 import type { Outcome } from '../lane/outcome.ts'
 import type { Item } from '../lane/writer.ts'
-import { deleteListedSql } from '../listed-rows.ts'
+import { deleteByIds } from '../listed-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
 import { createEndMemberships, type Deletable } from './ended-memberships.ts'
@@ -60,8 +60,7 @@ export function createDelete(
     while (first.length > 0 && !(await endMemberships(trx, first, portion)))
       first = first.slice(0, first.length >> 1)
     const ids = first.map(({ row }) => row.id)
-    if (ids.length > 0)
-      assertRowCount(table, await trx.execute(deleteListedSql(table, ['id'], ids.length), ids), ids.length)
+    if (ids.length > 0) await deleteByIds(trx, table, ids)
     for (const { row, origin } of first)
       trx.record({ type: 'deleted', resource, id: row.id, before: row.version, after: undefined, origin })
     return first
