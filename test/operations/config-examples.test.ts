@@ -208,6 +208,10 @@ test('systemd: accepts the units', async t => {
   t.notRegex(output ?? '', /users-api\.(service|socket)/)
 })
 
+test('systemd: a start of the service starts its socket, too', async t => {
+  t.regex(await readFile(configFile('users-api.service'), 'utf8'), /^Wants=(.* )?users-api\.socket( |$)/m)
+})
+
 test('Prometheus: accepts its configuration, the rules and every query of the dashboard', async t => {
   await runTool(t, 'promtool', ['check', 'config', configFile('monitoring/prometheus.yml')])
   const rules = queries.map((expr, index) => ({
