@@ -144,7 +144,7 @@ test.serial('member pages: exact while an earlier version writes, and after it',
   t.true((await recount.correct()).length > 0)
   t.is(await version(), 2)
   await recount.correct(true)
-  t.is(await version(), 8)
+  t.is(await version(), 9)
   await fc.assert(changesAndPages, { numRuns: 5 })
   t.deepEqual(await recount.find(), [])
 })

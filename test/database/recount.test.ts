@@ -214,7 +214,7 @@ test.serial('npm run recount: prints each difference, --check corrects nothing',
   t.deepEqual(await run(), right)
   t.deepEqual({ ...(await info()) }, { min_code_version: 2 })
   t.deepEqual(await run('--upgraded'), right)
-  t.deepEqual({ ...(await info()) }, { min_code_version: 8 })
+  t.deepEqual({ ...(await info()) }, { min_code_version: 9 })
 
   t.like(await run('--chek'), { code: 2, stdout: '' })
   t.like(await run('--check', '--upgraded'), { code: 2, stdout: '' })

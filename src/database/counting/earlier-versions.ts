@@ -3,6 +3,8 @@
 
 const BLOCKS_VERSION = 7
 const EVENTS_VERSION = 8
+/** Migration 009 is older than 008: versions with eight migrations have 009 and lack 008. */
+const FIRST_WITH_EVENTS = 9
 
 /** SQL for whether every version that can run counts members by blocks. */
 export const exactBlocksSql = `(SELECT min_code_version >= ${BLOCKS_VERSION} FROM schema_info WHERE id = 1)`
@@ -14,5 +16,5 @@ export const allAppendEventsSql = `(SELECT min_code_version >= ${EVENTS_VERSION}
  * Makes versions before migration 008 refuse to start. Execute it only if all blocks are exact and none of these versions runs:
  * one that was started before does not read it.
  */
-export const excludeEarlierSql = `UPDATE schema_info SET min_code_version = ${EVENTS_VERSION}
-  WHERE id = 1 AND min_code_version < ${EVENTS_VERSION}`
+export const excludeEarlierSql = `UPDATE schema_info SET min_code_version = ${FIRST_WITH_EVENTS}
+  WHERE id = 1 AND min_code_version < ${FIRST_WITH_EVENTS}`
