@@ -46,10 +46,15 @@ export const secureContext = ({ keyPair, ticketKeys }: TlsSettings) =>
     ciphers,
   }) as const
 
-/** Destroys the socket if its client has reset the connection: it has no peer any more. A Unix socket tells nothing. */
+/**
+ * Whether the client has reset the connection: it has no peer any more. Node.js reports it later, when it reads or writes. A Unix
+ * socket tells nothing.
+ */
+export const isGone = ({ destroyed, _handle: handle }: Socket): boolean =>
+  destroyed || (handle?.getpeername?.({}) ?? 0) !== 0
+
 function destroyIfReset(socket: Socket): void {
-  const error = socket._handle?.getpeername?.({}) ?? 0
-  if (error !== 0) socket.destroy()
+  if (isGone(socket)) socket.destroy()
 }
 
 /** A reset that arrives together with other input looks like the end of the client's side. */

@@ -6,6 +6,7 @@ import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import { isObject, type JsonObject } from '../../core/json-object.ts'
+import { isGone } from '../../listener/server.ts'
 import { bodyTooLarge, notAnObject, notJson, unsupportedType } from '../errors.ts'
 import { assertAcceptsJson } from '../respond.ts'
 
@@ -53,13 +54,16 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
+/** Nothing of it reaches the client, whose connection has ended. */
+const endedEarly = () => new ApiError('malformed_request', 'the body ended early')
+
 /** Translates an error of raw-body, which koa-bodyparser uses. */
 function readingError(error: unknown, tooLarge: () => ApiError): unknown {
   const type = error instanceof Error && 'type' in error ? error.type : undefined
   if (type === 'entity.too.large') return tooLarge()
   // Not readable: the client has gone away while its token was verified.
   if (type === 'request.aborted' || type === 'request.size.invalid' || type === 'stream.not.readable')
-    return new ApiError('malformed_request', 'the body ended early')
+    return endedEarly()
   return error
 }
 
@@ -135,12 +139,16 @@ function createParser() {
     isParsing = false
   }
 
-  /** The result of a request that is refused while it waits is never settled. */
+  /**
+   * The result of a request that is refused while it waits is never settled. A body whose client has reset its connection
+   * by then is not parsed. A client that has only ended its side still gets its response.
+   */
   return async (request: IncomingMessage, bytes: Buffer): Promise<unknown> => {
     if (bytes.length <= MAX_SHORT_BYTES) return parseJson(bytes)
     return new Promise((resolve, reject) => {
       const parse = () => {
         try {
+          if (isGone(request.socket)) throw endedEarly()
           resolve(parseJson(bytes))
         } catch (error) {
           reject(error)

@@ -1,39 +1,78 @@
 // Reading of request bodies: how the parsing of long ones shares the event loop.
 import { once } from 'node:events'
 import http from 'node:http'
-import test from 'ava'
-import Koa from 'koa'
-import { createReadBody } from '../../../src/api/requests/body.ts'
-import { connect } from '../../support/raw.ts'
+import test, { type ExecutionContext } from 'ava'
+import Koa, { type Context } from 'koa'
+import { createReadBody, type ReadBody } from '../../../src/api/requests/body.ts'
+import { ApiError } from '../../../src/core/api-error.ts'
+import { connect, type Raw } from '../../support/raw.ts'
+import { until } from '../../support/until.ts'
 
 const BYTES = 2 ** 20
 const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${BYTES}\r\n\r\n`
 
-test('body: timers fire between long bodies that arrive together', async t => {
+/**
+ * Has each of four clients send a body but its last byte. The parser needs hundreds of milliseconds for each body.
+ * @param serve reads the body of a request
+ */
+async function connectAll(t: ExecutionContext, serve: (ctx: Context, readBody: ReadBody) => Promise<void>) {
   const readBody = createReadBody({ bodyBytes: BYTES, receivingBytes: 8 * BYTES })
-  let ticks = 0
-  const timer = setInterval(() => ticks++, 1)
-  /** The ticks before the response to each body. */
-  const seen = new Set<number>()
   const app = new Koa()
+  // Koa would print a reset.
+  app.silent = true
   app.use(async ctx => {
-    await readBody(ctx).catch(() => {})
-    seen.add(ticks)
+    await serve(ctx, readBody)
     ctx.body = ''
   })
   const server = http.createServer(app.callback()).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
   await once(server, 'listening')
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('the server has no port')
   const clients = await Promise.all(Array.from({ length: 4 }, () => connect(address.port)))
-  // The parser needs hundreds of milliseconds for each body.
+  t.teardown(() => {
+    for (const { socket } of clients) socket.destroy()
+  })
   await Promise.all(
     clients.map(({ socket }) => new Promise(sent => socket.write(head + '['.repeat(BYTES - 1), sent))),
   )
+  return clients
+}
+
+test('body: timers fire between long bodies that arrive together', async t => {
+  let ticks = 0
+  const timer = setInterval(() => ticks++, 1)
+  t.teardown(() => clearInterval(timer))
+  /** The ticks before the response to each body. */
+  const seen = new Set<number>()
+  const clients = await connectAll(t, async (ctx, readBody) => {
+    await readBody(ctx).catch(() => {})
+    seen.add(ticks)
+  })
   for (const client of clients) client.write('[')
   await Promise.all(clients.map(client => client.until(/^HTTP\/1.1 200 /)))
   t.is(seen.size, clients.length)
-  clearInterval(timer)
-  for (const { socket } of clients) socket.destroy()
-  server.close()
+})
+
+test('body: one whose connection ends while it waits is not parsed', async t => {
+  /** Resets its connection when its body has arrived. */
+  let gone: Raw | undefined
+  /** The error codes of the bodies, by the ports of their clients. */
+  const codes = new Map<number | undefined, string>()
+  const clients = await connectAll(t, async (ctx, readBody) => {
+    const { remotePort } = ctx.socket
+    ctx.req.once('end', () => {
+      if (remotePort === gone?.socket.localPort) gone?.socket.resetAndDestroy()
+    })
+    const error: unknown = await readBody(ctx).catch((error: unknown) => error)
+    if (error instanceof ApiError) codes.set(remotePort, error.code)
+  })
+  const ports = clients.map(({ socket }) => socket.localPort)
+  gone = clients[2]
+  for (const client of clients) client.write('[')
+  await until(() => codes.size === clients.length)
+  t.deepEqual(
+    ports.map(port => codes.get(port)),
+    ['malformed_json', 'malformed_json', 'malformed_request', 'malformed_json'],
+  )
 })
