@@ -1,10 +1,15 @@
 // Which Host headers a server answers. A page in a browser can change the DNS record of its own name to a loopback address
 // and then read what a server there responds, as if it were the page's own (DNS rebinding). Such a name has a dot.
 import { lookup } from 'node:dns/promises'
+import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
-/** @param host the value of the header; undefined if the request has none, as in HTTP/1.0 */
+/** @param host the host that the request names; undefined if it names none, as in HTTP/1.0 */
 export type IsKnownHost = (host: string | undefined) => boolean
+
+/** Returns the host that the request names: that of a target in absolute form replaces Host (RFC 9112, 3.2.2). */
+export const namedHost = ({ url = '', headers }: IncomingMessage): string | undefined =>
+  /^https?:\/\/([^/?#]*)/i.exec(url)?.[1] ?? headers.host
 
 /** The message of the error for other hosts. */
 export const unknownHost =

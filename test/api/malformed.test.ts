@@ -122,13 +122,16 @@ test.serial(
   async t => {
     const ask = async (target: string, host: string) => {
       const request = `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
-      const { answer } = await sendRaw(target.startsWith('/v1') ? service.url : service.controlUrl, request)
+      const { answer } = await sendRaw(target.includes('/v1') ? service.url : service.controlUrl, request)
       return answer
     }
     for (const target of ['/v1/users', '/v1/docs', '/status', '/healthcheck/http', '/livez']) {
       expectError(t, await ask(target, 'rebound.example:8000'), 400, 'malformed_request')
       for (const host of ['MY_HOST.example.:8000', 'localhost:8000'])
         t.is((await ask(target, host))?.status, 200, `${target} ${host}`)
+      // The host of a target in absolute form replaces Host.
+      expectError(t, await ask(`http://rebound.example${target}`, 'localhost'), 400, 'malformed_request')
+      t.is((await ask(`http://localhost:8000${target}`, 'rebound.example'))?.status, 200)
     }
     const { answer } = await sendRaw(service.url, 'GET /v1/users HTTP/1.0\r\n\r\n')
     t.is(answer?.status, 200, 'HTTP/1.0 without a Host')

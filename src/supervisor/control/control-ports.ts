@@ -2,7 +2,7 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import { type Config, ConfigError } from '../../config/config.ts'
 import { ApiError, errorMeta } from '../../core/api-error.ts'
-import { type IsKnownHost, unknownHost } from '../../core/known-hosts.ts'
+import { type IsKnownHost, namedHost, unknownHost } from '../../core/known-hosts.ts'
 import type { Log } from '../../core/log.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
 import { canonical } from '../../listener/client-address.ts'
@@ -134,8 +134,9 @@ export function createControl(options: ControlOptions) {
   }
 
   function respond(request: IncomingMessage): ControlResponse | Promise<ControlResponse> {
-    const { host, expect } = request.headers
-    if (!options.isKnownHost(host)) return failure(request, new ApiError('malformed_request', unknownHost))
+    const { expect } = request.headers
+    if (!options.isKnownHost(namedHost(request)))
+      return failure(request, new ApiError('malformed_request', unknownHost))
     if (expect !== undefined && expect.toLowerCase() !== '100-continue') return failure(request, notExpected)
     if (request.method !== 'GET' && request.method !== 'HEAD') return failure(request, notAllowed)
     const path = pathOf(request)
