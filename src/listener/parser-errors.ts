@@ -26,6 +26,9 @@ function isUriTooLong(packet: Buffer | undefined, limitBytes: number): boolean {
 /** Whether a request did not arrive in time. */
 export const isTimeout = ({ code }: ParserError) => code === 'ERR_HTTP_REQUEST_TIMEOUT'
 
+/** Whether the client has sent an invalid TLS record. Nothing can be sent after it. */
+export const isTlsError = ({ code = '' }: ParserError) => code.startsWith('ERR_SSL_')
+
 export const requestTimeout = () => new ApiError('request_timeout', 'the request did not arrive in time')
 
 export const targetTooLong = ({ urlBytes }: Pick<Limits, 'urlBytes'>) =>

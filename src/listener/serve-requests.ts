@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, Ser
 import { Socket } from 'node:net'
 import type { ApiError } from '../core/api-error.ts'
 import type { Connections } from './connections.ts'
-import { answerRaw, isTimeout, type ParserError, parserError } from './parser-errors.ts'
+import { answerRaw, isTimeout, isTlsError, type ParserError, parserError } from './parser-errors.ts'
 import { requestIdOf } from './request-identity.ts'
 import { type RequestLimits, sizeError } from './request-size.ts'
 
@@ -53,7 +53,7 @@ export function serveRequests(
   server.on('checkContinue', serve)
   server.on('checkExpectation', serve)
   server.on('clientError', (error: ParserError, socket) => {
-    if (!(socket instanceof Socket)) return void socket.destroy()
+    if (!(socket instanceof Socket) || isTlsError(error)) return void socket.destroy()
     const rejectError = () => reject(socket, parserError(error, limits), randomUUID())
     const connection = connections.get(socket)
     if (connection === undefined || !isTimeout(error)) rejectError()

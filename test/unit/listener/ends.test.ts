@@ -174,6 +174,24 @@ for (const stage of ['handshake', 'first request'])
     t.is(port.report().inFlight, 0)
   })
 
+test('https: a connection whose client sends an invalid TLS record is closed at once, whatever is in flight', async t => {
+  const { port, number } = await start(t, {
+    protocol: 'https',
+    listener: ({ url }, response) => void (url === '/' ? answer(response) : response.write('event')),
+  })
+  for (const path of ['/', '/stream']) {
+    const tcpSocket = net.connect(number, '127.0.0.1')
+    const client = tls.connect({ socket: tcpSocket, rejectUnauthorized: false }).on('error', () => {})
+    t.teardown(() => tcpSocket.destroy())
+    await once(client, 'secureConnect')
+    client.write(get.replace('/', path))
+    await once(client, 'data')
+    tcpSocket.write('no TLS record')
+    await until(() => port.report().connections === 0)
+    t.is(port.report().inFlight, 0)
+  }
+})
+
 test('https: connections from one port of a client to two addresses are counted once each', async t => {
   const { port, number } = await start(t, { protocol: 'https', host: '0.0.0.0' })
   const from = { port: number, localAddress: '127.0.0.1', localPort: number + 1, rejectUnauthorized: false }
