@@ -90,11 +90,12 @@ async function main(): Promise<number> {
   const url = options.url ?? (await defaultUrl())
   const token = apiToken()
   const progress = createImportProgress(process.stderr)
-  process.once('SIGINT', () => {
-    progress.end()
-    console.error(`${serviceName}: interrupted: run the command again to continue`)
-    process.exit(exitCodes.interrupted)
-  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      progress.end()
+      console.error(`${serviceName}: interrupted: run the command again to continue`)
+      process.exit(exitCodes.interrupted)
+    })
   try {
     const source = await openSource(options.file)
     const api = createApi(url, options.timeoutMs, progress.waiting, token)

@@ -460,17 +460,18 @@ test.serial('retries: after 429, and a look-up that fails is reported with its o
   t.regex(refused.stderr, /^line 2: "Rate" "Limit": not this one$/m)
 })
 
-test.serial('interruption: ^C prints that the command can be repeated to continue', async t => {
-  const { server, url } = await startSilent(t)
-  const { file } = await load('json', '{"users": []}')
-  const child = spawn(process.execPath, ['dist/load.js', file, '--url', url])
-  let printed = ''
-  child.stderr.setEncoding('utf8').on('data', text => (printed += text))
-  await once(server, 'request')
-  child.kill('SIGINT')
-  t.deepEqual(await once(child, 'close'), [130, null])
-  t.is(printed, 'users-api: interrupted: run the command again to continue\n')
-})
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  test.serial(`interruption: ${signal} prints that the command can be repeated to continue`, async t => {
+    const { server, url } = await startSilent(t)
+    const { file } = await load('json', '{"users": []}')
+    const child = spawn(process.execPath, ['dist/load.js', file, '--url', url])
+    let printed = ''
+    child.stderr.setEncoding('utf8').on('data', text => (printed += text))
+    await once(server, 'request')
+    child.kill(signal)
+    t.deepEqual(await once(child, 'close'), [130, null])
+    t.is(printed, 'users-api: interrupted: run the command again to continue\n')
+  })
 
 test.serial(
   'token: a service with callers is loaded with USERS_API_TOKEN, and refuses other tokens',
