@@ -3,7 +3,7 @@
 import { hkdfSync } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Config } from '../config/config.ts'
-import { reasonOf } from '../core/error-reason.ts'
+import { hasCode, reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 
@@ -19,7 +19,10 @@ export function deriveTicketKeys(secret: Uint8Array, nowMs: number): Buffer {
 }
 
 async function readSecret(file: string): Promise<Buffer> {
-  const secret = await readFile(file)
+  const secret = await readFile(file).catch((error: unknown) => {
+    // The message of this error does not name the file.
+    throw hasCode(error) && error.code === 'EISDIR' ? new Error(`${file} is a folder`) : error
+  })
   if (secret.length < MIN_SECRET_BYTES)
     throw new Error(
       `${file} has ${secret.length} bytes; it needs at least ${MIN_SECRET_BYTES} random bytes, such as from openssl rand -out ${file} ${KEY_BYTES}`,

@@ -25,13 +25,18 @@ test('ticket keys: all nodes with the same secret derive the same 48 bytes for o
 })
 
 test('ticket keys: the error for a file that cannot be used names the setting', async t => {
-  const config = { tls: { ticketKeyFile: '/does/not/exist' }, certificates: { readEveryMs: 1000 } }
-  const { load } = createTicketKeys(
-    config,
-    pino({ level: 'silent' }),
-    createDesiredState('info', { beatMs: 1000 }),
-  )
-  await t.throwsAsync(load(), { message: /^tls\.ticketKeyFile cannot be used: ENOENT/ })
+  const loadFrom = (ticketKeyFile: string) =>
+    createTicketKeys(
+      { tls: { ticketKeyFile } },
+      pino({ level: 'silent' }),
+      createDesiredState('info', { beatMs: 1000 }),
+    ).load()
+  const fault = 'tls.ticketKeyFile cannot be used: '
+  await t.throwsAsync(loadFrom('/does/not/exist'), {
+    message: `${fault}ENOENT: no such file or directory, open '/does/not/exist'`,
+  })
+  const path = folder(t)
+  await t.throwsAsync(loadFrom(path), { message: `${fault}${path} is a folder` })
 })
 
 test('ticket keys: those of the next hour are used although the file is the same', async t => {
