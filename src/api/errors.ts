@@ -19,7 +19,7 @@ export const notMember = (resource: Name, id: number, to: Name, other: string | 
 export const preconditionFailed = (what: string) =>
   new ApiError(
     'precondition_failed',
-    `the If-Match or If-None-Match condition failed for ${what}; read it again`,
+    `the If-Match or If-None-Match condition failed for ${what}; read it again; a weak ETag, which begins with W/, never matches in If-Match`,
   )
 
 /** The error of a write to a record whose version does not meet the precondition. */

@@ -135,6 +135,8 @@ test.serial('conditional: a write based on another version returns 412 and chang
       () => api.delete(`${memberships}/${group}`, { 'if-match': outdated }),
     ])
       expectError(t, await send(), 412, 'precondition_failed')
+  const weakened = await api.put(path, person(), { 'if-match': `W/${await etagAt(path)}` })
+  t.regex(weakened.body.meta.message ?? '', /a weak ETag, which begins with W\/, never matches in If-Match$/)
   expectError(t, await api.put(path, {}, { 'if-none-match': '*' }), 412, 'precondition_failed')
   expectError(
     t,
