@@ -1,4 +1,5 @@
 // The HTTP or HTTPS server of a data port, with its limits and its TLS settings.
+import { constants } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
@@ -43,6 +44,8 @@ export const secureContext = ({ keyPair, ticketKeys }: TlsSettings) =>
     // Sessions are resumed only where it is the same. By default, it depends on the path and the arguments of the process.
     sessionIdContext: 'users-api',
     minVersion: 'TLSv1.2',
+    // Only TLS 1.2 has it. Node.js would end the timeout of the connection after it.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ciphers,
   }) as const
 

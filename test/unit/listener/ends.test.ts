@@ -192,6 +192,23 @@ test('https: a connection whose client sends an invalid TLS record is closed at 
   }
 })
 
+test('https: a client cannot renegotiate TLS 1.2: its connection would be without a timeout', async t => {
+  const { number } = await start(t, { protocol: 'https' })
+  const client = tls.connect({
+    port: number,
+    host: '127.0.0.1',
+    maxVersion: 'TLSv1.2',
+    rejectUnauthorized: false,
+  })
+  t.teardown(() => client.destroy())
+  await once(client, 'secureConnect')
+  const error = await new Promise<Error | null>(resolve => {
+    client.on('error', resolve)
+    client.renegotiate({}, resolve)
+  })
+  t.regex(error?.message ?? '', /no renegotiation/)
+})
+
 test('https: connections from one port of a client to two addresses are counted once each', async t => {
   const { port, number } = await start(t, { protocol: 'https', host: '0.0.0.0' })
   const from = { port: number, localAddress: '127.0.0.1', localPort: number + 1, rejectUnauthorized: false }
