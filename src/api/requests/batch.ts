@@ -1,15 +1,15 @@
-// Batches: several entries in one body. The response has one outcome for each entry, in the same order.
+// Batches: several entries in one body. The response has one entry for each of them, in the same order.
 import { ApiError, errorMeta, type Fault, Faults } from '../../core/api-error.ts'
 import { isObject, type JsonObject } from '../../core/json-object.ts'
 import { shortened } from '../../core/quoted.ts'
-import type { Outcome as Written } from '../../database/lane/outcome.ts'
+import type { Outcome } from '../../database/lane/outcome.ts'
 import { notAnObject } from '../errors.ts'
 
 /** How an entry succeeds. The response counts these entries in a member of `meta` with this name. */
 export type Success = 'created' | 'updated' | 'deleted'
 
-/** The outcome of one entry: its JSON text in the response, and how it is counted. */
-export interface Outcome {
+/** An entry of the response: its JSON text, and how it is counted. */
+export interface ResponseEntry {
   readonly text: string
   readonly result: Success | 'unchanged' | 'failed'
 }
@@ -38,8 +38,8 @@ export function entriesOf(
   return Array.isArray(entries) ? entries : undefined
 }
 
-/** Returns the outcome of a failed entry. @param fields the valid fields of the entry */
-export function failed(error: ApiError, fields: JsonObject = {}): Outcome {
+/** Returns the response to an entry that fails. @param fields the valid fields of the entry */
+export function failed(error: ApiError, fields: JsonObject = {}): ResponseEntry {
   return { text: JSON.stringify({ ...fields, meta: errorMeta(error, 400) }), result: 'failed' }
 }
 
@@ -49,7 +49,7 @@ export const MAX_FAULTS_OF_ENTRY = 10
 /**
  * Validates the entries of a batch.
  * @param check returns the valid fields of an entry, and adds its faults
- * @param repeated returns what the outcome of a failed entry repeats of its fields
+ * @param repeated returns what the response to an entry that fails repeats of its fields
  */
 export function checkEntries<Fields>(
   entries: readonly unknown[],
@@ -57,53 +57,57 @@ export function checkEntries<Fields>(
   repeated: (fields: Fields) => JsonObject,
 ) {
   const valid: Fields[] = []
-  const invalid: { readonly index: number; readonly outcome: Outcome }[] = []
+  const invalid: { readonly index: number; readonly response: ResponseEntry }[] = []
   for (const [index, entry] of entries.entries()) {
     if (!isObject(entry)) {
-      invalid.push({ index, outcome: failed(notAnObject('an entry')) })
+      invalid.push({ index, response: failed(notAnObject('an entry')) })
       continue
     }
     const faults = new Faults(MAX_FAULTS_OF_ENTRY)
     const fields = check(entry, faults)
     const error = faults.error()
     if (error === undefined) valid.push(fields)
-    else invalid.push({ index, outcome: failed(error, repeated(fields)) })
+    else invalid.push({ index, response: failed(error, repeated(fields)) })
   }
   return {
     /** The fields of the valid entries, in order. */
     valid,
 
     /**
-     * Returns the outcomes of all entries, in order.
-     * @param written what was written for the valid entries
-     * @param outcomeOf returns the outcome of a valid entry
+     * Returns the responses to all entries, in order.
+     * @param outcomes what was written for the valid entries
+     * @param responseTo returns the response to a valid entry
      */
-    outcomes(
-      written: readonly Written[],
-      outcomeOf: (written: Written, fields: Fields) => ApiError | Outcome,
-    ): Outcome[] {
-      const outcomes = valid.map((fields, index) => {
-        const outcome = outcomeOf(written[index] ?? 'not_found', fields)
-        return outcome instanceof ApiError ? failed(outcome, repeated(fields)) : outcome
+    responses(
+      outcomes: readonly Outcome[],
+      responseTo: (outcome: Outcome, fields: Fields) => ApiError | ResponseEntry,
+    ): ResponseEntry[] {
+      const responses = valid.map((fields, index) => {
+        const response = responseTo(outcomes[index] ?? 'not_found', fields)
+        return response instanceof ApiError ? failed(response, repeated(fields)) : response
       })
-      // In ascending order: each one is inserted after all outcomes that precede it.
-      for (const { index, outcome } of invalid) outcomes.splice(index, 0, outcome)
-      return outcomes
+      // In ascending order: each one is inserted after all responses that precede it.
+      for (const { index, response } of invalid) responses.splice(index, 0, response)
+      return responses
     },
   }
 }
 
-/** Returns the outcome of an entry whose record, or membership, is deleted. */
-export function deleted(id: number, message: string): Outcome {
+/** Returns the response to an entry whose record, or membership, is deleted. */
+export function deleted(id: number, message: string): ResponseEntry {
   return { text: JSON.stringify({ id, meta: { status: 200, message } }), result: 'deleted' }
 }
 
 /** Returns the response body of a batch, as JSON text. @param success what the response counts, beside the failures */
-export function batchText(name: string, outcomes: readonly Outcome[], success: Success = 'created'): string {
-  const count = (result: Outcome['result']) => outcomes.filter(outcome => outcome.result === result).length
+export function batchText(
+  name: string,
+  entries: readonly ResponseEntry[],
+  success: Success = 'created',
+): string {
+  const count = (result: ResponseEntry['result']) => entries.filter(entry => entry.result === result).length
   const succeeded = count(success)
   const failures = count('failed')
-  const message = `${succeeded} of ${outcomes.length} ${success}, ${failures} failed`
+  const message = `${succeeded} of ${entries.length} ${success}, ${failures} failed`
   const meta = { status: 200, message, [success]: succeeded, failed: failures }
-  return `{"${name}":[${outcomes.map(({ text }) => text).join(',')}],"meta":${JSON.stringify(meta)}}`
+  return `{"${name}":[${entries.map(({ text }) => text).join(',')}],"meta":${JSON.stringify(meta)}}`
 }

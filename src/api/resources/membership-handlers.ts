@@ -50,11 +50,11 @@ export function createMembershipHandlers(
           const others = references.flatMap(reference => reference.id ?? [])
           return { origin, action: 'add', side, id, others, precondition }
         },
-        outcomeOf: (written, reference) => {
-          if (written === 'full') return new ApiError('limit_exceeded', full)
-          if (typeof written === 'string') return refused(added.to, written, reference.id)
-          const text = recordText(added.to, written.row)
-          return { text, result: written.changed ? 'created' : 'unchanged' }
+        responseTo: (outcome, reference) => {
+          if (outcome === 'full') return new ApiError('limit_exceeded', full)
+          if (typeof outcome === 'string') return refused(added.to, outcome, reference.id)
+          const text = recordText(added.to, outcome.row)
+          return { text, result: outcome.changed ? 'created' : 'unchanged' }
         },
         refused: refusal => refused(target, refusal, id),
       })
@@ -119,13 +119,13 @@ export function createMembershipHandlers(
       const origin = originOf(ctx)
       const result = await memberships.write({ origin, action: 'remove', side, id, others, precondition })
       if (typeof result === 'string') throw refused(target, result, id)
-      const outcomes = others.map((other, index) => {
+      const responses = others.map((other, index) => {
         const [own, related] = side === 'limited' ? [id, other] : [other, id]
         if (typeof result[index] !== 'object')
           return failed(notMember(resource, own, to, related), { id: other })
         return deleted(other, removedMessage(own, related))
       })
-      respond(ctx, batchText(name, outcomes, 'deleted'))
+      respond(ctx, batchText(name, responses, 'deleted'))
     }
 
   return {

@@ -2,9 +2,9 @@
 import { ApiError, Faults } from '../../core/api-error.ts'
 import type { JsonObject } from '../../core/json-object.ts'
 import type { KeptAnswer } from '../../database/idempotency-rows.ts'
-import type { Refusal, Result, Stored, Outcome as Written } from '../../database/lane/outcome.ts'
+import type { Outcome, Refusal, Result, Stored } from '../../database/lane/outcome.ts'
 import type { Writer } from '../../database/lane/writer.ts'
-import { batchText, checkEntries, entriesOf, type Outcome } from '../requests/batch.ts'
+import { batchText, checkEntries, entriesOf, type ResponseEntry } from '../requests/batch.ts'
 
 /** How the records of a body are written. */
 interface Writing<Fields, Item> {
@@ -12,8 +12,8 @@ interface Writing<Fields, Item> {
   check(body: JsonObject, faults: Faults): Fields
   readonly writer: Writer<Item>
   itemOf(records: readonly Fields[]): Item
-  /** Returns the outcome of a record in the response. */
-  outcomeOf(written: Written, record: Fields): ApiError | Outcome
+  /** Returns the response for a record. */
+  responseTo(outcome: Outcome, record: Fields): ApiError | ResponseEntry
   /** Returns the error for a refusal of the whole write. */
   refused(refusal: Refusal): ApiError
   /** Returns headers of the response to a single record; the ETag is without its quotes. */
@@ -38,11 +38,11 @@ export function postWork<Fields extends JsonObject, Item>(
   body: JsonObject,
   name: string,
   maxEntries: number,
-  { check, writer, itemOf, outcomeOf, refused, headersOf }: Writing<Fields, Item>,
+  { check, writer, itemOf, responseTo, refused, headersOf }: Writing<Fields, Item>,
 ): PostWork<Item> {
   const work = (
     records: readonly Fields[],
-    toAnswer: (outcomes: readonly Written[]) => KeptAnswer,
+    toAnswer: (outcomes: readonly Outcome[]) => KeptAnswer,
   ): PostWork<Item> => ({
     writer,
     item: itemOf(records),
@@ -58,17 +58,17 @@ export function postWork<Fields extends JsonObject, Item>(
     const faults = new Faults()
     const values = check(body, faults)
     faults.throw()
-    return work([values], ([written = 'not_found']) => {
-      const outcome = outcomeOf(written, values)
-      if (outcome instanceof ApiError) throw outcome
-      const headers = typeof written === 'object' ? headersOf?.(written) : undefined
-      return { status: 200, location: null, etag: null, ...headers, body: outcome.text }
+    return work([values], ([outcome = 'not_found']) => {
+      const response = responseTo(outcome, values)
+      if (response instanceof ApiError) throw response
+      const headers = typeof outcome === 'object' ? headersOf?.(outcome) : undefined
+      return { status: 200, location: null, etag: null, ...headers, body: response.text }
     })
   }
 
-  const { valid, outcomes } = checkEntries(entries, check, values => values)
-  return work(valid, written => {
-    const body = batchText(name, outcomes(written, outcomeOf))
+  const { valid, responses } = checkEntries(entries, check, values => values)
+  return work(valid, outcomes => {
+    const body = batchText(name, responses(outcomes, responseTo))
     return { status: 200, location: null, etag: null, body }
   })
 }

@@ -35,10 +35,10 @@ export function createWriteHandlers(resource: Resource, services: Services) {
     check: (record: JsonObject, faults: Faults) => checkBody(resource, record, 'create', faults),
     writer: insert,
     itemOf: (entries: readonly Values[]) => ({ origin, entries }),
-    outcomeOf: (written: Outcome) =>
-      typeof written === 'string'
-        ? refused(resource, written)
-        : { text: recordText(resource, written.row), result: 'created' as const },
+    responseTo: (outcome: Outcome) =>
+      typeof outcome === 'string'
+        ? refused(resource, outcome)
+        : { text: recordText(resource, outcome.row), result: 'created' as const },
     refused: (refusal: Refusal) => refused(resource, refusal),
     headersOf: ({ row }: Stored) => ({ location: `/v1/${plural}/${row.id}`, etag: etags.record(row) }),
   })
@@ -97,11 +97,11 @@ export function createWriteHandlers(resource: Resource, services: Services) {
     const patches = entries.valid.flatMap(({ id, values }) => (id === undefined ? [] : [{ id, values }]))
     const result = await update.write({ origin: originOf(ctx), patches })
     if (typeof result === 'string') throw refused(resource, result)
-    const outcomes = entries.outcomes(result, (written, { id }) => {
-      if (typeof written === 'string') return refused(resource, written, id)
-      return { text: recordText(resource, written.row), result: 'updated' }
+    const responses = entries.responses(result, (outcome, { id }) => {
+      if (typeof outcome === 'string') return refused(resource, outcome, id)
+      return { text: recordText(resource, outcome.row), result: 'updated' }
     })
-    respond(ctx, batchText(plural, outcomes, 'updated'))
+    respond(ctx, batchText(plural, responses, 'updated'))
   }
 
   const removeMany: Handler = async ctx => {
@@ -109,13 +109,13 @@ export function createWriteHandlers(resource: Resource, services: Services) {
     const assertCondition = collectionCondition(ctx.req.headers)
     assertAcceptsJson(ctx)
     assertCondition()
-    const result = await deleteRecords({ origin: originOf(ctx), ids })
-    const outcomes = ids.map((id, index) => {
-      const outcome = result[index] ?? 'not_found'
+    const outcomes = await deleteRecords({ origin: originOf(ctx), ids })
+    const responses = ids.map((id, index) => {
+      const outcome = outcomes[index] ?? 'not_found'
       if (typeof outcome === 'string') return failed(refused(resource, outcome, id), { id })
       return deleted(id, `${singular} ${id} deleted`)
     })
-    respond(ctx, batchText(plural, outcomes, 'deleted'))
+    respond(ctx, batchText(plural, responses, 'deleted'))
   }
 
   return { create, replace: change('replace'), patch: change('patch'), patchMany, remove, removeMany }

@@ -7,7 +7,7 @@ import {
   entriesOf,
   failed,
   MAX_FAULTS_OF_ENTRY,
-  type Outcome,
+  type ResponseEntry,
 } from '../../../src/api/requests/batch.ts'
 import { checkBody } from '../../../src/api/requests/validation.ts'
 import { ApiError, type Fault, Faults } from '../../../src/core/api-error.ts'
@@ -148,14 +148,14 @@ test('batch: an entry that is not an object is invalid_body', t => {
 })
 
 test('batch: the response has the entries in order and counts created and failed ones', t => {
-  const outcomes: Outcome[] = [
+  const responses: ResponseEntry[] = [
     { text: '{"id":1}', result: 'created' },
     failed(new ApiError('user_exists', 'user already exists')),
     { text: '{"id":2}', result: 'unchanged' },
     { text: '{"id":3}', result: 'created' },
   ]
-  const text = batchText('users', outcomes)
-  t.true(text.startsWith(`{"users":[${outcomes.map(outcome => outcome.text).join(',')}],"meta":`))
+  const text = batchText('users', responses)
+  t.true(text.startsWith(`{"users":[${responses.map(response => response.text).join(',')}],"meta":`))
   const { users, meta } = JSON.parse(text)
   t.deepEqual(
     users.map(({ id }: { id?: number }) => id),
@@ -165,8 +165,8 @@ test('batch: the response has the entries in order and counts created and failed
 })
 
 test('batch: the status of the response is 200 even if every entry fails', t => {
-  const outcomes = [failed(new ApiError('missing_field', 'a')), failed(new ApiError('missing_field', 'b'))]
-  const { groups, meta } = JSON.parse(batchText('groups', outcomes))
+  const responses = [failed(new ApiError('missing_field', 'a')), failed(new ApiError('missing_field', 'b'))]
+  const { groups, meta } = JSON.parse(batchText('groups', responses))
   t.is(groups.length, 2)
   t.deepEqual(meta, { status: 200, message: '0 of 2 created, 2 failed', created: 0, failed: 2 })
 })
@@ -184,7 +184,7 @@ test('batch: the response is within the bound that limits.responseBytes allows',
     },
   )
   const property = fc.property(fc.array(fields, { minLength: 1, maxLength: 5 }), entries => {
-    const outcomes = entries.map(entry => {
+    const responses = entries.map(entry => {
       const faults = new Faults(MAX_FAULTS_OF_ENTRY)
       const values = checkBody(users, entry, 'create', faults)
       const error = faults.error()
@@ -193,7 +193,7 @@ test('batch: the response is within the bound that limits.responseBytes allows',
         : failed(error, values)
     })
     const bodyBytes = Buffer.byteLength(JSON.stringify({ users: entries }))
-    return Buffer.byteLength(batchText('users', outcomes)) <= 6 * bodyBytes + 4096 * entries.length
+    return Buffer.byteLength(batchText('users', responses)) <= 6 * bodyBytes + 4096 * entries.length
   })
   t.notThrows(() => fc.assert(property, { numRuns: 2000 }))
 })
