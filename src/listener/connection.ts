@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { linger } from './linger.ts'
 import { createRequestQueue, type WaitingTotal } from './request-queue.ts'
+import { createSocketBytes } from './socket-bytes.ts'
 
 /** A connection that has been idle for longer does not count as active. */
 const ACTIVE_MS = 5000
@@ -35,12 +36,7 @@ export function createConnection(
   let idleSinceMs = performance.now()
   /** When the request in progress began to be served. */
   let servedMs = idleSinceMs
-  /** Increases with all that is read. A TLS socket counts a record when it is complete, the TCP socket each part of it. */
-  const bytesRead = () => socket.bytesRead + (tcpSocket?.bytesRead ?? 0)
-  /** `bytesRead()` when the last request, the handshake or the PROXY header finished. More bytes belong to another request. */
-  let idleBytesRead = bytesRead()
-  /** `socket.bytesWritten` when the last response was complete, or when the client had read what waited of a stream. */
-  let writtenBefore = 0
+  const bytes = createSocketBytes(socket, tcpSocket)
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
   let isReused = false
@@ -77,19 +73,14 @@ export function createConnection(
     socket.resume()
   }
 
-  /** Notes that everything read so far belongs to requests that have finished. */
   function becomeIdle(): void {
     idleSinceMs = performance.now()
-    idleBytesRead = bytesRead()
+    bytes.requestFinished()
   }
 
   // Node.js resumes the socket too, for example to read the body of a request.
   socket.on('resume', () => {
     if (isFull() && !socket.writableEnded) socket.pause()
-  })
-
-  socket.on('drain', () => {
-    writtenBefore = socket.bytesWritten
   })
 
   const { destroySoon } = socket
@@ -109,8 +100,8 @@ export function createConnection(
     waitingBytes: () => requests.waitingBytes(),
     /** Drops the requests that wait, because the connection has ended. */
     dropWaiting: () => requests.dropWaiting(),
-    /** The bytes that may wait for the client to read: all since none waited. `writableLength` counts UTF-16 units. */
-    unreadBytes: () => (socket.writableLength === 0 ? 0 : socket.bytesWritten - writtenBefore),
+    /** The bytes that may wait for the client to read. */
+    unreadBytes: bytes.unread,
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,
     /** Whether the connection is in use for more than one request. */
@@ -124,12 +115,12 @@ export function createConnection(
       return isDue ? response : undefined
     },
     /** Whether no request is in flight, not even a partially received one. */
-    isIdle: () => requests.length() === 0 && bytesRead() === idleBytesRead,
+    isIdle: () => requests.length() === 0 && !bytes.hasNext(),
 
     /** Notes that a PROXY header has been read. @param source the address in it, if there is one */
     headerRead(source: string | undefined): void {
       peer = source ?? peer
-      idleBytesRead = bytesRead() - socket.readableLength
+      bytes.headerRead()
     },
 
     /** Whether another request is processed: none is after input that was rejected. */
@@ -152,7 +143,7 @@ export function createConnection(
     /** Ends the request in progress. The next one has another turn of the event loop: one read can bring a thousand requests. */
     requestFinished(): void {
       const request = requests.shift()?.response.req
-      writtenBefore = socket.bytesWritten
+      bytes.responseFinished()
       becomeIdle()
       // A response can precede the rest of its request, which Node.js then reads and drops.
       if (request?.complete === false) request.once('end', becomeIdle)
