@@ -91,6 +91,7 @@ export function createDataPort(options: DataPortOptions) {
   })
 
   function sweep(): void {
+    if (state === 'serving') return
     connections.closeIdle(sinceMs, config.drain.idleMs)
     if (state !== 'closing') return
     // A drain never cuts a request. Only a stop and the replacement of a worker have a deadline.
@@ -111,7 +112,8 @@ export function createDataPort(options: DataPortOptions) {
     arrivals = state === 'serving' ? undefined : createArrivals(sinceMs)
     releases.setState(state)
     clearInterval(sweeper)
-    if (state !== 'serving') sweeper = setInterval(sweep, SWEEP_MS)
+    // What has arrived is read before the immediate runs: after a stall, connections that seem idle have requests.
+    if (state !== 'serving') sweeper = setInterval(() => setImmediate(sweep), SWEEP_MS)
   }
 
   /** Returns the number of unanswered requests by route. */

@@ -102,6 +102,20 @@ for (const protocol of ['http', 'https'] as const) {
     atLeast(t, quietMs, idleMs)
   })
 
+  test(`${protocol}: drain: a request that arrives while the process stalls is served, on a used connection or a new one`, async t => {
+    const { port, open } = await start(t, { protocol, drain: { idleMs: 100, deadlineMs: never } })
+    const clients = [await open(), await open()]
+    const [used] = clients
+    used?.write(get)
+    await used?.answer()
+    await until(() => port.report().connections === 2)
+    port.setState('draining')
+    for (const client of clients) client.write(get)
+    const stallEndMs = performance.now() + 300
+    while (performance.now() < stallEndMs);
+    for (const client of clients) t.regex(await client.answer(), /200 OK/)
+  })
+
   test(`${protocol}: incomplete requests outlast the deadline of a drain, and closing cuts them off at deadlineMs`, async t => {
     const deadlineMs = 2 * idleMs
     const { port, open } = await start(t, { protocol, drain: { deadlineMs } })
