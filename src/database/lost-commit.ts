@@ -1,4 +1,5 @@
-// Finds out on another connection whether a transaction was stored, if the answer to its COMMIT is lost. See decisions/lost-commit.md.
+// Finds out on another connection whether a transaction was stored, if the answer to its COMMIT is lost.
+// See decisions/lost-commit.md.
 import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
 import { retry } from '../core/retry.ts'

@@ -14,8 +14,9 @@ const TURN_TIMEOUT_MS = 5000
 const NUMBERING_MS = 1000
 
 /**
- * Returns a function that reads up to `limit` events after a position. Without a position, it begins with the oldest event. At the end
- * of the feed, events that wait for their numbers get them first, unless this takes long. It throws ApiError `unavailable`.
+ * Returns a function that reads up to `limit` events after a position. Without a position, it begins with the oldest event. At
+ * the end of the feed, events that wait for their numbers get them first, unless this takes long. It throws ApiError
+ * `unavailable`.
  */
 export function createPortionReader(
   database: Database,

@@ -1,6 +1,5 @@
 // Runs the groups of one writer until each of their writes has its result: a group in one transaction, and after a conflict or a
 // refusal its parts. A write that needs a lock of another session is tried again until it gets it (`locked-writes.ts`).
-
 import type { Semaphore } from '../../core/semaphore.ts'
 import { isContention, isLocked } from '../driver-errors.ts'
 import type { Transaction } from '../transaction.ts'

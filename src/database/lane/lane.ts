@@ -2,7 +2,6 @@
 // one disk flush, but each has its own result. Writes of this process that use the same ones run in their order, in one
 // transaction or one after the other. A transaction of several writes does not wait for a lock of another session: a write that
 // needs such a lock is tried again until it gets it, and all other writes go on.
-
 import { createSemaphore } from '../../core/semaphore.ts'
 import { createGather } from '../gather.ts'
 import { createGroupRunner, type LaneTransactions } from './group-runner.ts'
