@@ -22,14 +22,14 @@ export function createEtags(resource: Resource) {
     /** The ETag of a record with its related records, and of the list of those. */
     complete,
     /**
-     * The ETag of a page: it covers its `meta`, and the id and the version of each record, because records that were inserted
-     * with SQL can have the same version.
+     * The ETag of a page: it covers the total, the size of pages, which has a default, and the id and the version of each record,
+     * because records that were inserted with SQL can have the same version.
      * @param include whether it has includes
      */
-    page(meta: object, rows: readonly Row[], include: boolean): string {
+    page(total: number, recordsPerPage: number, rows: readonly Row[], include: boolean): string {
       const tagOf = include ? complete : record
       const tags = rows.map(row => `${row.id} ${tagOf(row)}`)
-      return textEtag([representation, JSON.stringify(meta), ...tags].join(' '))
+      return textEtag([representation, total, recordsPerPage, ...tags].join(' '))
     },
   }
 }

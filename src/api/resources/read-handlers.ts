@@ -85,10 +85,10 @@ export function createReadHandlers(
     const complete = (total: number, records: readonly { readonly row: Row; readonly text?: string }[]) => {
       const texts = records.map(({ row, text }) => recordText(resource, row, text))
       const rows = records.map(({ row }) => row)
-      const meta = listMeta(path, query, texts.length, total)
-      const text = collectionText(resource.plural, texts, meta)
+      const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
       createSizeCheck(hasIncludes(query))(text)
-      return { etag: etags.page(meta, rows, hasIncludes(query)), text: toShared(text) }
+      const etag = etags.page(total, query.recordsPerPage, rows, hasIncludes(query))
+      return { etag, text: toShared(text) }
     }
     const { etag, text } = await share(`${path}?${ctx.querystring}`, async () => {
       const combined = { ...query, filters: [...filters, ...query.filters] }
