@@ -43,21 +43,21 @@ function readRow(
   header: readonly string[],
   format: CsvFormat,
 ): Person | InvalidRow {
-  const place = { line, share: bytes / format.size }
+  const entry = { place: `line ${line}`, share: bytes / format.size }
   const separator = separators[format.separator]
   const [actual, expected] = [cells.length, header.length]
   if (actual > expected) {
     const fault = `${actual} columns instead of ${expected}: a value that contains ${separator} must be in quotes`
-    return { ...place, fault }
+    return { ...entry, fault }
   }
   if (actual < expected)
-    return { ...place, fault: `${actual} of ${expected} columns: an empty column needs ${separator} too` }
+    return { ...entry, fault: `${actual} of ${expected} columns: an empty column needs ${separator} too` }
   const cell = (name: string) => cells[header.indexOf(name)] ?? ''
   const groups = cell('groups')
     .split(';')
     .map(name => name.trim())
   return {
-    ...place,
+    ...entry,
     fields: Object.fromEntries(userFields.map(name => [name, cell(name)])),
     groups: groups.filter(name => name !== ''),
   }

@@ -31,10 +31,6 @@ interface Membership {
   readonly group: number
 }
 
-interface Failure extends Membership {
-  readonly reason: string
-}
-
 async function* batchesOf<T>(all: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T[]> {
   let batch: T[] = []
   for await (const one of all) {
@@ -54,8 +50,8 @@ async function inParallel<T>(items: readonly T[], work: (item: T, index: number)
   await Promise.all(workers)
 }
 
-function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, [T, ...T[]]> {
-  const grouped = new Map<K, [T, ...T[]]>()
+function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+  const grouped = new Map<K, T[]>()
   for (const item of items) {
     const group = grouped.get(keyOf(item))
     if (group === undefined) grouped.set(keyOf(item), [item])
@@ -66,7 +62,7 @@ function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, [T, .
 
 const alreadyExists = (entry: Entry | undefined) => entry?.meta.code?.endsWith('_exists') === true
 
-const titleOf = ({ line, fields }: Person) => `line ${line}: ${Object.values(fields).map(quoted).join(' ')}`
+const titleOf = ({ place, fields }: Person) => `${place}: ${Object.values(fields).map(quoted).join(' ')}`
 
 /** @throws FatalError if the service becomes unavailable; records that were imported before it remain */
 export async function load(source: Source, api: Api, observer: Observer): Promise<Tallies> {
@@ -117,37 +113,34 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     return known
   }
 
-  /** Reports failures with one line per person and reason, because a user can have very many groups. */
-  function reportFailures(failures: readonly Failure[]): void {
-    for (const [person, own] of groupBy(failures, one => one.person))
-      for (const [reason, [{ name }, ...others]] of groupBy(own, one => one.reason)) {
-        const more = others.length > 0 ? ` and ${others.length} more` : ''
-        observer.failed(`${titleOf(person)}: group ${quoted(name)}${more}`, reason)
-      }
-  }
-
   /** Imports memberships with one request for each user or for each group, whichever are fewer. */
   async function importMemberships(memberships: readonly Membership[]): Promise<void> {
     const [byUser, byGroup] = [groupBy(memberships, one => one.user), groupBy(memberships, one => one.group)]
     const [kind, requests] =
       byUser.size <= byGroup.size ? (['groups', byUser] as const) : (['users', byGroup] as const)
-    const failures: Failure[] = []
+    /** Why a membership could not be stored. */
+    const reasons = new Map<Membership, string>()
+    let newOnes = 0
     await inParallel([...requests], async ([id, own]) => {
       const [path, references] =
         kind === 'groups'
           ? [`/v1/users/${id}/groups`, own.map(({ group }) => ({ id: group }))]
           : [`/v1/groups/${id}/users`, own.map(({ user }) => ({ id: user }))]
       const { entries, created } = await api.create(path, kind, references)
-      const failed = own.flatMap((membership, index) => {
-        const meta = entries[index]?.meta
-        return meta === undefined || meta.status === 200 ? [] : [{ ...membership, reason: meta.message }]
-      })
-      tallies.memberships.created += created
-      tallies.memberships.unchanged += own.length - created - failed.length
-      tallies.memberships.failed += failed.length
-      failures.push(...failed)
+      for (const [index, { meta }] of entries.entries()) {
+        const membership = own[index]
+        if (membership !== undefined && meta.status !== 200) reasons.set(membership, meta.message)
+      }
+      newOnes += created
     })
-    reportFailures(failures.toSorted((a, b) => a.person.line - b.person.line))
+    tallies.memberships.created += newOnes
+    tallies.memberships.unchanged += memberships.length - newOnes - reasons.size
+    tallies.memberships.failed += reasons.size
+    // In the order of the file.
+    for (const one of memberships) {
+      const reason = reasons.get(one)
+      if (reason !== undefined) observer.failed(`${titleOf(one.person)}: group ${quoted(one.name)}`, reason)
+    }
   }
 
   async function importPeople(persons: readonly Person[]): Promise<void> {
@@ -172,7 +165,7 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     for (const one of batch)
       if ('fault' in one) {
         tallies.people.failed++
-        observer.failed(`line ${one.line}`, one.fault)
+        observer.failed(one.place, one.fault)
       } else persons.push(one)
     if (persons.length > 0) await importPeople(persons)
     observer.progress(batch.at(-1)?.share ?? 1, tallies)

@@ -5,8 +5,8 @@ import { users } from '../../model/users.ts'
 export const userFields = Object.keys(users.fields).filter(name => users.fields[name]?.required !== false)
 
 interface Entry {
-  /** The line on which the entry ends in a CSV file, or begins in a JSON file, counted from 1. */
-  readonly line: number
+  /** The line on which it ends in a CSV file, such as `line 2`, or its place in a JSON file, such as `users[0]`. */
+  readonly place: string
   /** The share of the file that has been read with this entry, from 0 to 1. */
   readonly share: number
 }
