@@ -1,6 +1,5 @@
 // Entry point of `npm run load`: imports users and groups from a file through the API and prints each failure with its
 // reason. Existing records are left unchanged, so the command can be repeated.
-import { statSync } from 'node:fs'
 import { extname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { print, runCommand, serviceName, UsageError } from './cli/command-line.ts'
@@ -64,9 +63,6 @@ async function defaultUrl(): Promise<string> {
  * @throws Error with the file and, for a fault in its content, the line
  */
 async function openSource(file: string): Promise<Source> {
-  const found = statSync(file, { throwIfNoEntry: false })
-  if (found === undefined) throw new Error(`${file} does not exist`)
-  if (found.isDirectory()) throw new Error(`${file} is a folder`)
   const type = extname(file).toLowerCase()
   if (type !== '.json' && type !== '.csv')
     throw new Error(`${file} must end in .json or .csv: save a spreadsheet as CSV`)

@@ -1,7 +1,7 @@
 // The API client of `npm run load`. It splits batches that exceed a limit, finds records by name, and retries while
 // the service is unavailable.
 import * as z from 'zod'
-import { fetchCauseOf, hasCode, reasonOf } from '../../core/error-reason.ts'
+import { fetchCauseOf, reasonOf } from '../../core/error-reason.ts'
 import { exitCodes, FatalError } from '../../core/exit-codes.ts'
 import { retry } from '../../core/retry.ts'
 
@@ -37,20 +37,12 @@ const transientStatuses: readonly number[] = [429, 502, 503, 504]
 /** A failure of a request that a retry can remove. */
 class TransientError extends Error {}
 
-/** What to do about a reason that matches the pattern. */
-const advices: readonly (readonly [RegExp, string])[] = [
-  [/certificate/, 'trust its certificate with NODE_EXTRA_CA_CERTS, or set --url to its http port'],
-  [/redirects to/, 'set --url to the address of the service itself, without a path'],
-  [/serves http, not https/, 'set --url to its http:// address'],
-  [/responds with/, 'set --url to a data port without a path, such as http://localhost:8000'],
-]
-const otherAdvice = 'start it (npm start) or set --url to another service, then load again'
-
 /** The service does not respond, or the response is not from this service. */
-function unavailable(reason: string): FatalError {
-  const advice = advices.find(([pattern]) => pattern.test(reason))?.[1] ?? otherAdvice
-  return new FatalError(exitCodes.unavailable, `${reason}: ${advice}`)
-}
+const unavailable = (reason: string): FatalError =>
+  new FatalError(
+    exitCodes.unavailable,
+    `${reason}: start the service (npm start), or set --url to the URL of its data port, such as http://localhost:8000`,
+  )
 
 /** The service requires a token with the scope `write`, and there is none or it does not accept it. */
 const notAllowed = (reason: string): FatalError =>
@@ -82,15 +74,6 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
   const failure = (reason: string, isTransient: boolean): Error =>
     isTransient ? new TransientError(`${base}: ${reason}`) : unavailable(`${base}: ${reason}`)
 
-  /** Returns the error for a request that `fetch` could not send. */
-  function sendFailure(error: unknown): Error {
-    const cause = fetchCauseOf(error)
-    if (hasCode(cause) && cause.code === 'ERR_SSL_WRONG_VERSION_NUMBER')
-      return failure('the port serves http, not https', false)
-    const reason = reasonOf(cause)
-    return failure(reason, !/certificate|bad port/.test(reason))
-  }
-
   /** Sends a request once. @throws TransientError if a retry can succeed, else FatalError */
   async function attempt(path: string, sent?: object): Promise<ResponseBody> {
     const response = await fetch(base + path, {
@@ -104,7 +87,8 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
         body: JSON.stringify(sent),
       }),
     }).catch((error: unknown) => {
-      throw sendFailure(error)
+      const reason = reasonOf(fetchCauseOf(error))
+      throw failure(reason, !/certificate|bad port|wrong version number/.test(reason))
     })
     const target = response.headers.get('location')
     if (response.status >= 300 && response.status < 400 && target !== null)

@@ -4,7 +4,6 @@ import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { pipeline } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
-import { reasonOf } from '../../core/error-reason.ts'
 
 /** Without a limit, a quote that is never closed would buffer the rest of the file. */
 const MAX_RECORD_BYTES = 2 ** 20
@@ -18,14 +17,8 @@ export interface Row {
 }
 
 /**
- * The supported separators. Excel uses a semicolon if its locale has a decimal comma, and saves "Unicode text" as
- * UTF-16 with tabs.
- */
-export const separators = { '\t': 'a tab', ';': 'a semicolon', ',': 'a comma' } as const
-export type Separator = keyof typeof separators
-
-/**
- * Detects the separator from the first line that is not blank.
+ * Detects the separator from the first line that is not blank. Excel uses a semicolon if its locale has a decimal comma, and
+ * saves "Unicode text" as UTF-16 with tabs.
  * @returns the separator, and the size of the file in bytes
  * @throws Error if the file is not a text file
  */
@@ -38,30 +31,18 @@ export async function detectFormat(file: string) {
     const lines = buffer.toString(isUtf16 ? 'utf16le' : 'utf8', 0, bytesRead).split(/[\r\n]+/)
     const header = lines.find(line => line.trim() !== '') ?? ''
     if (/[^\P{Cc}\t]/u.test(header)) throw new Error('not a text file: save a spreadsheet as CSV')
-    const separator: Separator = (['\t', ';'] as const).find(one => header.includes(one)) ?? ','
-    return { separator, size }
+    return { separator: ['\t', ';'].find(one => header.includes(one)) ?? ',', size }
   } finally {
     await handle.close()
   }
 }
 export type CsvFormat = Awaited<ReturnType<typeof detectFormat>>
 
-/** @param firstLine the line on which the invalid row begins */
-function describe(error: unknown, firstLine: number): string {
-  if (!(error instanceof CsvError)) return reasonOf(error)
-  const openQuote = `line ${firstLine}: a quote that is opened here or later is never closed`
-  if (error.code === 'CSV_QUOTE_NOT_CLOSED') return openQuote
-  if (error.code === 'CSV_MAX_RECORD_SIZE')
-    return `${openQuote}, or the row is longer than ${MAX_RECORD_BYTES / 2 ** 20} MiB`
-  const begin = error.lines === firstLine ? '' : ` (the row begins on line ${firstLine})`
-  return `line ${error.lines}${begin}: a quote inside a value must be doubled, and the value must be in quotes: "Mary ""May"" Smith"`
-}
-
 /**
  * Yields the rows that are not empty, including the header.
  * @throws Error with the line from which the rows cannot be parsed
  */
-export async function* rowsOf(file: string, separator: Separator): AsyncGenerator<Row> {
+export async function* rowsOf(file: string, separator: string): AsyncGenerator<Row> {
   let firstLine = 1
   const parser = parse({
     bom: true,
@@ -87,6 +68,8 @@ export async function* rowsOf(file: string, separator: Separator): AsyncGenerato
     for await (const { record, info } of rows)
       yield { cells: record.map(cell => cell.trim()), line: info.lines, bytes: info.bytes }
   } catch (error) {
-    throw new Error(describe(error, firstLine))
+    throw error instanceof CsvError
+      ? new Error(`the row that begins on line ${firstLine}: ${error.message}`)
+      : error
   }
 }
