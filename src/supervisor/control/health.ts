@@ -26,12 +26,9 @@ export function isServing(
 }
 
 /** Returns for how long a worker has been without its database, in ms: what it reported, and the time since then. */
-export function databaseDownMs({
-  heartbeat,
-  lastHeardMs = performance.now(),
-}: WorkerView): number | undefined {
+export function databaseDownMs({ heartbeat, silentMs }: WorkerView): number | undefined {
   const downMs = heartbeat?.databaseDownMs
-  return downMs === undefined ? undefined : downMs + performance.now() - lastHeardMs
+  return downMs === undefined ? undefined : downMs + silentMs
 }
 
 /** Returns the first result that applies, in the order: no worker, no database, maintenance, serving. */

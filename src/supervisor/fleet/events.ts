@@ -21,8 +21,6 @@ export type FleetEvent =
   /** `watchPassed`: the watched worker is no worse than the old ones. `skipWait`: a second signal ends the drain delay of a stop. */
   | { readonly type: 'watchPassed' | 'skipWait' }
   | { readonly type: 'watchFailed'; readonly reason: string }
-  /** The supervisor itself was suspended or blocked for `byMs`. It could not read messages meanwhile. */
-  | { readonly type: 'clockJump'; readonly byMs: number }
   | { readonly type: 'stop'; readonly delayMs: number }
 
 function backoffMs(failures: number): number {
@@ -140,18 +138,6 @@ function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState 
       return { ...fleet, reload: { state: 'running' } }
     case 'watchFailed':
       return watchFailed(fleet, event.reason)
-    case 'clockJump': {
-      const moved = (ms: number) => Math.min(nowMs, ms + event.byMs)
-      return {
-        ...fleet,
-        workers: fleet.workers.map(one => ({
-          ...one,
-          // The workers can have been suspended as well.
-          sinceMs: moved(one.sinceMs),
-          lastHeardMs: one.lastHeardMs === undefined ? undefined : moved(one.lastHeardMs),
-        })),
-      }
-    }
     case 'stop':
       return { ...fleet, stop: { retireAtMs: nowMs + event.delayMs, killNow: false } }
     case 'skipWait':

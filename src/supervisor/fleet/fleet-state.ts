@@ -4,12 +4,9 @@
 export interface FleetWorker {
   readonly id: number
   readonly state: 'booting' | 'ready' | 'retiring'
-  /**
-   * When the worker entered its state. While it boots and waits for the database: the time of its last message. Moved forward by
-   * each suspension of the supervisor.
-   */
+  /** When the worker entered its state. While it boots and waits for the database: the time of its last message. */
   readonly sinceMs: number
-  /** Time of the last message, moved forward by each suspension of the supervisor; undefined before the first message. */
+  /** Time of the last message; undefined before the first one. */
   readonly lastHeardMs: number | undefined
   /** It runs old code, or it uses too much memory. */
   readonly toBeReplaced: boolean

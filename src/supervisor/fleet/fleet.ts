@@ -167,13 +167,13 @@ export function createFleet(options: FleetOptions) {
     loop.state().workers.flatMap(one => {
       const handle = handles.get(one.id)
       if (handle === undefined) return []
-      // Until the next run it is unknown whether the supervisor itself was suspended.
-      const missedHeartbeats = (loop.lastRunMs() - (one.lastHeardMs ?? -Infinity)) / heartbeatMs
+      const silentMs = loop.clock() - (one.lastHeardMs ?? -Infinity)
+      const missedHeartbeats = silentMs / heartbeatMs
       const { worker, startedMs, heartbeat } = handle
-      return [{ ...one, pid: worker.process.pid, startedMs, missedHeartbeats, heartbeat }]
+      return [{ ...one, pid: worker.process.pid, startedMs, silentMs, missedHeartbeats, heartbeat }]
     })
   const balancer = createBalancer(workers, send)
-  const watcher = createWatcher(() => watchOf(loop.state()), workers, record)
+  const watcher = createWatcher(() => watchOf(loop.state()), workers, loop.clock, record)
 
   cluster.on('message', (worker, message) => {
     const parsed = parseWorkerMessage(message)

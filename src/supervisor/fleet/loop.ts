@@ -12,17 +12,32 @@ interface LoopOptions {
   reloadEnded(outcome: Reload): void
 }
 
-/** All times are values of `performance.now()`. */
+/**
+ * Returns a clock in ms that does not count suspensions of the supervisor, in which its workers may be suspended as well: between
+ * two readings it advances by at most `maxStepMs`.
+ */
+function createClock(maxStepMs: number): () => number {
+  let [nowMs, readMs] = [0, performance.now()]
+  return () => {
+    const before = readMs
+    readMs = performance.now()
+    nowMs += Math.min(readMs - before, maxStepMs)
+    return nowMs
+  }
+}
+
+/** All times are those of its clock. */
 export function createLoop({ limits, tickMs, perform, reloadEnded }: LoopOptions) {
   let fleet: FleetState = emptyFleet
   let timer: NodeJS.Timeout | undefined
   /** Also true before the start, when there are no sockets for workers: commands take effect with the first run. */
   let isRunScheduled = true
-  let lastRunMs = performance.now()
+  // Its timer reads the clock at least once a tick. A step leaves every worker the time for a heartbeat before it is killed.
+  const clock = createClock(1.5 * tickMs)
 
   function record(event: FleetEvent): void {
     const before = fleet.reload
-    fleet = reduce(fleet, event, limits.workers, performance.now())
+    fleet = reduce(fleet, event, limits.workers, clock())
     if (before.state === 'running' && fleet.reload.state !== 'running') reloadEnded(fleet.reload)
     scheduleRun()
   }
@@ -35,12 +50,7 @@ export function createLoop({ limits, tickMs, perform, reloadEnded }: LoopOptions
   }
 
   function run(): void {
-    const nowMs = performance.now()
-    // The own timer is late: the supervisor was suspended and read no messages. Shorter gaps are harmless, because they
-    // leave every worker the time for one heartbeat.
-    const gapMs = nowMs - lastRunMs
-    lastRunMs = nowMs
-    if (gapMs > 2 * tickMs) record({ type: 'clockJump', byMs: gapMs })
+    const nowMs = clock()
     for (;;) {
       const { actions, nextRunAtMs } = plan(fleet, limits, nowMs)
       if (actions.length === 0) {
@@ -53,5 +63,5 @@ export function createLoop({ limits, tickMs, perform, reloadEnded }: LoopOptions
     isRunScheduled = false
   }
 
-  return { state: () => fleet, record, start: run, lastRunMs: () => lastRunMs }
+  return { state: () => fleet, record, start: run, clock }
 }

@@ -99,11 +99,13 @@ function merge(all: readonly FiguresByRoute[]): FiguresByRoute {
 
 /**
  * @param current the watch that is going on
+ * @param now the clock of the fleet
  * @param record receives the outcome
  */
 export function createWatcher(
   current: () => Watch | undefined,
   workers: () => readonly WorkerView[],
+  now: () => number,
   record: (event: FleetEvent) => void,
 ) {
   /** The last heartbeats before the watch, by worker id. */
@@ -127,7 +129,7 @@ export function createWatcher(
     const reason = faultOf(fresh, old)
     if (reason === undefined) {
       suspicion = undefined
-      if (performance.now() < untilMs) return
+      if (now() < untilMs) return
       if (worker.heartbeat?.databaseDownMs === undefined) record({ type: 'watchPassed' })
       else record({ type: 'watchFailed', reason: 'the first new worker has lost the database' })
       return
@@ -165,7 +167,7 @@ export function createWatcher(
       const total = (some: readonly WorkerView[]) => sum(sumOf(some).figures.values())
       return {
         pid: fresh[0]?.pid,
-        left_ms: Math.round(Math.max(0, watch.untilMs - performance.now())),
+        left_ms: Math.round(Math.max(0, watch.untilMs - now())),
         fresh: total(fresh),
         old: total(oldWorkers()),
       }

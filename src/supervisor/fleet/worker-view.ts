@@ -9,7 +9,9 @@ export interface WorkerView extends FleetWorker {
   readonly pid: number | undefined
   /** `Date.now()` at the fork. */
   readonly startedMs: number
-  /** Heartbeat intervals since the last message, not counting those in which the supervisor itself was suspended. */
+  /** Time since the last message, without that in which the supervisor itself was suspended. */
+  readonly silentMs: number
+  /** The same in heartbeat intervals. */
   readonly missedHeartbeats: number
   readonly heartbeat: Heartbeat | undefined
 }

@@ -138,7 +138,15 @@ test('balance: wherever the clients come back, the connections are spread within
 
 test('balance: a worker whose limit ends is told', t => {
   let counts = [26, 6]
-  const view = { sinceMs: 0, lastHeardMs: 0, toBeReplaced: false, killed: false, pid: 1, startedMs: 0 }
+  const view = {
+    sinceMs: 0,
+    lastHeardMs: 0,
+    silentMs: 0,
+    toBeReplaced: false,
+    killed: false,
+    pid: 1,
+    startedMs: 0,
+  }
   const workers = () => workersWith(counts).map(worker => ({ ...view, ...worker }))
   const sent: number[] = []
   const balancer = createBalancer(workers, id => sent.push(id))

@@ -77,15 +77,6 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
         runPlan()
       }
     },
-    /**
-     * Advances the clock while the supervisor is suspended: no plan runs and no message is read.
-     * @param heard the workers whose messages are read after it, before the next run of the plan
-     */
-    suspend(ms: number, heard: readonly number[] = []): void {
-      nowMs += ms
-      for (const id of heard) record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false })
-      simulation.dispatch({ type: 'clockJump', byMs: ms })
-    },
     workerIds: () => fleet.workers.map(({ id }) => id),
   }
   runPlan()
@@ -252,48 +243,6 @@ test('heartbeat timeout: a worker without messages is killed and replaced', t =>
     [1, 2, 3, 4],
     'the replacement is forked before the exit event',
   )
-})
-
-test('heartbeat timeout: after a suspension of the supervisor no worker is killed', t => {
-  const simulation = createRunningSimulation()
-  simulation.pass(3000)
-  simulation.suspend(60_000)
-  simulation.pass(6999)
-  t.deepEqual(simulation.actions('kill'), [])
-  simulation.pass(1)
-  t.is(simulation.actions('kill').length, 3, 'the time before and after the suspension counts')
-})
-
-test('heartbeat timeout: a message read right after a suspension is not moved into the future', t => {
-  const simulation = createRunningSimulation()
-  simulation.suspend(60_000, [1])
-  simulation.pass(9999, () => [2, 3])
-  t.deepEqual(simulation.actions('kill'), [])
-  simulation.pass(1, () => [2, 3])
-  t.deepEqual(simulation.actions('kill'), [
-    { type: 'kill', id: 1, reason: 'worker sent no message for 10000 ms' },
-  ])
-})
-
-test('boot timeout: the time of a suspension does not count', t => {
-  const simulation = createSimulation()
-  simulation.pass(3000)
-  simulation.suspend(60_000)
-  simulation.pass(26_999)
-  t.deepEqual(simulation.actions('kill'), [])
-  simulation.pass(1)
-  t.is(simulation.actions('kill').length, 3, 'the time before and after the suspension counts')
-})
-
-test('retirement: the time of a suspension does not count', t => {
-  const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'stop', delayMs: 0 })
-  simulation.pass(3000, simulation.workerIds)
-  simulation.suspend(60_000)
-  simulation.pass(28_999, simulation.workerIds)
-  t.deepEqual(simulation.actions('kill'), [])
-  simulation.pass(1, simulation.workerIds)
-  t.is(simulation.actions('kill').length, 3)
 })
 
 test('reload: replaces one worker after another, starting the new one first', t => {
@@ -537,7 +486,7 @@ test('any sequence of events keeps the invariants', t => {
         pick: fc.nat(8),
       }),
     },
-    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'stop', 'skipWait', 'suspend') }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'stop', 'skipWait') }) },
   )
   fc.assert(
     fc.property(
@@ -563,7 +512,6 @@ test('any sequence of events keeps the invariants', t => {
               simulation.dispatch({ type: 'reload', watchMs })
           } else if (one.do === 'stop') simulation.dispatch({ type: 'stop', delayMs: 5000 })
           else if (one.do === 'skipWait') simulation.dispatch({ type: 'skipWait' })
-          else if (one.do === 'suspend') simulation.suspend(20_000)
           else if (one.do === 'pass watch' || one.do === 'fail watch') {
             // The watcher records an outcome only while a watch is going on.
             if (watchOf(simulation.fleet()) !== undefined)

@@ -134,6 +134,7 @@ function openWatch(untilMs = Infinity, views: Readonly<Record<number, Partial<Wo
     killed: false,
     pid: id,
     startedMs: 0,
+    silentMs: 0,
     missedHeartbeats: 0,
     heartbeat: beats.get(id),
     ...views[id],
@@ -141,6 +142,7 @@ function openWatch(untilMs = Infinity, views: Readonly<Record<number, Partial<Wo
   const watcher = createWatcher(
     () => ({ id: 3, untilMs }),
     () => [1, 2, 3].map(view),
+    () => performance.now(),
     event => events.push(event),
   )
   watcher.listening(3)
