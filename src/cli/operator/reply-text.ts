@@ -88,7 +88,7 @@ function certificatesText({ command: _, argument: __, ...reply }: Reply, screen:
     { title: 'PORT', cell: ({ label }) => label },
     { title: 'VALID TO', cell: one => one.valid_to },
     { title: 'SUBJECT', cell: ({ subject }) => subject },
-    { title: 'FINGERPRINT', optional: true, cell: ({ fingerprint }) => fingerprint },
+    { title: 'FINGERPRINT', cell: ({ fingerprint }) => fingerprint },
   ]
   return formatTable(certificates, columns, screen)
 }

@@ -38,17 +38,15 @@ function checkersOf(port: PortStatus): string {
 function portTable(ports: Status['ports'], screen: Screen): string[] {
   const items = Object.entries(ports).map(([label, port]) => ({ label, ...port }))
   const columns: readonly Column<(typeof items)[number]>[] = [
-    { title: 'PORT', key: true, cell: ({ label }) => label },
-    { title: '', key: true, align: 'right', cell: ({ port }) => port },
-    { title: 'CONTROL', align: 'right', optional: true, cell: ({ control_port }) => control_port },
+    { title: 'PORT', cell: ({ label }) => label },
+    { title: '', align: 'right', cell: ({ port }) => port },
     { title: 'STATE', cell: ({ state }) => stateCell(state) },
-    { title: 'MODE', optional: true, cell: ({ mode }) => mode ?? '' },
     { title: 'FOR', cell: ({ since }) => formatAge(since) },
-    { title: 'SINCE', optional: true, cell: ({ since }) => since },
-    { title: 'BY', cell: ({ by }) => by },
     { title: 'CONNECTIONS', align: 'right', cell: ({ connections }) => connections },
     { title: 'IN FLIGHT', align: 'right', cell: ({ in_flight }) => in_flight },
     { title: 'CHECKERS', align: 'right', cell: checkersOf },
+    { title: 'MODE', cell: ({ mode }) => mode ?? '' },
+    { title: 'BY', cell: ({ by }) => by },
   ]
   return formatTable(items, columns, screen)
 }
@@ -66,8 +64,8 @@ function checkerTable(ports: Status['ports'], screen: Screen): string[] {
     port.checkers.map(checker => ({ label, port, checker })),
   )
   const columns: readonly Column<(typeof items)[number]>[] = [
-    { title: 'CHECKER', key: true, cell: ({ checker }) => checker.address },
-    { title: 'PORT', key: true, cell: ({ label }) => label },
+    { title: 'CHECKER', cell: ({ checker }) => checker.address },
+    { title: 'PORT', cell: ({ label }) => label },
     { title: 'CHECKED', cell: ({ checker }) => `${formatAge(checker.seen)} ago` },
     { title: 'ANSWER', cell: ({ checker }) => checker.status },
     { title: 'NOTICED', cell: ({ port, checker }) => noticed(port, checker) },
@@ -85,10 +83,9 @@ export const portTables = (ports: Status['ports'], screen: Screen): string[] => 
 
 export function workerTable(workers: Status['workers'], screen: Screen): string[] {
   const columns: readonly Column<Status['workers'][number]>[] = [
-    { title: 'WORKER', key: true, align: 'right', cell: ({ pid }) => pid ?? '' },
+    { title: 'WORKER', align: 'right', cell: ({ pid }) => pid ?? '' },
     { title: 'STATE', cell: ({ state }) => stateCell(state) },
     { title: 'AGE', cell: ({ started }) => formatAge(started) },
-    { title: 'STARTED', optional: true, cell: ({ started }) => started },
     { title: 'MEMORY', align: 'right', cell: one => `${Math.round(one.memory_bytes / 2 ** 20)} MiB` },
     { title: 'IN FLIGHT', align: 'right', cell: ({ in_flight }) => in_flight },
     { title: 'EVENT LOOP LAG', align: 'right', cell: ({ lag_ms }) => `${Math.round(lag_ms)} ms` },
