@@ -19,8 +19,6 @@ declare module 'knex/lib/dialects/mysql2/index.js' {
     numUsed(): number
     numFree(): number
     numPendingAcquires(): number
-    numPendingCreates(): number
-    on(event: 'createSuccess', listener: (eventId: number, connection: PoolConnection) => void): void
   }
 
   export default class extends Knex.Client {

@@ -1,22 +1,15 @@
 // Applies the pending migrations to a database.
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { escapeId } from 'mysql2'
 import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
-import { retry } from '../core/retry.ts'
 import { isAddedTwice } from './driver-errors.ts'
 import { retryMigration, underMigrationLock } from './migration-lock.ts'
-import { codeVersion, createMigrationSource, type Migration, migrations } from './migrations/index.ts'
-import { clientOf, openPool } from './pool.ts'
-import { rawRows } from './results.ts'
+import { codeVersion, createMigrationSource, migrations } from './migrations/index.ts'
+import { openPool } from './pool.ts'
 
-/** A server notices a moment later that a process has ended. */
-const SESSION_END_TIMEOUT_MS = 2000
-const SESSION_END_PAUSE_MS = 100
-const OWN_SESSION_PAUSE_MS = 10
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
 /** Creates the error of a schema with which this code cannot serve. */
@@ -65,37 +58,12 @@ async function createMissingDatabase(url: string, log: Log): Promise<void> {
 }
 
 /**
- * Checks that no other process uses the database. Without the PROCESS privilege, an account sees only its own sessions, and a
- * server does not know the sessions of other servers of its cluster.
- * @param own the ids of the sessions of this process
- * @throws FatalError if there are other sessions
- */
-async function assertNoOtherSessions(knex: Knex, own: ReadonlySet<number>, migration: string): Promise<void> {
-  const [current] = await rawRows(knex, 'SELECT DATABASE() AS name')
-  const isCurrent = (db: unknown) => String(db).toLowerCase() === String(current?.name).toLowerCase()
-  // On MySQL, `information_schema.processlist` fails while a statement contains a character above U+FFFF.
-  const sessions = await rawRows(knex, 'SHOW PROCESSLIST')
-  // A session that this process is opening is not in `own` before it is ready.
-  while (clientOf(knex).pool.numPendingCreates() > 0) await delay(OWN_SESSION_PAUSE_MS)
-  const hosts = sessions
-    // The threads that apply the writes of other servers are of the `system user`.
-    .filter(({ Id, User, db }) => isCurrent(db) && User !== 'system user' && !own.has(Number(Id)))
-    .map(({ Host }) => String(Host).replace(/:\d+$/, ''))
-  if (hosts.length > 0)
-    throw unfit(
-      `migration ${migration} requires that no other process uses the database, because earlier versions of the service would ` +
-        `make the totals wrong. Other sessions: ${hosts.length}, from ${[...new Set(hosts)].join(', ')}. ` +
-        'Stop all old processes on all nodes, then run the command again on one node',
-    )
-}
-
-/**
  * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
  * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
  * @param onNotice called if another process is migrating, and with what a migration demands of an operator, before the next one
  *   begins: a further run after an interruption does not apply the first one again
  * @returns the names of the migrations that were applied
- * @throws FatalError if the schema demands newer code, or an earlier version of the service might damage the database
+ * @throws FatalError if the schema demands newer code
  */
 export async function migrate(
   url: string,
@@ -103,8 +71,6 @@ export async function migrate(
   onNotice: (notice: string) => void = () => {},
 ): Promise<string[]> {
   const knex = openPool(url, pool, log)
-  const own = new Set<number>()
-  clientOf(knex).pool.on('createSuccess', (_, { threadId }) => own.add(threadId))
   try {
     await knex.raw('SELECT 1').catch(async (error: unknown) => {
       if (!hasCode(error) || error.code !== 'ER_BAD_DB_ERROR') throw error
@@ -115,16 +81,7 @@ export async function migrate(
       // Another process can have applied some of them meanwhile.
       const pending = await pendingMigrations(knex)
       const isNew = pending.length === migrations.length
-      const before = async ({ name, excludesOlder }: Migration) => {
-        await assertHeld()
-        if (isNew || excludesOlder === undefined) return
-        await retry(() => assertNoOtherSessions(knex, own, name), {
-          timeoutMs: SESSION_END_TIMEOUT_MS,
-          pauseMs: () => SESSION_END_PAUSE_MS,
-          isTransient: error => error instanceof FatalError,
-        })
-      }
-      const migrationSource = createMigrationSource(isNew, before, ({ name, demand }) => {
+      const migrationSource = createMigrationSource(isNew, assertHeld, ({ name, demand }) => {
         if (!isNew && demand !== undefined) onNotice(`${name}: ${demand}`)
       })
       const apply = async () => {

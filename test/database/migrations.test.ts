@@ -15,28 +15,21 @@ import { createClient } from '../support/http.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase, startService } from '../support/service.ts'
-import { sessionsOf } from '../support/sessions.ts'
 import { until } from '../support/until.ts'
 
 const log = createLog('warn', 'test')
 
 test('migration 002: existing records are counted once, also after a crash', async t => {
   const url = await createDatabase()
-  const open = () => openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  const earlier = open()
-  await earlier('users').insert(
-    [1, 2, 2047, 2048, 9999].map(id => ({ id, first_name: `${id}`, version: id })),
-  )
-  await earlier('groups').insert([1, 2].map(id => ({ id, name: `${id}`, version: id })))
-  await earlier('memberships').insert([1, 2, 9999].map(user_id => ({ user_id, group_id: 2 })))
-  // The state after a crash at the end: all steps are done, but the migration is not recorded.
-  await earlier('knex_migrations').where({ name: '002-counts' }).delete()
-  await earlier('count_changes').insert({ kind: 'users', slot: 0, amount: 7 })
-  // The migration requires that no other session uses the database.
-  await earlier.destroy()
-  t.deepEqual(await migrate(url, log), ['002-counts'])
-  const knex = open()
+  const knex = openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
   t.teardown(() => knex.destroy())
+  await knex('users').insert([1, 2, 2047, 2048, 9999].map(id => ({ id, first_name: `${id}`, version: id })))
+  await knex('groups').insert([1, 2].map(id => ({ id, name: `${id}`, version: id })))
+  await knex('memberships').insert([1, 2, 9999].map(user_id => ({ user_id, group_id: 2 })))
+  // The state after a crash at the end: all steps are done, but the migration is not recorded.
+  await knex('knex_migrations').where({ name: '002-counts' }).delete()
+  await knex('count_changes').insert({ kind: 'users', slot: 0, amount: 7 })
+  t.deepEqual(await migrate(url, log), ['002-counts'])
   const counted = await knex('counts').orderBy(['kind', 'slot']).select('kind', 'slot', 'amount')
   t.deepEqual(
     counted.map(row => ({ ...row })),
@@ -61,15 +54,11 @@ test('migration 002: is repeated after a deadlock, which ends its transaction an
   const { url, arm, struck, proxy } = await openMysqlProxy(direct)
   t.teardown(() => proxy.close())
   await executeOn(direct, "DELETE FROM knex_migrations WHERE name = '002-counts'")
-  const database = `\`${new URL(direct).pathname.slice(1)}\``
-  // The migration requires that no other session uses the database, but this one has chosen none.
-  const server = new URL(direct)
-  server.pathname = '/'
-  const other = await mysql.createConnection(server.href)
+  const other = await mysql.createConnection(direct)
   t.teardown(() => other.destroy())
-  await other.query(`INSERT INTO ${database}.counts (kind, slot, amount) VALUES ('users', 7, 7)`)
+  await other.query("INSERT INTO counts (kind, slot, amount) VALUES ('users', 7, 7)")
   await other.query('BEGIN')
-  await other.query(`SELECT * FROM ${database}.counts FOR UPDATE`)
+  await other.query('SELECT * FROM counts FOR UPDATE')
   // What the server answers after a deadlock.
   arm(/^.*ROLLBACK TO/s, { errno: 1305, sqlState: '42000', message: 'SAVEPOINT trx2 does not exist' })
   const migrated = migrate(url, log)
@@ -77,37 +66,6 @@ test('migration 002: is repeated after a deadlock, which ends its transaction an
   await other.query('ROLLBACK')
   t.deepEqual(await migrated, ['002-counts'])
   t.deepEqual(await executeOn(direct, 'SELECT * FROM counts'), [])
-})
-
-test('migration 002: is refused while another session uses the database', async t => {
-  const url = await createDatabase()
-  const server = new URL(url)
-  server.pathname = '/'
-  const elsewhere = await mysql.createConnection(server.href)
-  t.teardown(() => elsewhere.destroy())
-  // The session that has created the database ends a moment later.
-  await until(async () => (await sessionsOf(url, elsewhere)).length === 0)
-  const other = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => other.destroy())
-  await other('users').insert({ first_name: 'Ada', version: 1 })
-  await other('knex_migrations').where({ name: '002-counts' }).delete()
-  await t.throwsAsync(migrate(url, log), {
-    name: 'FatalError',
-    message:
-      /^migration 002-counts requires .* Other sessions: 1, from (localhost|127\.0\.0\.1)\. Stop all old processes on all nodes, /,
-  })
-  t.deepEqual(await other('counts'), [])
-  t.is(await other('knex_migrations').where({ name: '002-counts' }).first(), undefined)
-  // Other migrations do not require this.
-  await other('knex_migrations').insert({ name: '002-counts', batch: 1, migration_time: new Date() })
-  await other('knex_migrations').where({ name: '003-idempotency-keys' }).delete()
-  t.deepEqual(await migrate(url, log), ['003-idempotency-keys'])
-
-  await other('knex_migrations').where({ name: '002-counts' }).delete()
-  await other.destroy()
-  // MySQL cannot list the sessions in every way while a statement of one of them has such a character.
-  elsewhere.query("SELECT SLEEP(60), '😀'").catch(() => {})
-  t.deepEqual(await migrate(url, log), ['002-counts'])
 })
 
 test('schema: code that is older than the schema demands is refused', async t => {

@@ -21,7 +21,7 @@ async function countExisting(trx: Knex.Transaction): Promise<void> {
   )
 }
 
-// The previous version of the service does not update the counts: `excludesOlder` in index.ts.
+// The version before does not update the counts: `demand` in index.ts.
 export async function up(knex: Knex): Promise<void> {
   const columns = `
     kind VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -12,8 +12,6 @@ import * as search from './009-search.ts'
 
 export interface Migration {
   readonly name: string
-  /** Whether a version of the service before this migration would damage the database while or after it runs. */
-  readonly excludesOlder?: true
   /** @param isNew whether no version of the service has used the database before */
   readonly up: (knex: Knex, isNew: boolean) => Promise<void>
   /** What an operator must do after this migration, if an earlier version of the service has used the database. */
@@ -25,7 +23,6 @@ export const migrations: readonly Migration[] = [
   {
     name: '002-counts',
     up: counts.up,
-    excludesOlder: true,
     demand:
       'a version before this migration does not count what it writes: stop all its processes, then run `npm run recount`',
   },
@@ -65,14 +62,14 @@ export const codeVersion = migrations.length
  */
 export const createMigrationSource = (
   isNew: boolean,
-  before: (migration: Migration) => Promise<void>,
+  before: () => Promise<void>,
   after: (migration: Migration) => void,
 ): Knex.MigrationSource<Migration> => ({
   getMigrations: async () => [...migrations],
   getMigrationName: migration => migration.name,
   getMigration: async migration => ({
     up: async (knex: Knex) => {
-      await before(migration)
+      await before()
       await migration.up(knex, isNew)
       after(migration)
     },
