@@ -3,8 +3,8 @@ import type { Config } from '../../config/config.ts'
 import { quoted } from '../../core/quoted.ts'
 import type { FeedEvent } from '../../database/feed/events.ts'
 import { changeTypes, idName, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
-import { notAnId } from '../requests/filters.ts'
-import { Parameters, unpagedRecords } from '../requests/query.ts'
+import { notAnId, Parameters } from '../requests/parameters.ts'
+import { unpagedRecords } from '../requests/query.ts'
 
 /** The longest time that a request waits for an event, in seconds. */
 export const MAX_WAIT_S = 60

@@ -2,7 +2,7 @@
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { methodNotAllowed } from '../errors.ts'
-import { rejectUnknownParameters } from '../requests/query.ts'
+import { rejectUnknownParameters } from '../requests/parameters.ts'
 import { createRouter, type Route } from '../router.ts'
 
 /**

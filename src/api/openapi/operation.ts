@@ -12,7 +12,7 @@ import {
   notAcceptable,
   preconditionFailed,
 } from '../errors.ts'
-import { parseNoQuery } from '../requests/query.ts'
+import { parseNoQuery } from '../requests/parameters.ts'
 import { keyFailures, missing, queryFailures, stale } from './examples.ts'
 import { capitalize, integer, object, ref, type Schema, text } from './json-schema.ts'
 import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, type Parameter } from './parameters.ts'

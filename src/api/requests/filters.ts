@@ -1,7 +1,8 @@
 // The filters of a collection: the name of a filter parameter contains the field and the operator, its value is the operand.
 import { quoted } from '../../core/quoted.ts'
 import type { Comparison, Filter } from '../../database/reading/page-query.ts'
-import { columnsOf, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
+import { columnsOf, parseId, type Resource } from '../../model/resource.ts'
+import { notAnId, type Parameters } from './parameters.ts'
 
 /** What a filter parameter compares, and how. The empty operator is equality. */
 export interface FilterTarget extends Pick<Filter, 'relation' | 'column'> {
@@ -36,9 +37,6 @@ function compareText(operator: string, value: string): Comparison | string {
   return `must be true or false, not ${quoted(value)}`
 }
 
-export const notAnId = (value: string) =>
-  `${quoted(value)} is not an id; ids are integers from 1 to ${MAX_ID} without leading zeros`
-
 function compareId(operator: string, value: string): Comparison | string {
   if (operator === 'in') {
     const ids: number[] = []
@@ -60,5 +58,36 @@ function compareId(operator: string, value: string): Comparison | string {
 }
 
 /** Parses the value of a filter. Returns what is wrong with it if it is invalid. */
-export const parseComparison = ({ column, operator }: FilterTarget, value: string): Comparison | string =>
+const parseComparison = ({ column, operator }: FilterTarget, value: string): Comparison | string =>
   (column === 'id' ? compareId : compareText)(operator, value)
+
+/** Parses the filters of a request. @param max the maximum number of filters */
+export function parseFilters(
+  parameters: Parameters,
+  targets: ReadonlyMap<string, FilterTarget>,
+  max: number,
+): Filter[] {
+  const filters: Filter[] = []
+  /** By parameter. A repeated list is one list: many clients repeat the parameter for each element of an array. */
+  const lists = new Map<string, (string | number)[]>()
+  for (const { name, value } of parameters.pairs) {
+    const target = targets.get(name)
+    if (target === undefined) continue
+    let comparison = parseComparison(target, value)
+    if (typeof comparison === 'string') {
+      parameters.fault(name, comparison)
+      continue
+    }
+    if (comparison.operator === 'in') {
+      const list = lists.get(name) ?? []
+      list.push(...comparison.value)
+      if (lists.has(name)) continue
+      lists.set(name, list)
+      comparison = { operator: 'in', value: list }
+    }
+    filters.push({ relation: target.relation, column: target.column, comparison })
+    if (filters.length === max + 1)
+      parameters.fault(name, `at most ${max} filters are allowed`, 'limit_exceeded')
+  }
+  return filters
+}

@@ -1,7 +1,6 @@
 // Parses the parameters of a DELETE of several records.
 import { parseId } from '../../model/resource.ts'
-import { notAnId } from './filters.ts'
-import { Parameters } from './query.ts'
+import { notAnId, Parameters } from './parameters.ts'
 
 const names = ['id', 'id[in]']
 
