@@ -57,8 +57,9 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     ...createResourceRoutes(services, policies),
     ...(feed === undefined ? [] : [createChangesRoute(feed, resources, limits, policies)]),
   ]
-  const resourceRoutes = findCaller === undefined ? openRoutes : openRoutes.map(withCaller)
-  const docsRoutes = createDocsRoutes(resources, resourceRoutes, limits)
+  const described = findCaller === undefined ? openRoutes : openRoutes.map(withCaller)
+  const routes = [...described, ...createDocsRoutes(resources, described, limits)]
+  const router = createRouter(routes)
 
   const app = new Koa()
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))
@@ -68,8 +69,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   app.use(framing)
   app.use(knownHosts(isKnownHost))
   app.use(normalizePath)
-  // Two routers: API requests are not compared with the rarely used docs routes.
-  for (const routes of [resourceRoutes, docsRoutes]) app.use(createRouter(routes).routes())
-  app.use(notFound([...resourceRoutes, ...docsRoutes]))
+  app.use(router.routes())
+  app.use(notFound(routes, router))
   return app.callback()
 }

@@ -1,16 +1,17 @@
 // Answers requests that no route handles: OPTIONS, methods that a path does not support, and unknown paths.
+import type { Router } from '@koa/router'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { methodNotAllowed } from '../errors.ts'
 import { rejectUnknownParameters } from '../requests/parameters.ts'
-import { createRouter, type Route } from '../router.ts'
+import type { Route } from '../router.ts'
 
 /**
  * Throws `route_not_found` or `method_not_allowed`, or answers OPTIONS with 204 and `Allow`.
  * @param routes all routes of the service
+ * @param router the router for these routes
  */
-export function notFound(routes: readonly Route[]): Middleware {
-  const router = createRouter(routes)
+export function notFound(routes: readonly Route[], router: Router): Middleware {
   /** The layers that match a path, one for each route. */
   const layersOf = (path: string) => router.match(path, '').path
 
