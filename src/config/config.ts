@@ -1,4 +1,4 @@
-// Loads the configuration with node-config, validates and freezes it. Outside this folder, no code reads the environment.
+// Loads the configuration with node-config and validates it. Outside this folder, no code reads the environment.
 import { basename, delimiter, resolve } from 'node:path'
 import type * as z from 'zod'
 import { faultsOf, messageOf } from './faults.ts'
@@ -20,14 +20,6 @@ export class ConfigError extends Error {
   }
 }
 
-function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) {
-    for (const part of Object.values(value)) deepFreeze(part)
-    Object.freeze(value)
-  }
-  return value
-}
-
 function check<T extends Settings>(
   settings: z.ZodType<T>,
   raw: unknown,
@@ -41,7 +33,7 @@ function check<T extends Settings>(
     ...(ports === undefined ? [] : portFaults(ports, needsCertificates)),
   ]
   if (data === undefined || faults.length > 0) throw new ConfigError(faults)
-  return deepFreeze({ ...data, production })
+  return { ...data, production }
 }
 
 /**
