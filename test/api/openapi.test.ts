@@ -232,6 +232,16 @@ test('document: its examples are valid, also for tools that compile patterns wit
   t.true(count > 200, String(count))
 })
 
+test('document: an operation with query parameters has a fault in one of them as its example', t => {
+  for (const { operation } of operations) {
+    const names = operation.parameters.flatMap(parameter => (parameter.in === 'query' ? parameter.name : []))
+    if (names.length === 0) continue
+    const { examples } = operation.responses[400]?.content?.['application/json'] ?? {}
+    const [fault] = examples?.invalid_parameter?.value.meta.errors ?? []
+    t.true(names.includes(fault?.parameter ?? ''), operation.operationId)
+  }
+})
+
 test('document: a request of each operation can be sent after an import', t => {
   t.true(document.servers.every(({ url }) => URL.canParse(url)))
   for (const { path, operation } of operations) {

@@ -3,12 +3,12 @@ import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { ExecutionContext } from 'ava'
 import { securityHeaders } from '../../src/core/response-headers.ts'
-import type { Answer, Client } from './http.ts'
+import type { Answer, Body, Client } from './http.ts'
 
 interface Response {
   $ref?: string
   headers?: Record<string, { $ref: string }>
-  content?: Record<string, { schema: AnySchemaObject }>
+  content?: Record<string, { schema: AnySchemaObject; examples?: Record<string, { value: Body }> }>
 }
 
 export interface Operation {

@@ -79,14 +79,14 @@ const distinct = (errors: readonly ApiError[]): ApiError[] =>
   [...new Map(errors.toReversed().map(error => [error.code, error])).values()].toReversed()
 
 /**
- * The failures of an invalid path or query string.
+ * The failures of an invalid path or query string. The last error of each code becomes its example.
  * @param parse the parser of the query string
  * @param invalid query strings that `parse` rejects, in addition to an unknown parameter and malformed UTF-8
  */
 export function queryFailures(parse: (search: string) => unknown, ...invalid: readonly string[]): ApiError[] {
   return [
     malformedPath(),
-    ...['colour=red', ...invalid, 'colour=%ff'].map(search => thrownBy(() => parse(search))),
+    ...['colour=red', 'colour=%ff', ...invalid].map(search => thrownBy(() => parse(search))),
   ]
 }
 
