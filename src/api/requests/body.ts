@@ -124,39 +124,30 @@ function createBodyBudget(maxBytes: number) {
  * long that it would be killed.
  */
 function createParser() {
-  /** Each parses one body. */
-  const waiting = new Set<() => void>()
-  let isParsing = false
+  /** Resolves when the next long body can be parsed. */
+  let turn = Promise.resolve()
 
-  async function parseWaiting(): Promise<void> {
-    isParsing = true
-    for (const parse of waiting) {
-      waiting.delete(parse)
-      const startMs = performance.now()
-      parse()
-      await delay(performance.now() - startMs)
-    }
-    isParsing = false
-  }
-
-  /**
-   * The result of a request that is refused while it waits is never settled. A body whose client has reset its connection
-   * by then is not parsed. A client that has only ended its side still gets its response.
-   */
-  return async (request: IncomingMessage, bytes: Buffer): Promise<unknown> => {
-    if (bytes.length <= MAX_SHORT_BYTES) return parseJson(bytes)
+  return async (request: IncomingMessage, body: Buffer): Promise<unknown> => {
+    if (body.length <= MAX_SHORT_BYTES) return parseJson(body)
+    // The only variable that the functions below refer to: the body of a client that has gone leaves the memory before its turn.
+    let bytes: Buffer | undefined = body
     return new Promise((resolve, reject) => {
-      const parse = () => {
+      request.once('aborted', () => {
+        bytes = undefined
+        reject(endedEarly())
+      })
+      turn = turn.then(async () => {
+        if (bytes === undefined) return
+        const startMs = performance.now()
         try {
+          // A client that has only ended its side still gets its response.
           if (isGone(request.socket)) throw endedEarly()
           resolve(parseJson(bytes))
         } catch (error) {
           reject(error)
         }
-      }
-      waiting.add(parse)
-      request.once('aborted', () => waiting.delete(parse))
-      if (!isParsing) void parseWaiting()
+        await delay(performance.now() - startMs)
+      })
     })
   }
 }
