@@ -1,11 +1,12 @@
 // The handlers that read one record or a page. They check for faults in this order: path, parameters, Accept, existence.
 import type { Context } from 'koa'
 import type { IncludeSet } from '../../database/reading/include-sets.ts'
-import { type Included, isOneMoment } from '../../database/reading/includes.ts'
+import type { Included } from '../../database/reading/includes.ts'
 import type { Filter } from '../../database/reading/page-query.ts'
 import { isBounded } from '../../database/reading/page-seek.ts'
 import { createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords, type Page, type Records } from '../../database/reading/records.ts'
+import type { Statements } from '../../database/transaction.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
 import type { LimitedRelation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
@@ -48,27 +49,19 @@ export function createReadHandlers(
   const inTurn = <T>(query: ListQuery, read: () => Promise<T>): Promise<T> =>
     isBounded(resource, query) ? read() : database.inPageSlot(read)
 
-  /** Whether the includes of a page belong to it. @param included those of the rows that have not changed since */
-  function belongTo(page: Page, query: ListQuery, included: readonly Included[]): boolean {
-    if (included.length < page.rows.length || !isOneMoment(included)) return false
-    // Which records are on the page can depend on their related records.
-    const dependsOnRelated = query.filters.some(({ relation }) => relation !== undefined)
-    return !dependsOnRelated || included[0]?.row.generation === page.rows[0]?.generation
-  }
-
   /** Returns the records of a page with their includes, both of one moment. */
   async function withIncludes(query: ListQuery, page: Page) {
     const { includes } = includeSet(query.include)
-    const included = (await includes(page.rows, createSizeCheck(true))).flatMap(one => one ?? [])
-    if (belongTo(page, query, included)) return { total: page.total, included }
+    const complete = async ({ total, rows }: Page, on?: Statements) => {
+      const included = await includes(rows, createSizeCheck(true), on)
+      return { total, included: included.flatMap(one => one ?? []) }
+    }
+    const read = await complete(page)
+    const [first] = page.rows
+    const isUnchanged = ({ row }: Included) => row.generation === first?.generation
+    if (read.included.length === page.rows.length && read.included.every(isUnchanged)) return read
     // A record has changed between the two reads: a snapshot reads both again.
-    return inTurn(query, () =>
-      database.snapshot(async trx => {
-        const { total, rows } = await records.page(query, trx)
-        const included = await includes(rows, createSizeCheck(true), trx)
-        return { total, included: included.flatMap(one => one ?? []) }
-      }),
-    )
+    return inTurn(query, () => database.snapshot(async trx => complete(await records.page(query, trx), trx)))
   }
 
   const share = shareConcurrent<{ readonly etag: string; readonly text: string | Buffer }>()
