@@ -8,14 +8,14 @@ import { deleteByIds } from '../listed-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Precondition } from '../version.ts'
 import { createEndMemberships, type Deletable } from './ended-memberships.ts'
-import { createPortions, type Portions } from './portions.ts'
 import { createAwaitLock, createRowLocks, rowKey } from './row-locks.ts'
 
 /** Deletes records, in the order of their ids, if their versions meet `precondition`. */
 interface Deletion extends Item {
   readonly ids: readonly number[]
   readonly precondition?: Precondition | undefined
-  readonly portions: Portions
+  /** The number of memberships that its next transaction removes. */
+  readonly portion: { rows: number }
 }
 
 /**
@@ -27,25 +27,27 @@ interface Deletion extends Item {
  * meanwhile, the group remains with the members that are left, and can be deleted again. Members that are added
  * meanwhile are removed, too. Several records share a transaction if their memberships fit into one portion.
  */
-type Delete = (deletion: Omit<Deletion, 'portions'>) => Promise<readonly Outcome[]>
+type Delete = (deletion: Omit<Deletion, 'portion'>) => Promise<readonly Outcome[]>
 
 /** A portion takes less than a second, far less than the time limit of a statement. */
 const PORTION_ROWS = 10_000
+const MAX_HALVINGS = 7
 /** The most records that a transaction deletes: its statements list them. */
 const MAX_RECORDS = 1000
 
 /**
  * @param resources all resources, which can have relations to `resource`
- * @param portionRows maximum number of members that one transaction removes. A record of the limited side, with all of its
+ * @param maxRows maximum number of members that one transaction removes. A record of the limited side, with all of its
  *   memberships, can exceed it.
  */
 export function createDelete(
   database: Database,
   resource: Resource,
   resources: readonly Resource[],
-  portionRows = PORTION_ROWS,
+  maxRows = PORTION_ROWS,
 ): Delete {
   const table = `\`${resource.plural}\``
+  const leastRows = Math.ceil(maxRows / 2 ** MAX_HALVINGS)
   const lockRows = createRowLocks(resource, 'update')
   const endMemberships = createEndMemberships(resource, resources)
 
@@ -93,9 +95,15 @@ export function createDelete(
         })
 
       const plans = new Map(free.map(item => [item, plan(item)]))
-      const portion = Math.min(...free.map(({ portions }) => portions.begin()))
-      const deleted = await deleteFirst(trx, [...deletable.values()], portion).catch((error: unknown) => {
-        if (isLocked(error)) for (const { portions } of free) portions.onLocked()
+      const portionRows = Math.min(...free.map(({ portion }) => portion.rows))
+      const setPortion = (rows: number) => {
+        for (const { portion } of free) portion.rows = rows
+      }
+      // On a cluster, a large portion conflicts with each write of one of its members through another node, and so with every
+      // try under load: the next one has a smaller portion. A lock of another session would be met with a smaller one as well.
+      setPortion(Math.max(leastRows, Math.ceil(portionRows / 2)))
+      const deleted = await deleteFirst(trx, [...deletable.values()], portionRows).catch((error: unknown) => {
+        if (isLocked(error)) setPortion(portionRows)
         throw error
       })
       const unreported = new Set(deleted)
@@ -121,12 +129,12 @@ export function createDelete(
 
   return async deletion => {
     const outcomes: Outcome[] = []
-    const portions = createPortions(portionRows)
+    const portion = { rows: maxRows }
     while (outcomes.length < deletion.ids.length) {
-      const result = await write({ ...deletion, ids: deletion.ids.slice(outcomes.length), portions })
+      const result = await write({ ...deletion, ids: deletion.ids.slice(outcomes.length), portion })
       if (typeof result === 'string') throw new Error(`a deletion was refused: ${result}`)
       outcomes.push(...result)
-      portions.onStored()
+      portion.rows = Math.min(maxRows, 4 * portion.rows)
     }
     return outcomes
   }
