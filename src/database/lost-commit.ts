@@ -2,6 +2,7 @@
 // See decisions/lost-commit.md.
 import type { Knex } from 'knex'
 import { unavailable } from '../core/api-error.ts'
+import { hasCode } from '../core/error-reason.ts'
 import { retry } from '../core/retry.ts'
 import type { Change, Versions } from './changes.ts'
 import { isContention, isUnreachable } from './driver-errors.ts'
@@ -74,11 +75,13 @@ export async function checkStored(knex: Knex, changes: readonly Change[], error:
   const proofs = proofsOf(changes)
   if (proofs.length === 0 || isContention(error)) throw error
   const stored = await wasStored(knex, proofs).catch(() => undefined)
-  if (stored === false) throw error
-  if (stored === undefined)
-    throw unavailable(
-      error,
-      'the database is temporarily unavailable, and it is unknown whether this write was stored; please repeat the ' +
-        'request, and send each POST with an Idempotency-Key, so that a repetition is safe',
-    )
+  if (stored) return
+  // A server of a cluster that is only silent can store the transaction later, and the rows can be read on another one.
+  const isSilent = hasCode(error) && error.code === 'ETIMEDOUT'
+  if (stored === false && !isSilent) throw error
+  throw unavailable(
+    error,
+    'the database is temporarily unavailable, and it is unknown whether this write was stored; please repeat the ' +
+      'request, and send each POST with an Idempotency-Key, so that a repetition is safe',
+  )
 }

@@ -10,6 +10,7 @@ import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 import { type Fault, openMysqlProxy } from '../support/mysql-proxy.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { origin } from '../support/writers.ts'
@@ -113,6 +114,22 @@ test.serial('COMMIT: a 503 says that the outcome is unknown if it cannot be read
   t.truthy(answer.headers['retry-after'])
   t.true(mysqlProxy.struck() > 2)
 })
+
+test.serial(
+  'COMMIT: the outcome is unknown if the database does not answer, and has not stored it so far',
+  async t => {
+    const id = await api.create('/v1/users', person())
+    const [row] = await database.query('SELECT version FROM users WHERE id = ?', [id])
+    const version = Number(row?.version)
+    const impatient = openDatabase({ url: mysqlProxy.url, queryTimeoutMs: 2000 }, 'silent')
+    t.teardown(impatient.close)
+    armCommit('no answer')
+    const write = impatient.transaction(async trx =>
+      trx.record({ type: 'updated', resource: users, id, before: version, after: version + 1, origin }),
+    )
+    await t.throwsAsync(write, { any: true, code: 'unavailable', message: /unknown/ })
+  },
+)
 
 test.serial('COMMIT: the outcome is unknown if another transaction has changed the row since', async t => {
   const id = await api.create('/v1/users', person())

@@ -12,9 +12,10 @@ export interface Refusal {
 /**
  * A refused statement does not reach the server, nor does one with `no rows`, which succeeds without having changed a row.
  * `cut before`: the connection ends before the server receives the
- * statement. `cut after`: the server executes the statement, but the connection ends before its answer.
+ * statement. `cut after`: the server executes the statement, but the connection ends before its answer. `no answer`: the server
+ * does not receive the statement, and the connection stays open.
  */
-export type Fault = Refusal | 'no rows' | 'cut before' | 'cut after'
+export type Fault = Refusal | 'no rows' | 'cut before' | 'cut after' | 'no answer'
 
 export const interrupted: Refusal = { errno: 1317, sqlState: '70100' }
 
@@ -68,7 +69,7 @@ export async function openMysqlProxy(url: string) {
     if (fault === undefined) return true
     if (fault === 'cut after') withoutAnswer.add(client)
     else if (fault === 'cut before') client.destroy()
-    else client.write(answerOf(fault))
+    else if (fault !== 'no answer') client.write(answerOf(fault))
     return fault === 'cut after'
   })
 
