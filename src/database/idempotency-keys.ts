@@ -5,21 +5,21 @@ import {
   type Claim,
   deleteExpired,
   findSaved,
-  type KeptAnswer,
   keyReused,
-  type SavedKey,
+  type SavedResponse,
+  type SavedRow,
   unpack,
 } from './idempotency-rows.ts'
 
 /** `replayed`: it was saved before. */
-type ReplayableAnswer = KeptAnswer & { readonly replayed: boolean }
+type ReplayableResponse = SavedResponse & { readonly replayed: boolean }
 
 export type IdempotencyKeys = ReturnType<typeof createIdempotencyKeys>
 
 /** @throws ApiError `idempotency_key_reused` */
-async function replay(kept: SavedKey, { fingerprint }: Claim): Promise<ReplayableAnswer> {
-  if (kept.fingerprint !== fingerprint) throw keyReused()
-  return { ...(await unpack(kept)), replayed: true }
+async function replay(row: SavedRow, { fingerprint }: Claim): Promise<ReplayableResponse> {
+  if (row.fingerprint !== fingerprint) throw keyReused()
+  return { ...(await unpack(row)), replayed: true }
 }
 
 export function createIdempotencyKeys(database: Database, keepSeconds: number) {
@@ -36,8 +36,8 @@ export function createIdempotencyKeys(database: Database, keepSeconds: number) {
     async once(
       key: string,
       fingerprint: string,
-      write: (claim: Claim) => Promise<SavedKey | KeptAnswer>,
-    ): Promise<ReplayableAnswer> {
+      write: (claim: Claim) => Promise<SavedRow | SavedResponse>,
+    ): Promise<ReplayableResponse> {
       const claim = { key, fingerprint, keepSeconds }
       // A write that needs a lock of another session claims its key only from time to time.
       if (inProgress.has(key)) return replay(await findSaved(database, claim), claim)

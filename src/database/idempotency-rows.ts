@@ -8,7 +8,7 @@ import { assertRowCount, isDuplicate, isLocked } from './driver-errors.ts'
 import type { Result } from './lane/outcome.ts'
 import type { Statements, Transaction } from './transaction.ts'
 
-const keptAnswer = z.object({
+const savedResponse = z.object({
   status: z.number(),
   location: z.string().nullable(),
   /** The entity tag without quotes. */
@@ -17,10 +17,10 @@ const keptAnswer = z.object({
 })
 
 /** A response that can be replayed. */
-export type KeptAnswer = Readonly<z.output<typeof keptAnswer>>
+export type SavedResponse = Readonly<z.output<typeof savedResponse>>
 
 /** A committed row. */
-const savedKey = keptAnswer.extend({
+const savedRow = savedResponse.extend({
   idempotency_key: z.string(),
   fingerprint: z.string(),
   /** The whole response, compressed, or null. */
@@ -29,7 +29,7 @@ const savedKey = keptAnswer.extend({
   expired: z.number(),
 })
 
-export type SavedKey = z.output<typeof savedKey>
+export type SavedRow = z.output<typeof savedRow>
 
 /** A claim of a key. */
 export interface Claim {
@@ -46,7 +46,7 @@ export interface Receipt extends Claim {
    * Returns the response to a write with this result. If it is an error, the write must not have changed anything.
    * @throws ApiError if nothing is to be stored
    */
-  answerOf(result: Result): KeptAnswer
+  responseOf(result: Result): SavedResponse
 }
 
 const table = 'idempotency_keys'
@@ -73,22 +73,22 @@ const deleteExpiredSql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP(
 const now = { toSqlString: () => 'UTC_TIMESTAMP()' }
 
 /** The columns that a version of the service without the column `packed` replays. */
-const unreadable: KeptAnswer = {
+const unreadable: SavedResponse = {
   status: 503,
   location: null,
   etag: null,
   body: '{"meta":{"status":503,"message":"a newer version of the service has saved this response, please try again","code":"unavailable"}}',
 }
 
-async function pack(answer: KeptAnswer) {
-  if (answer.body.length <= MAX_PLAIN_LENGTH) return { ...answer, packed: null }
-  return { ...unreadable, packed: await promisify(deflateRaw)(JSON.stringify(answer)) }
+async function pack(response: SavedResponse) {
+  if (response.body.length <= MAX_PLAIN_LENGTH) return { ...response, packed: null }
+  return { ...unreadable, packed: await promisify(deflateRaw)(JSON.stringify(response)) }
 }
 
 /** Returns the saved response. */
-export async function unpack({ packed, status, location, etag, body }: SavedKey): Promise<KeptAnswer> {
+export async function unpack({ packed, status, location, etag, body }: SavedRow): Promise<SavedResponse> {
   if (packed === null) return { status, location, etag, body }
-  return keptAnswer.parse(JSON.parse(String(await promisify(inflateRaw)(packed))))
+  return savedResponse.parse(JSON.parse(String(await promisify(inflateRaw)(packed))))
 }
 
 /** @param cause the database error about the lock */
@@ -105,7 +105,7 @@ export const keyReused = () =>
 /** Reads rows by their keys. Without a lock, only committed rows are visible, which always have a response. */
 async function find(on: Statements, keys: readonly string[], keepSeconds: number, lock = '') {
   const rows = await on.query(`${findSql} ${lock}`, [keepSeconds, keys])
-  return z.array(savedKey).parse(rows)
+  return z.array(savedRow).parse(rows)
 }
 
 /** Returns the row of a key that another request uses. @throws ApiError `request_in_progress` if there is none */
@@ -113,9 +113,9 @@ export async function findSaved(
   on: Statements,
   { key, keepSeconds }: Claim,
   cause?: unknown,
-): Promise<SavedKey> {
-  const [kept] = await find(on, [key], keepSeconds)
-  if (kept?.expired === 0) return kept
+): Promise<SavedRow> {
+  const [row] = await find(on, [key], keepSeconds)
+  if (row?.expired === 0) return row
   throw requestInProgress(cause)
 }
 
@@ -127,8 +127,8 @@ export async function findSaved(
 export async function claimKeys(
   trx: Transaction,
   claims: readonly Claim[],
-): Promise<ReadonlyMap<string, SavedKey>> {
-  const saved = new Map<string, SavedKey>()
+): Promise<ReadonlyMap<string, SavedRow>> {
+  const saved = new Map<string, SavedRow>()
   const [first] = claims
   if (first === undefined) return saved
   try {
@@ -151,22 +151,22 @@ export async function releaseKeys(trx: Transaction, claims: readonly Claim[]): P
 }
 
 /** Saves the responses of keys that the transaction has claimed. @throws ApiError `limit_exceeded` */
-export async function saveAnswers(
+export async function saveResponses(
   trx: Transaction,
-  answers: readonly { readonly claim: Claim; readonly answer: KeptAnswer }[],
+  responses: readonly { readonly claim: Claim; readonly response: SavedResponse }[],
 ): Promise<void> {
-  if (answers.some(({ answer }) => answer.body.length > MAX_BODY_LENGTH))
+  if (responses.some(({ response }) => response.body.length > MAX_BODY_LENGTH))
     throw new ApiError(
       'limit_exceeded',
       'the response is too large to be saved for an Idempotency-Key; send a smaller request',
     )
-  const isPlain = ({ answer }: (typeof answers)[number]) => answer.body.length <= MAX_PLAIN_LENGTH
+  const isPlain = ({ response }: (typeof responses)[number]) => response.body.length <= MAX_PLAIN_LENGTH
   // Together, long responses could exceed the packet of the server: each has a statement of its own.
-  const parts = [answers.filter(isPlain), ...answers.filter(one => !isPlain(one)).map(one => [one])]
+  const parts = [responses.filter(isPlain), ...responses.filter(one => !isPlain(one)).map(one => [one])]
   for (const part of parts) {
     if (part.length === 0) continue
-    const rows = part.map(async ({ claim: { key, fingerprint }, answer }) => {
-      const { status, location, etag, body, packed } = await pack(answer)
+    const rows = part.map(async ({ claim: { key, fingerprint }, response }) => {
+      const { status, location, etag, body, packed } = await pack(response)
       return [key, fingerprint, now, status, location, etag, body, packed]
     })
     // A row that an INSERT updates counts twice.

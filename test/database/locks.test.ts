@@ -329,7 +329,7 @@ test.serial(
           key: 'waits',
           fingerprint: 'request',
           keepSeconds: 60,
-          answerOf: result => ({ status: 200, location: null, etag: null, body: JSON.stringify(result) }),
+          responseOf: result => ({ status: 200, location: null, etag: null, body: JSON.stringify(result) }),
         },
       )
       // It waits in the transaction after that of its first try.

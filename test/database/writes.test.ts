@@ -75,7 +75,7 @@ test.serial(
       key,
       fingerprint: 'request',
       keepSeconds: 60,
-      answerOf: () => ({ status: 200, location: null, etag: null, body: key + body.slice(key.length) }),
+      responseOf: () => ({ status: 200, location: null, etag: null, body: key + body.slice(key.length) }),
     })
     const send = (key: string) =>
       writeOnce({ origin, entries: [{ first_name: 'long', last_name: key }] }, receipt(key))

@@ -1,7 +1,7 @@
 // The write that the body of a POST asks for: one record, or a batch whose entries succeed or fail independently.
 import { ApiError, Faults } from '../../core/api-error.ts'
 import type { JsonObject } from '../../core/json-object.ts'
-import type { KeptAnswer } from '../../database/idempotency-rows.ts'
+import type { SavedResponse } from '../../database/idempotency-rows.ts'
 import type { Outcome, Refusal, Result, Stored } from '../../database/lane/outcome.ts'
 import type { Writer } from '../../database/lane/writer.ts'
 import { batchText, checkEntries, entriesOf, type ResponseEntry } from '../requests/batch.ts'
@@ -25,7 +25,7 @@ export interface PostWork<Item> {
   readonly writer: Writer<Item>
   readonly item: Item
   /** Returns the response to a write with this result. @throws ApiError if nothing was written */
-  answerOf(result: Result): KeptAnswer
+  responseOf(result: Result): SavedResponse
   /** False if all entries of a batch are invalid. */
   readonly hasRecords: boolean
 }
@@ -42,13 +42,13 @@ export function postWork<Fields extends JsonObject, Item>(
 ): PostWork<Item> {
   const work = (
     records: readonly Fields[],
-    toAnswer: (outcomes: readonly Outcome[]) => KeptAnswer,
+    toResponse: (outcomes: readonly Outcome[]) => SavedResponse,
   ): PostWork<Item> => ({
     writer,
     item: itemOf(records),
-    answerOf(result) {
+    responseOf(result) {
       if (typeof result === 'string') throw refused(result)
-      return toAnswer(result)
+      return toResponse(result)
     },
     hasRecords: records.length > 0,
   })

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import type { Context } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys } from '../../database/idempotency-keys.ts'
-import type { KeptAnswer } from '../../database/idempotency-rows.ts'
+import type { SavedResponse } from '../../database/idempotency-rows.ts'
 import { callerOf } from '../middleware/authentication.ts'
 import { idempotencyKeyOf } from '../requests/idempotency-key.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
@@ -27,9 +27,9 @@ function fingerprintOf({ method, path, request }: Context): string {
  * A success or a conflict is saved. A server error is not, so that the request can be retried with the same key. Nor is a
  * failed precondition, so that it can be sent again with the current ETag: conditions are no part of what the key stands for.
  */
-function keptAnswer(ctx: Context, answer: () => KeptAnswer): KeptAnswer {
+function responseToSave(ctx: Context, respond: () => SavedResponse): SavedResponse {
   try {
-    return answer()
+    return respond()
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500 || error.status === 412) throw error
     const body = errorBody(error, ctx.response.get('Request-Id'))
@@ -37,7 +37,7 @@ function keptAnswer(ctx: Context, answer: () => KeptAnswer): KeptAnswer {
   }
 }
 
-function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void {
+function send(ctx: Context, { status, location, etag, body }: SavedResponse): void {
   if (location !== null) ctx.set('Location', location)
   if (etag !== null) setEtag(ctx, etag)
   if (status < 400) respond(ctx, body)
@@ -51,13 +51,13 @@ function send(ctx: Context, { status, location, etag, body }: KeptAnswer): void 
 export async function respondOnce<Item>(
   ctx: Context,
   keys: IdempotencyKeys,
-  { writer, item, answerOf, hasRecords }: PostWork<Item>,
+  { writer, item, responseOf, hasRecords }: PostWork<Item>,
 ): Promise<void> {
   const key = idempotencyKeyOf(ctx.req.headers)
-  if (key === undefined || !hasRecords) return send(ctx, answerOf(await writer.write(item)))
-  const { replayed, ...kept } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), claim =>
-    writer.writeOnce(item, { ...claim, answerOf: result => keptAnswer(ctx, () => answerOf(result)) }),
+  if (key === undefined || !hasRecords) return send(ctx, responseOf(await writer.write(item)))
+  const { replayed, ...response } = await keys.once(savedKeyOf(ctx, key), fingerprintOf(ctx), claim =>
+    writer.writeOnce(item, { ...claim, responseOf: result => responseToSave(ctx, () => responseOf(result)) }),
   )
   if (replayed) ctx.set('Idempotent-Replayed', 'true')
-  send(ctx, kept)
+  send(ctx, response)
 }

@@ -4,10 +4,10 @@ import type { Change } from '../changes.ts'
 import {
   type Claim,
   claimKeys,
-  type KeptAnswer,
   type Receipt,
   releaseKeys,
-  saveAnswers,
+  type SavedResponse,
+  saveResponses,
 } from '../idempotency-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Result } from './outcome.ts'
@@ -39,9 +39,9 @@ async function applyRecorded<I>(
 }
 
 /** Returns the response to a write, or the error of one that has changed nothing, which is not saved. */
-function answerTo(receipt: Receipt, result: Result): KeptAnswer | ApiError {
+function responseTo(receipt: Receipt, result: Result): SavedResponse | ApiError {
   try {
-    return receipt.answerOf(result)
+    return receipt.responseOf(result)
   } catch (error) {
     if (error instanceof ApiError && typeof result === 'string') return error
     throw error
@@ -66,7 +66,7 @@ async function write<I>(
   const results = items.length === 0 ? [] : await applyRecorded(writer, trx, items)
   const resultOf = new Map(writing.map((entry, index) => [entry, results[index]]))
   const unused: Claim[] = []
-  const answers: { readonly claim: Claim; readonly answer: KeptAnswer }[] = []
+  const responses: { readonly claim: Claim; readonly response: SavedResponse }[] = []
   const deliveries = entries.map((entry): Delivery => {
     const { receipt } = entry
     const result = resultOf.get(entry) ?? 'locked'
@@ -77,15 +77,15 @@ async function write<I>(
       unused.push(receipt)
       return result
     }
-    const answer = answerTo(receipt, result)
-    if (answer instanceof ApiError) {
+    const response = responseTo(receipt, result)
+    if (response instanceof ApiError) {
       unused.push(receipt)
-      return () => entry.reject(answer)
+      return () => entry.reject(response)
     }
-    answers.push({ claim: receipt, answer })
-    return () => receipt.settle(answer)
+    responses.push({ claim: receipt, response })
+    return () => receipt.settle(response)
   })
-  await saveAnswers(trx, answers)
+  await saveResponses(trx, responses)
   await releaseKeys(trx, unused)
   return deliveries
 }

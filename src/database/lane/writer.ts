@@ -1,6 +1,6 @@
 // What a writer of records is, and the writes that wait for their results.
 import type { Origin } from '../changes.ts'
-import type { KeptAnswer, Receipt, SavedKey } from '../idempotency-rows.ts'
+import type { Receipt, SavedResponse, SavedRow } from '../idempotency-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import type { Keyed } from './key-queues.ts'
 import type { Result } from './outcome.ts'
@@ -36,7 +36,7 @@ export interface Writer<I> {
    * @returns the response, or the row of the key if it has one
    * @throws ApiError `unavailable`, `request_in_progress`, `limit_exceeded`, or the error of the receipt
    */
-  writeOnce(item: I, receipt: Receipt): Promise<KeptAnswer | SavedKey>
+  writeOnce(item: I, receipt: Receipt): Promise<SavedResponse | SavedRow>
 }
 
 /** A write in the queues of its keys. */
@@ -51,7 +51,7 @@ export interface Entry<I> extends Ticket {
   /** The time, as `performance.now()`, after which it does not wait for a lock any longer. */
   readonly deadlineMs: number
   /** Undefined for a write without an Idempotency-Key, which has the result. The other one has the response. */
-  readonly receipt: (Receipt & { settle(answer: KeptAnswer | SavedKey): void }) | undefined
+  readonly receipt: (Receipt & { settle(response: SavedResponse | SavedRow): void }) | undefined
   settle(result: Result): void
   reject(error: unknown): void
 }

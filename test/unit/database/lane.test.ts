@@ -27,12 +27,12 @@ const receipt = (key: string, refusal?: ApiError): Receipt => ({
   key,
   fingerprint: 'request',
   keepSeconds: 60,
-  answerOf(result) {
+  responseOf(result) {
     if (refusal !== undefined) throw refusal
     return { status: 200, location: null, etag: null, body: JSON.stringify(result) }
   },
 })
-const answer = receipt('').answerOf([{ row, changed: true }])
+const answer = receipt('').responseOf([{ row, changed: true }])
 
 /** Returns a transaction that records. The writers of these tests send no statements. All Idempotency-Keys are new. */
 function transaction(): Transaction {
