@@ -28,35 +28,22 @@ const isEstablished = ({ _handle: handle }: Socket): boolean => handle?.getpeern
  * system confirmed to its client just before the queue was full is lost: it is in no queue.
  */
 function emptyQueue(server: Server, stop: () => void): void {
-  const own = new Set<Socket>()
+  const own: Socket[] = []
   const address = server.address()
   const open = (): void => {
-    if (address === null || typeof address === 'string') return
-    const socket = net.connect(address.port, address.address)
-    // Without a free file descriptor, the queue cannot be emptied. Errors of an open connection do not matter.
-    own.add(socket.on('error', ({ syscall }: NodeJS.ErrnoException) => syscall === 'connect' && stop()))
+    if (!server.listening || address === null || typeof address === 'string') {
+      clearInterval(timer)
+      for (const socket of own) socket.destroy()
+      return
+    }
+    // Some systems establish a connection later. Without a free file descriptor, the queue cannot be emptied.
+    const socket = net.connect(address.port, address.address).on('connect', stop).on('error', stop)
+    own.push(socket)
     // Node.js connects in the next tick.
     process.nextTick(() => isEstablished(socket) && stop())
   }
-  const isOwn = ({ remoteAddress, remotePort }: Socket): boolean =>
-    [...own].some(one => one.localPort === remotePort && one.localAddress === remoteAddress)
-  const timer = setInterval(() => {
-    if (server.listening) return open()
-    clearInterval(timer)
-    for (const socket of own) socket.destroy()
-  }, RETRY_MS)
-  const serve = server.listeners('connection')
-  server.removeAllListeners('connection')
-  server.on('connection', (socket: Socket) => {
-    if (isOwn(socket)) {
-      // It was not established at once.
-      stop()
-      socket.destroy()
-    } else {
-      for (const listener of serve) listener.call(server, socket)
-      open()
-    }
-  })
+  const timer = setInterval(open, RETRY_MS)
+  server.on('connection', open)
   open()
 }
 
