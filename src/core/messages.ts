@@ -42,12 +42,12 @@ const portReport = z.object({
   state: listenerState,
   connections: count,
   /** Connections in use: kept alive, and with another request in the last seconds. */
-  active: count.optional(),
+  active: count,
   inFlight: count,
   /** Requests whose response has not begun after UNANSWERED_MS, by route. */
-  unanswered: z.record(z.string(), count).optional(),
+  unanswered: z.record(z.string(), count),
   /** For how long the port has had no connection, in milliseconds. */
-  quietMs: count.optional(),
+  quietMs: count,
   /** Set unless the port serves: the requests that still arrive a second, and the addresses that send most of them. */
   arriving: z.object({ perSecond: count, addresses: z.array(z.string()) }).optional(),
 })
@@ -66,7 +66,7 @@ const heartbeat = z.object({
   /** Totals by port label. */
   traffic: z.record(z.string(), trafficTotals),
   /** Totals by port label and route. The routes are path patterns, such as `/v1/users/:user_id`, or NO_ROUTE. */
-  routes: z.record(z.string(), z.record(z.string(), trafficTotals)).optional(),
+  routes: z.record(z.string(), z.record(z.string(), trafficTotals)),
   /** Maximum event loop delay in milliseconds since the last heartbeat. */
   lagMs: count,
   /** 99th percentile of the event loop delay. */

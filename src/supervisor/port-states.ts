@@ -61,8 +61,7 @@ export function stateOf(
 ): PortState {
   if (mode === null) return 'serving'
   const isQuiet = (report: PortReport) =>
-    // Workers of an earlier version do not report for how long they have been quiet.
-    report.state !== 'serving' && report.connections === 0 && (report.quietMs ?? quietMs) >= quietMs
+    report.state !== 'serving' && report.connections === 0 && report.quietMs >= quietMs
   return reports.length > 0 && reports.every(isQuiet) ? 'drained' : 'draining'
 }
 

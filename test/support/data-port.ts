@@ -91,7 +91,7 @@ export function createTestPort(
 }
 
 /** Returns the counts of a port's report, without what depends on the time. */
-export function countsOf(port: DataPort): PortReport {
+export function countsOf(port: DataPort): Pick<PortReport, 'state' | 'connections' | 'active' | 'inFlight'> {
   const { state, connections, active, inFlight } = port.report()
   return { state, connections, active, inFlight }
 }

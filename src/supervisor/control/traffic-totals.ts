@@ -1,5 +1,5 @@
 // The traffic of all workers: totals, including those that have exited.
-import { type Heartbeat, latencyBoundsMs, NO_ROUTE, type TrafficTotals } from '../../core/messages.ts'
+import { type Heartbeat, latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
 
 type TotalsByKey = Readonly<Record<string, TrafficTotals>>
 
@@ -36,10 +36,6 @@ function advanceAll(sum: TotalsByKey, now: TotalsByKey, before: TotalsByKey | un
   return { ...sum, ...Object.fromEntries(advanced) }
 }
 
-/** Returns the totals by route. A worker of an earlier version counts no routes. */
-const routesOf = (heartbeat: Heartbeat | undefined, label: string): TotalsByKey =>
-  heartbeat?.routes?.[label] ?? { [NO_ROUTE]: heartbeat?.traffic[label] ?? noTraffic }
-
 export type FleetTraffic = ReturnType<typeof createFleetTraffic>
 
 export function createFleetTraffic(labels: readonly string[]) {
@@ -53,9 +49,9 @@ export function createFleetTraffic(labels: readonly string[]) {
     /** @param before the previous heartbeat of the same worker; its counts are already part of the totals */
     heartbeat(now: Heartbeat, before: Heartbeat | undefined): void {
       const routes = Object.fromEntries(
-        Object.keys(now.traffic).map(label => [
+        Object.entries(now.routes).map(([label, byRoute]) => [
           label,
-          advanceAll(totals.routes[label] ?? {}, routesOf(now, label), routesOf(before, label)),
+          advanceAll(totals.routes[label] ?? {}, byRoute, before?.routes[label]),
         ]),
       )
       const { hits, misses } = totals.cache

@@ -78,7 +78,7 @@ export function figuresBetween(before: Heartbeat | undefined, now: Heartbeat | u
   for (const [label, routes] of Object.entries(now?.routes ?? {})) {
     const missing = now?.ports[label]?.unanswered ?? {}
     for (const route of new Set([...Object.keys(routes), ...Object.keys(missing)])) {
-      const earlier = before?.routes?.[label]?.[route]?.responses ?? {}
+      const earlier = before?.routes[label]?.[route]?.responses ?? {}
       const open = missing[route] ?? 0
       let [responses, failed] = [open, open]
       for (const [outcome, count] of Object.entries(routes[route]?.responses ?? {})) {

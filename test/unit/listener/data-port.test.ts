@@ -30,7 +30,7 @@ const report = (
   connections: number,
   inFlight: number,
   active = 0,
-): PortReport => ({ state, connections, active, inFlight })
+): ReturnType<typeof countsOf> => ({ state, connections, active, inFlight })
 
 /** Returns how many milliseconds `wait` takes. */
 async function timed(wait: Promise<unknown>): Promise<number> {

@@ -9,8 +9,11 @@ function workersWith(counts: readonly number[]) {
     const heartbeat: Heartbeat = {
       type: 'heartbeat',
       appliedRevision: 1,
-      ports: { http: { state: 'serving', connections: active, active, inFlight: 0 } },
+      ports: {
+        http: { state: 'serving', connections: active, active, inFlight: 0, unanswered: {}, quietMs: 0 },
+      },
       traffic: {},
+      routes: {},
       lagMs: 0,
       lagP99Ms: 0,
       cache: { hits: 0, misses: 0, state: 'none' },
@@ -59,16 +62,10 @@ test('balance: workers that retire or have missed a heartbeat have no part in it
 
 test('balance: ports are independent', t => {
   const [first, second] = [workersWith([10, 0]), workersWith([0, 20])]
-  const workers = first.map(({ heartbeat, ...worker }, at) => ({
-    ...worker,
-    heartbeat: {
-      ...heartbeat,
-      ports: {
-        ...heartbeat.ports,
-        https: second[at]?.heartbeat.ports.http ?? { state: 'serving' as const, connections: 0, inFlight: 0 },
-      },
-    },
-  }))
+  const workers = first.map(({ heartbeat, ...worker }, at) => {
+    const https = second[at]?.heartbeat.ports.http
+    return { ...worker, heartbeat: { ...heartbeat, ports: { ...heartbeat.ports, ...(https && { https }) } } }
+  })
   t.deepEqual(
     [...balance(workers)],
     [

@@ -23,10 +23,12 @@ const labels = ['http', 'https']
 const startDate = new Date('2026-01-01T00:00:00Z')
 const later = (ms: number): Moment => ({ date: new Date(startDate.getTime() + ms), ms })
 const start = later(0)
-const report = (state: PortReport['state'], connections: number, quietMs?: number): PortReport => ({
+const report = (state: PortReport['state'], connections: number, quietMs = 2000): PortReport => ({
   state,
   connections,
+  active: 0,
   inFlight: 0,
+  unanswered: {},
   quietMs,
 })
 
@@ -165,7 +167,10 @@ test('any sequence of commands: a port in maintenance is never healthy, also aft
       fc.record({
         state: fc.constantFrom('serving' as const, 'draining' as const, 'closing' as const),
         connections: fc.nat(2),
+        active: fc.nat(2),
         inFlight: fc.nat(2),
+        unanswered: fc.constant({}),
+        quietMs: fc.nat(2),
       }),
     ),
   })

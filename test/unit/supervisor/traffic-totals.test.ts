@@ -8,11 +8,11 @@ import { createFleetTraffic } from '../../../src/supervisor/control/traffic-tota
 
 type Traffic = ReturnType<typeof createTraffic>
 
-const heartbeatOf = (traffic: Traffic, hits: number, countsRoutes: boolean): Heartbeat => ({
+const heartbeatOf = (traffic: Traffic, hits: number): Heartbeat => ({
   type: 'heartbeat',
-  ports: { http: { state: 'serving', connections: 0, inFlight: 0 } },
+  ports: {},
   traffic: { http: traffic.totals() },
-  ...(countsRoutes && { routes: { http: traffic.routes() } }),
+  routes: { http: traffic.routes() },
   lagMs: 0,
   lagP99Ms: 0,
   cache: { hits, misses: 0, state: 'none' },
@@ -43,18 +43,15 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
     const expected: (typeof workers)[number]['unreported'] = []
     for (const { worker: at, kind, route, status, durationMs } of events) {
       const worker = workers[at] ?? fresh()
-      // The last worker is of a version that counts no routes.
-      const countsRoutes = at < 2
-      const routeOf = (matched = 'none') => (countsRoutes ? matched : 'none')
       if (kind === 'response') {
         worker.traffic.recordResponse(route, status, durationMs)
-        worker.unreported.push({ route: routeOf(route), processed: true })
+        worker.unreported.push({ route: route ?? 'none', processed: true })
         worker.answered++
       } else if (kind === 'rejection') {
         worker.traffic.recordResponse(undefined, status, undefined)
-        worker.unreported.push({ route: routeOf(), processed: false })
+        worker.unreported.push({ route: 'none', processed: false })
       } else if (kind === 'heartbeat') {
-        const heartbeat = heartbeatOf(worker.traffic, worker.answered, countsRoutes)
+        const heartbeat = heartbeatOf(worker.traffic, worker.answered)
         fleet.heartbeat(heartbeat, worker.last)
         worker.last = heartbeat
         expected.push(...worker.unreported.splice(0))

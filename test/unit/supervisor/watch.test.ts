@@ -110,7 +110,16 @@ const heartbeat = (
 ): Heartbeat => ({
   type: 'heartbeat',
   appliedRevision: 1,
-  ports: { http: { state: 'serving', connections: 0, inFlight: 0, unanswered: more.unanswered } },
+  ports: {
+    http: {
+      state: 'serving',
+      connections: 0,
+      active: 0,
+      inFlight: 0,
+      unanswered: more.unanswered ?? {},
+      quietMs: 0,
+    },
+  },
   traffic: {},
   routes: { http: { '/v1/users': { responses, latency: [], latencySumMs: 0 } } },
   lagMs: 0,
