@@ -1,6 +1,6 @@
 // What a transaction has changed. What it stores beside its rows is derived from that (`derived-rows.ts`), and so is whether it was
 // stored after a lost COMMIT (`lost-commit.ts`).
-import type { LimitedRelation, Resource } from '../model/resource.ts'
+import type { Relation, Resource } from '../model/resource.ts'
 
 /** The request that causes a change. */
 export interface Origin {
@@ -27,7 +27,7 @@ interface Membership {
   /** The limited side of the relation, and the id of its record. */
   readonly resource: Resource
   readonly id: number
-  readonly relation: LimitedRelation
+  readonly relation: Relation
   /** The id of the related record. */
   readonly otherId: number
   readonly origin: Origin

@@ -1,7 +1,7 @@
 // Row versions: random tokens, which are unique across restored backups and several databases.
 import { randomFillSync } from 'node:crypto'
 import type { Knex } from 'knex'
-import { limitedRelations, type Resource } from '../model/resource.ts'
+import type { Resource } from '../model/resource.ts'
 import type { Transaction } from './transaction.ts'
 
 /** Random words, generated many at once: a call for a few bytes takes as long. */
@@ -30,7 +30,7 @@ export type Precondition = (version: number) => boolean
  * a change to one of the random tokens changes their XOR. It is empty if they have no tokens.
  */
 export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
-  const tables = new Set(limitedRelations(resource).flatMap(({ to }) => to.generation ?? []))
+  const tables = new Set(resource.relations.flatMap(({ to }) => to.generation ?? []))
   if (tables.size === 0) return []
   // Plain text: Knex would compile nested queries anew for each statement.
   const tokens = [...tables].map(table => `(${on(table).select('token').toQuery()})`)

@@ -1,7 +1,7 @@
 // The JSON text of records. It is built as text because the cache stores embedded records as text.
 import { hash } from 'node:crypto'
 import { isObject } from '../core/json-object.ts'
-import { limitedRelations, type Resource } from './resource.ts'
+import type { Resource } from './resource.ts'
 import { readField } from './row.ts'
 
 type Record = Readonly<{ [field: string]: unknown }>
@@ -14,7 +14,7 @@ const FORMAT_VERSION = 1
  * keys of cached texts contain it, so that different versions of the code can share clients and a cache.
  */
 export function representationOf(resource: Resource): string {
-  const related = limitedRelations(resource).map(({ name, to }) => [name, ...Object.keys(to.fields)])
+  const related = resource.relations.map(({ name, to }) => [name, ...Object.keys(to.fields)])
   const lists = [Object.keys(resource.fields), ...related]
   return `${FORMAT_VERSION}:${hash('sha256', JSON.stringify(lists), 'base64url').slice(0, 8)}`
 }

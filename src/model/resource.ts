@@ -10,9 +10,14 @@ export interface TextField {
   readonly example: string
 }
 
-/** A many-to-many relation, stored in a join table. Both resources can define one with the same table. */
+/**
+ * A many-to-many relation, stored in a join table. The resource that defines it is its limited side: its records can include
+ * the related ones, and its memberships change the version of its records. Both sides have membership endpoints:
+ * `/v1/users/<id>/groups` has the name of the relation, `/v1/groups/<id>/users` that of the collection. A resource has at most
+ * one relation leading to it: it counts the members.
+ */
 export interface Relation {
-  /** The name in filters; on the limited side also in paths and in `include`. */
+  /** The name in filters, in paths and in `include`. */
   readonly name: string
   readonly to: Resource
   readonly table: string
@@ -20,17 +25,9 @@ export interface Relation {
   readonly ownKey: string
   /** The column with the id of the related resource. */
   readonly otherKey: string
-  /**
-   * Returns the maximum number of related records of one record. At most one side of a join table is limited: its
-   * records can include the related ones, and its memberships change the version of its records. Both sides have
-   * membership endpoints: `/v1/users/<id>/groups` has the name of the relation, `/v1/groups/<id>/users` that of the
-   * collection. A definition of the other side only adds filters.
-   */
-  readonly maxPerRecord?: (limits: Config['limits']) => number
+  /** Returns the maximum number of related records of one record. */
+  readonly maxPerRecord: (limits: Config['limits']) => number
 }
-
-/** The limited side of a relation. A resource has at most one of them leading to it: it counts the members. */
-export type LimitedRelation = Required<Relation>
 
 export interface Resource {
   /** The name in messages and error codes: `user`. */
@@ -63,11 +60,6 @@ export function parseId(text: string): number | undefined {
   return id <= MAX_ID ? id : undefined
 }
 
-const isLimited = (relation: Relation): relation is LimitedRelation => relation.maxPerRecord !== undefined
-
-/** Returns the relations with a limit: those of `include` and of the membership endpoints. */
-export const limitedRelations = ({ relations }: Resource): LimitedRelation[] => relations.filter(isLimited)
-
 /** Returns the fields that filters and sort keys can use. */
 export function columnsOf(resource: Resource): string[] {
   return ['id', ...Object.keys(resource.fields)]
@@ -78,7 +70,7 @@ export function columnsOf(resource: Resource): string[] {
  * `membership.deleted` for the relations of all of them.
  */
 export function changeTypes(resources: readonly Resource[]): string[] {
-  const hasRelations = resources.some(resource => limitedRelations(resource).length > 0)
+  const hasRelations = resources.some(({ relations }) => relations.length > 0)
   return [
     ...resources.flatMap(({ singular }) =>
       ['created', 'updated', 'deleted'].map(end => `${singular}.${end}`),

@@ -11,7 +11,7 @@ import { createIdempotencyKeys } from '../../src/database/idempotency-keys.ts'
 import { exactCollation } from '../../src/database/migrations/collation.ts'
 import { addSearch } from '../../src/database/migrations/search-columns.ts'
 import { resources as registry } from '../../src/model/index.ts'
-import type { Relation, Resource } from '../../src/model/resource.ts'
+import type { Resource } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 import { type Answer, createClient } from '../support/http.ts'
@@ -32,10 +32,7 @@ const roles: Resource = {
     description: { maxCodePoints: 40, required: false, example: 'Changes texts' },
   },
   unique: ['name'],
-  // The other side of the same table. A getter, because each definition refers to the other one.
-  get relations(): Relation[] {
-    return [{ name: 'users', to: people, table, ownKey: 'role_id', otherKey: 'user_id' }]
-  },
+  relations: [],
   generation: 'role_generation',
 }
 const people: Resource = {
@@ -265,16 +262,13 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
     [writer, owner],
   )
 
-  // Related filters, in both directions.
+  // Related filters.
   await expectIds(t, '/v1/users?roles[*].name=writer', [ada, alan])
   await expectIds(t, '/v1/users?roles[*].name=!reader', [alan])
   await expectIds(t, `/v1/users?roles[*].id=${reader}`, [ada])
   await expectIds(t, '/v1/users?roles[*].description[prefix]=b', [ada, alan])
   await expectIds(t, '/v1/users?roles[*].name=writer&groups[*].name=blue', [alan])
   await expectIds(t, '/v1/users?groups[*].name=red&roles[*].id=!999999', [ada, alan])
-  await expectIds(t, '/v1/roles?users[*].last_name=Lovelace', [reader, writer])
-  await expectIds(t, `/v1/roles?users[*].id=!${ada}`, [owner, guest])
-  await expectIds(t, `/v1/roles?users[*].id=${alan}`, [writer])
 
   // Includes, alone and together.
   const inRoles = [

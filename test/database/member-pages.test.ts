@@ -10,7 +10,7 @@ import { up } from '../../src/database/migrations/007-member-blocks.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
-import { limitedRelations } from '../../src/model/resource.ts'
+
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
@@ -24,7 +24,7 @@ const MEMBERS = 6000
 const config = await loadConfig()
 const url = await createTestDatabase()
 const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
-const [relation] = limitedRelations(users)
+const [relation] = users.relations
 if (relation === undefined) throw new Error('the resource user has no relation')
 const recount = createRecount(database, resources)
 const records = createRecords(database, users)

@@ -10,7 +10,7 @@ import { createInsert } from '../../src/database/writing/insert.ts'
 import { createMemberships, type Memberships } from '../../src/database/writing/memberships.ts'
 import { createUpdate } from '../../src/database/writing/update.ts'
 import { resources } from '../../src/model/index.ts'
-import type { LimitedRelation, Resource } from '../../src/model/resource.ts'
+import type { Relation, Resource } from '../../src/model/resource.ts'
 import type { Row, Values } from '../../src/model/row.ts'
 
 export const origin: Origin = { by: null, requestId: 'test' }
@@ -71,7 +71,7 @@ export function createWriters(database: Database, resource: Resource, portionRow
 export function createMemberWriters(
   database: Database,
   resource: Resource,
-  relation: LimitedRelation,
+  relation: Relation,
   limit: number,
 ) {
   const { write } = createMemberships(database, resource, relation, limit)

@@ -1,7 +1,7 @@
 // Describes the parameters of operations. The names of filters come from their parser.
 import type { Config } from '../../config/config.ts'
 import { requestIdPattern } from '../../listener/request-identity.ts'
-import { columnsOf, idName, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
+import { columnsOf, idName, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf } from '../requests/filters.ts'
 import { idempotencyKeyPattern } from '../requests/idempotency-key.ts'
 import { MAX_SEARCH_WORDS, unpagedRecords } from '../requests/query.ts'
@@ -64,7 +64,7 @@ export const pagingParameters = (maxRecords: number, unpaged?: number): Paramete
 
 /** Returns the `include` parameter, or no parameter if the resource has no relation to include. */
 export function includeParameters(resource: Resource): Parameter[] {
-  const names = limitedRelations(resource).map(({ name }) => name)
+  const names = resource.relations.map(({ name }) => name)
   if (names.length === 0) return []
   const list = new Intl.ListFormat('en').format(names)
   const description = `Embeds all ${list} of the ${resource.singular}, by ascending id.`

@@ -1,7 +1,7 @@
 // Builds the named schemas of the document from the definitions of the resources.
 import type { Config } from '../../config/config.ts'
 import { type ErrorCode, statuses } from '../../core/api-error.ts'
-import { limitedRelations, type Resource, type TextField } from '../../model/resource.ts'
+import type { Resource, TextField } from '../../model/resource.ts'
 import { MAX_FAULTS_OF_ENTRY, type Success } from '../requests/batch.ts'
 import {
   capitalize,
@@ -109,10 +109,7 @@ function recordSchemas(resource: Resource): Schemas {
   const { plural, singular, description } = resource
   const type = capitalize(singular)
   const included = Object.fromEntries(
-    limitedRelations(resource).map(({ name, to }) => [
-      `${name}?`,
-      listOf(ref(`Included${capitalize(to.singular)}`)),
-    ]),
+    resource.relations.map(({ name, to }) => [`${name}?`, listOf(ref(`Included${capitalize(to.singular)}`))]),
   )
   return {
     [type]: {
@@ -203,7 +200,7 @@ export function schemasOf(resources: readonly Resource[], limits: Config['limits
   const schemas = resources.flatMap(resource => [
     recordSchemas(resource),
     recordBodies(resource, limits),
-    ...limitedRelations(resource).flatMap(({ to, name }) => [
+    ...resource.relations.flatMap(({ to, name }) => [
       includedSchema(to),
       referenceSchemas(to, name, limits),
       referenceSchemas(resource, resource.plural, limits),

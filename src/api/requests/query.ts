@@ -2,7 +2,7 @@
 import type { Config } from '../../config/config.ts'
 import { quoted } from '../../core/quoted.ts'
 import type { Selection, SortKey } from '../../database/reading/page-query.ts'
-import { columnsOf, limitedRelations, MAX_ID, type Resource } from '../../model/resource.ts'
+import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
 import { filtersOf, parseFilters } from './filters.ts'
 import { Parameters } from './parameters.ts'
 
@@ -68,7 +68,7 @@ function parseSearch(parameters: Parameters): string[] {
 function parseInclude(parameters: Parameters, resource: Resource): string[] {
   const value = parameters.get('include') ?? ''
   if (value === '') return []
-  const offered = limitedRelations(resource).map(({ name }) => name)
+  const offered = resource.relations.map(({ name }) => name)
   const names = value.split(',')
   for (const name of names.filter(name => !offered.includes(name))) {
     const hint = offered.length === 0 ? 'nothing can be included' : `allowed: ${offered.join(', ')}`

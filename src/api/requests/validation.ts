@@ -2,7 +2,7 @@
 import type { ErrorCode, Fault, Faults } from '../../core/api-error.ts'
 import type { JsonObject } from '../../core/json-object.ts'
 import { shortened } from '../../core/quoted.ts'
-import { limitedRelations, MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
+import { MAX_ID, type Resource, type TextField } from '../../model/resource.ts'
 import type { Values } from '../../model/row.ts'
 
 /** `replace` sets every field; `create` and `patch` only the fields of the body. */
@@ -103,7 +103,7 @@ export function checkBody(
   }
   addUnknownFields(faults, body, resource, field => {
     const path = `/v1/${plural}/<id>/${field}`
-    const isRelation = limitedRelations(resource).some(({ name }) => name === field)
+    const isRelation = resource.relations.some(({ name }) => name === field)
     return isRelation
       ? faultOf(field, 'invalid_field', `cannot be set here; use POST and DELETE on ${path}`)
       : unknownFault(field, singular, Object.keys(fields).join(', '))

@@ -3,7 +3,7 @@ import { ApiError } from '../../core/api-error.ts'
 import type { CompleteLoader } from '../../database/reading/record-loader.ts'
 import { createMemberships, type Memberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
-import { idName, type LimitedRelation, parseId, type Relation, type Resource } from '../../model/resource.ts'
+import { idName, parseId, type Relation, type Resource } from '../../model/resource.ts'
 import { notFound, notMember } from '../errors.ts'
 import { turnFor } from '../large-texts.ts'
 import { listMeta } from '../page-meta.ts'
@@ -21,7 +21,7 @@ import { respondOnce } from './with-idempotency.ts'
 
 export function createMembershipHandlers(
   resource: Resource,
-  relation: LimitedRelation,
+  relation: Relation,
   findComplete: CompleteLoader,
   { limits, database, keys, readBody }: Services,
 ) {

@@ -1,7 +1,7 @@
 // Describes the operations on both sides of a relation: list, add and remove memberships.
 import type { Config } from '../../config/config.ts'
 import type { ApiError } from '../../core/api-error.ts'
-import { idName, type LimitedRelation, type Relation, type Resource } from '../../model/resource.ts'
+import { idName, type Relation, type Resource } from '../../model/resource.ts'
 import { notFound, notMember } from '../errors.ts'
 import {
   batchExample,
@@ -68,7 +68,7 @@ function removal(
 }
 
 /** Describes the operations on both sides of a relation of `resource`. */
-export function describeMemberships(resource: Resource, relation: LimitedRelation, limits: Config['limits']) {
+export function describeMemberships(resource: Resource, relation: Relation, limits: Config['limits']) {
   const { singular, plural } = resource
   const { to, name } = relation
   const other = to.singular

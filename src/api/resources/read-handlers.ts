@@ -8,7 +8,7 @@ import { createRecordLoader } from '../../database/reading/record-loader.ts'
 import { createRecords, type Page, type Records } from '../../database/reading/records.ts'
 import type { Statements } from '../../database/transaction.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
-import type { LimitedRelation, Resource } from '../../model/resource.ts'
+import type { Relation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
 import { notFound, pageTooLarge } from '../errors.ts'
 import { toShared, turnFor } from '../large-texts.ts'
@@ -108,7 +108,7 @@ export function createReadHandlers(
    * Returns the handler that lists the records with a membership of one related record. The page is that of the
    * collection with a filter for the related id.
    */
-  function listMembers(relation: LimitedRelation): Handler {
+  function listMembers(relation: Relation): Handler {
     const relatedLoader = createRecordLoader(createRecords(database, relation.to))
     return async ctx => {
       const id = pathId(relation.to, ctx.params)

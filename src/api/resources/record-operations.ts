@@ -1,6 +1,6 @@
 // Describes the operations that read and write the records of a resource: one, or several with one request.
 import type { Config } from '../../config/config.ts'
-import { idName, limitedRelations, type Resource } from '../../model/resource.ts'
+import { idName, type Resource } from '../../model/resource.ts'
 import { exists, invalidBatch } from '../errors.ts'
 import {
   batchExample,
@@ -33,7 +33,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
   const batch = batchExample(plural, resource, exists(resource), fieldsExample(resource))
   const fields = { [`A ${singular}`]: fieldsExample(resource) }
   const page = pageExample(resource, collection, unpagedRecords(limits))
-  const related = limitedRelations(resource)
+  const related = resource.relations
   const complete = Object.fromEntries(
     related.map(relation => [`A ${singular} with ${relation.name}`, recordExample(resource, relation)]),
   )

@@ -2,7 +2,7 @@
 import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
 import { createRecords } from '../../database/reading/records.ts'
-import { limitedRelations, type Resource } from '../../model/resource.ts'
+import type { Resource } from '../../model/resource.ts'
 import type { Policy, Route } from '../router.ts'
 import { checkId, type Services } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
@@ -14,7 +14,7 @@ import { createWriteHandlers } from './write-handlers.ts'
 function routesOf(resource: Resource, services: Services, policies: readonly Policy[]): Route[] {
   const { limits, database, cache } = services
   const records = createRecords(database, resource)
-  const includes = limitedRelations(resource).map(
+  const includes = resource.relations.map(
     relation => [relation.name, createIncludes(database, cache, resource, relation)] as const,
   )
   const includeSet = createIncludeSets(database, records, new Map(includes))
@@ -23,7 +23,7 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
   const described = describeRecords(resource, limits)
   const checkPath = checkId(resource)
 
-  const relations = limitedRelations(resource).flatMap((relation): Route[] => {
+  const relations = resource.relations.flatMap((relation): Route[] => {
     const { to } = relation
     const { findComplete } = includeSet([relation.name])
     const handlers = createMembershipHandlers(resource, relation, findComplete, services)

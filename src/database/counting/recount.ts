@@ -1,5 +1,5 @@
 // Compares the kept counts with the tables and corrects them, also while other processes write.
-import { limitedRelations, type Resource } from '../../model/resource.ts'
+import type { Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import { listedRows, partsOf } from '../listed-rows.ts'
 import type { Statements, Transaction } from '../transaction.ts'
@@ -29,7 +29,7 @@ const sourcesOf = (resource: Resource): Source[] => [
     block: '0',
     idsOf: slot => `${resource.plural} ${range(slot, SLOT_IDS)}`,
   },
-  ...limitedRelations(resource).map(({ to, table, ownKey, otherKey }) => ({
+  ...resource.relations.map(({ to, table, ownKey, otherKey }) => ({
     kind: membersKind(to),
     table,
     slot: otherKey,

@@ -4,7 +4,7 @@
 // nor needs much more memory than its response.
 import type { Cache } from '../../cache/cache.ts'
 import { embeddedText, isListOfRecords, representationOf } from '../../model/representation.ts'
-import { columnsOf, type LimitedRelation, type Resource } from '../../model/resource.ts'
+import { columnsOf, type Relation, type Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 import type { Statements } from '../transaction.ts'
@@ -45,7 +45,7 @@ export function createIncludes(
   database: Database,
   cache: Cache,
   resource: Resource,
-  relation: LimitedRelation,
+  relation: Relation,
 ): Includes {
   const { to, table, ownKey, otherKey } = relation
   const { knex } = database

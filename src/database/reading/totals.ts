@@ -20,8 +20,7 @@ function totalFromCounts(on: Knex, resource: Resource, filter: Filter): Knex.Raw
   }
   if (relation !== undefined) {
     const members = membersFilter([filter])
-    // Only the members of the limited side are counted.
-    if (members === undefined || relation.maxPerRecord === undefined) return undefined
+    if (members === undefined) return undefined
     return countSql(on, membersKind(relation.to), slots => slots.where('slot', memberOfSql(on, members)))
   }
   if (column !== 'id') return undefined

@@ -1,5 +1,5 @@
 // The memberships that end with the records that a transaction deletes.
-import { type LimitedRelation, limitedRelations, type Resource } from '../../model/resource.ts'
+import type { Relation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
 import type { Origin } from '../changes.ts'
 import { assertRowCount } from '../driver-errors.ts'
@@ -16,7 +16,7 @@ export interface Deletable {
 interface Side {
   /** The limited side of the relation. */
   readonly limited: Resource
-  readonly relation: LimitedRelation
+  readonly relation: Relation
   /** The columns of the record that is deleted, and of the record on the other side. */
   readonly ownKey: string
   readonly otherKey: string
@@ -38,7 +38,7 @@ const NO_LIMIT = Number.MAX_SAFE_INTEGER
 export function createEndMemberships(resource: Resource, resources: readonly Resource[]) {
   /** The members of a record. */
   const memberSides = resources.flatMap(limited =>
-    limitedRelations(limited)
+    limited.relations
       .filter(({ to }) => to === resource)
       .map((relation): Side => {
         const { ownKey, otherKey } = relation
@@ -46,9 +46,7 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
       }),
   )
   /** The memberships that the record itself has; their number is limited. */
-  const ownSides = limitedRelations(resource).map(
-    (relation): Side => ({ ...relation, limited: resource, relation }),
-  )
+  const ownSides = resource.relations.map((relation): Side => ({ ...relation, limited: resource, relation }))
 
   function record(trx: Transaction, { side, pairs }: Ended): void {
     const { limited, relation } = side

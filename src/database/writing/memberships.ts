@@ -1,5 +1,5 @@
 // Adds and removes memberships. Each change also renews the version of the record, in the same transaction.
-import type { LimitedRelation, Resource } from '../../model/resource.ts'
+import type { Relation, Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import type { Outcome, Refusal, Result } from '../lane/outcome.ts'
@@ -27,7 +27,7 @@ export interface Memberships extends Item {
 export function createMemberships(
   database: Database,
   resource: Resource,
-  relation: LimitedRelation,
+  relation: Relation,
   limit: number,
 ): Writer<Memberships> {
   const { to } = relation

@@ -1,5 +1,5 @@
 // The rows of a join table.
-import type { LimitedRelation } from '../../model/resource.ts'
+import type { Relation } from '../../model/resource.ts'
 import { assertRowCount } from '../driver-errors.ts'
 import { deleteListedSql, partsOf } from '../listed-rows.ts'
 import type { Statements, Transaction } from '../transaction.ts'
@@ -12,7 +12,7 @@ export interface Pair {
 
 export const pairKey = ({ id, otherId }: Pair): string => `${id} ${otherId}`
 
-export function createPairs({ table, ownKey, otherKey }: LimitedRelation) {
+export function createPairs({ table, ownKey, otherKey }: Relation) {
   const countSql = `SELECT ${ownKey} AS id, COUNT(*) AS count FROM ${table} WHERE ${ownKey} IN (?) GROUP BY ${ownKey}`
   const readSql = `SELECT ${ownKey} AS id, ${otherKey} AS other_id FROM ${table}
     WHERE ${ownKey} IN (?) AND ${otherKey} IN (?)`
