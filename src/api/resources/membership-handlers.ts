@@ -1,5 +1,6 @@
 // The handlers that change the memberships of both sides of a relation, and that list the related records of one record.
 import { ApiError } from '../../core/api-error.ts'
+import { isObject } from '../../core/json-object.ts'
 import type { CompleteLoader } from '../../database/reading/record-loader.ts'
 import { createMemberships, type Memberships } from '../../database/writing/memberships.ts'
 import { collectionText, recordText } from '../../model/representation.ts'
@@ -69,9 +70,9 @@ export function createMembershipHandlers(
     const complete = await findComplete(id)
     if (complete === undefined) throw notFound(resource, id)
     await turnFor(complete.text)
-    const { [name]: related = [] }: Record<string, Record<string, unknown>[]> = JSON.parse(
-      `{${complete.text}}`,
-    )
+    const included: unknown = JSON.parse(`{${complete.text}}`)
+    const records = isObject(included) ? included[name] : undefined
+    const related = Array.isArray(records) ? records.filter(isObject) : []
     const query = pageOf(related.length)
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
