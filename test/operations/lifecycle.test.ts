@@ -633,6 +633,20 @@ test.serial('database not up yet: workers wait for it beyond the boot timeout', 
   t.notRegex(service.log(), /worker killed/)
 })
 
+test.serial('database silent: a reload that fails says that the new worker had no database', async t => {
+  const { proxy, url } = await databaseBehindProxy(t)
+  const { service, operator } = await start(t, {
+    database: url,
+    config: { fleet: { bootMs: 10_000, beatMs: 100 } },
+  })
+  const workers = await service.workers()
+  proxy.block()
+  const { error } = await operator.run('reload')
+  t.regex(error ?? '', /the old workers stay: worker did not listen within 10000 ms, and had no database$/)
+  proxy.open()
+  t.deepEqual(await service.workers(), workers)
+})
+
 test.serial(
   'database down: the checks of every port fail after the grace period, and recover with the database',
   async t => {

@@ -79,8 +79,9 @@ export function createFleet(options: FleetOptions) {
     record({ type: 'killed', id })
     const handle = handles.get(id)
     if (handle === undefined) return
-    log.error({ worker: handle.worker.process.pid, reason }, 'worker killed')
-    handle.killReason = reason
+    const hasDatabase = handle.heartbeat?.databaseDownMs === undefined
+    handle.killReason = hasDatabase ? reason : `${reason}, and had no database`
+    log.error({ worker: handle.worker.process.pid, reason: handle.killReason }, 'worker killed')
     // Not worker.kill(): it waits for the worker to disconnect first.
     handle.worker.process.kill('SIGKILL')
   }
