@@ -2,24 +2,12 @@
 // the socket stay there for other workers. If no other worker is left, the queue is emptied first.
 import net, { type Server, type Socket } from 'node:net'
 import { type Address, listen, type SocketHandle } from '../core/listen.ts'
-
-declare module 'node:net' {
-  interface Socket {
-    /** Returns 0 if the socket has a peer (getpeername(2)). Internal to Node.js, see `net._createServerHandle`. */
-    readonly _handle?: { getpeername?(address: object): number } | null
-  }
-}
+import { isEstablished } from './peer.ts'
 
 /** Another worker can accept a connection of this one. After this time, this worker opens the next. */
 const RETRY_MS = 20
 /** How long a pause leaves new connections to other workers. Clients wait for as long if all others hang. */
 const PAUSE_MS = 200
-
-/**
- * Whether a connection is established. The system connects to a socket of the same machine at once, but the event tells it in
- * a later turn of the event loop, when the connection may be accepted.
- */
-const isEstablished = ({ _handle: handle }: Socket): boolean => handle?.getpeername?.({}) === 0
 
 /**
  * Serves the connections that wait in the queue of the socket, and calls `stop` when the queue is empty: a socket that

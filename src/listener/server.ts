@@ -5,6 +5,7 @@ import https from 'node:https'
 import type { Socket } from 'node:net'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import type { KeyPair } from '../core/messages.ts'
+import { isGone } from './peer.ts'
 
 const TIMEOUT_CHECK_MS = 500
 // The application enforces the exact limits, with detailed errors. The parser limit is larger by this amount and
@@ -48,13 +49,6 @@ export const secureContext = ({ keyPair, ticketKeys }: TlsSettings) =>
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ciphers,
   }) as const
-
-/**
- * Whether the client has reset the connection: it has no peer any more. Node.js reports it later, when it reads or writes. A Unix
- * socket tells nothing.
- */
-export const isGone = ({ destroyed, _handle: handle }: Socket): boolean =>
-  destroyed || (handle?.getpeername?.({}) ?? 0) !== 0
 
 function destroyIfReset(socket: Socket): void {
   if (isGone(socket)) socket.destroy()

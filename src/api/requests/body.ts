@@ -6,7 +6,7 @@ import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import { isObject, type JsonObject } from '../../core/json-object.ts'
-import { isGone } from '../../listener/server.ts'
+import { isGone } from '../../listener/peer.ts'
 import { bodyTooLarge, notAnObject, notJson, unsupportedType } from '../errors.ts'
 import { assertAcceptsJson } from '../respond.ts'
 
