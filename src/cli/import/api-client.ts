@@ -87,7 +87,8 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
         body: JSON.stringify(sent),
       }),
     }).catch((error: unknown) => {
-      const reason = reasonOf(fetchCauseOf(error))
+      // Those of OpenSSL end with a line break.
+      const reason = reasonOf(fetchCauseOf(error)).trim()
       throw failure(reason, !/certificate|bad port|wrong version number/.test(reason))
     })
     const target = response.headers.get('location')
