@@ -10,7 +10,6 @@ import { up } from '../../src/database/migrations/007-member-blocks.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
-
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
