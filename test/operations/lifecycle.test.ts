@@ -91,6 +91,7 @@ test.serial('control ports: invalid requests receive JSON errors, unusual ones t
     [`GET / HTTP/1.1\r\nLong: ${long}\r\n\r\n`, 431, 'headers_too_large'],
     [`GET /${long} HTTP/1.1\r\n\r\n`, 414, 'uri_too_long'],
     ['CONNECT a:1 HTTP/1.1\r\n\r\n', 405, 'method_not_allowed'],
+    ['GET /healthcheck/http HTTP/1.1\r\nExpect: foo\r\n\r\n', 417, 'expectation_failed'],
     ['GET /x HTTP/1.0\r\n\r\n', 400, 'port_not_found'],
   ]
   for (const [request, status, code] of cases) {

@@ -44,6 +44,11 @@ const requestLimits = { urlBytes: 16_384, headerBytes: 16_384, headers: 1000 }
 const notAllowed = new ApiError('method_not_allowed', 'control ports are read-only; use GET or HEAD', {
   headers: { Allow: 'GET, HEAD' },
 })
+const notExpected = new ApiError(
+  'expectation_failed',
+  'the Expect header is not supported on control ports',
+  { headers: { Connection: 'close' } },
+)
 
 const healthResponse = ({ status, message, code }: Health): ControlResponse => ({
   status,
@@ -129,8 +134,10 @@ export function createControl(options: ControlOptions) {
   }
 
   function respond(request: IncomingMessage): ControlResponse | Promise<ControlResponse> {
+    const { expect } = request.headers
     if (!options.isKnownHost(namedHost(request)))
       return failure(request, new ApiError('malformed_request', unknownHost))
+    if (expect !== undefined && expect.toLowerCase() !== '100-continue') return failure(request, notExpected)
     if (request.method !== 'GET' && request.method !== 'HEAD') return failure(request, notAllowed)
     const path = pathOf(request)
     const document = options.documents[path]
