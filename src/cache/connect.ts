@@ -33,10 +33,9 @@ export function connect({ url, timeoutMs }: { url: readonly string[]; timeoutMs:
   }
   const [first = ''] = url
   const { protocol, username, password, pathname, searchParams } = new URL(first)
-  const isSentinel = protocol.endsWith('+sentinel:')
-  if (protocol === 'redis+unix:') return new Redis(pathname, options)
-  if (url.length === 1 && !isSentinel) return new Redis(first, options)
+  if (protocol === 'redis+unix:') return new Redis({ ...options, path: decodeURIComponent(pathname) })
 
+  const isSentinel = protocol.endsWith('+sentinel:')
   const isEncrypted = protocol.startsWith('rediss')
   const serverOptions = {
     ...options,
@@ -56,7 +55,9 @@ export function connect({ url, timeoutMs }: { url: readonly string[]; timeoutMs:
       sentinelRetryStrategy: pauseMs,
       ...(isEncrypted && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
     })
-  return new Cluster(addressesOf(url, REDIS_PORT), {
+  const nodes = addressesOf(url, REDIS_PORT)
+  if (nodes.length === 1) return new Redis({ ...serverOptions, ...nodes[0], db: Number(pathname.slice(1)) })
+  return new Cluster(nodes, {
     enableAutoPipelining: true,
     enableOfflineQueue: false,
     // Commands to a node that is away fail at once.

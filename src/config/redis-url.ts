@@ -12,7 +12,8 @@ const splitHosts = (value: string): string[] => value.split(/,(?=[a-z][a-z+]*:\/
 const isServerPath = ({ pathname }: URL) => /^\/?\d*$/.test(pathname)
 const isNodePath = ({ pathname }: URL) => /^\/?0?$/.test(pathname)
 const isMasterPath = ({ pathname }: URL) => /^\/[^/]+$/.test(pathname) && isDecodable(pathname)
-const isSocketPath = ({ pathname, hostname }: URL) => /^\/./.test(pathname) && hostname === ''
+const isSocketPath = ({ pathname, hostname }: URL) =>
+  /^\/./.test(pathname) && isDecodable(pathname) && hostname === ''
 const hasSentinelParameters = ({ searchParams }: URL) =>
   [...searchParams.keys()].every(key => sentinelParameters.includes(key))
 
@@ -25,11 +26,13 @@ function faultOf(urls: readonly string[]): string | undefined {
   if (!parsed.every(({ username, password }) => isDecodable(username) && isDecodable(password)))
     return 'must have a percent-encoded user and password; write a % as %25'
   const [scheme] = used
+  const isSentinel = scheme === 'redis+sentinel' || scheme === 'rediss+sentinel'
+  if (!isSentinel && parsed.some(({ search }) => search !== ''))
+    return 'must not have parameters; for TLS: rediss://user:password@host:port/0'
   if (scheme === 'redis+unix')
     return parsed.length === 1 && parsed.every(isSocketPath)
       ? undefined
-      : 'must have the absolute path of one Unix socket: redis+unix:///path'
-  const isSentinel = scheme === 'redis+sentinel' || scheme === 'rediss+sentinel'
+      : 'must have the absolute path of one Unix socket, percent-encoded: redis+unix:///path'
   const isCluster = !isSentinel && parsed.length > 1
   if ((isSentinel || isCluster) && parsed.some(({ hostname }) => hostname === '')) return invalidUrl
   if (isSentinel && !parsed.every(isMasterPath))

@@ -1,14 +1,16 @@
 // The cache with a real Redis Cluster whose nodes need a password and TLS, and with a master that becomes a replica.
 import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
 import { generate } from 'selfsigned'
 import { findProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
+import { redisUrl } from '../../src/config/redis-url.ts'
 import { fill, keysOf, logCache, openCache, readHits } from '../support/cache.ts'
 import { folder } from '../support/folder.ts'
-import { claimPorts } from '../support/ports.ts'
+import { claimPorts, listenOnFreePort } from '../support/ports.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -138,6 +140,34 @@ else {
     for (let round = 0; round < 10; round++) await expectOthers(keys)
     for (const key of keys) await expectOthers([key])
     t.is(cache.report().state, 'connected')
+  })
+
+  test('cache: the user, the password and the database of one server are those of its URL', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    const { client: admin } = await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    await admin.call('ACL', 'SETUSER', user, 'on', `>${userPassword}`, '~*', '&*', '+@all')
+    await admin.call('ACL', 'SETUSER', 'default', 'off')
+    const credentials = [user, userPassword].map(encodeURIComponent).join(':')
+    const { cache } = await openCache(t, redisUrl.parse(`redis://${credentials}@127.0.0.1:${port}/5`))
+    await fill(cache, ['key:'])
+    await admin.select(5)
+    t.deepEqual(await admin.keys('*'), ['key:'])
+  })
+
+  test('cache: a scheme in capital letters means TLS, too', async t => {
+    const firstByte = new Promise<number | undefined>(resolve => {
+      const server = createServer(socket => {
+        socket.once('data', bytes => {
+          socket.destroy()
+          resolve(bytes[0])
+        })
+      })
+      t.teardown(() => server.close())
+      void listenOnFreePort(server).then(port => logCache(t, redisUrl.parse(`REDISS://127.0.0.1:${port}`)))
+    })
+    // A handshake of TLS.
+    t.is(await firstByte, 22)
   })
 
   test('cache: a master that becomes a replica is logged, and the cache connects again', async t => {

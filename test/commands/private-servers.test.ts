@@ -8,6 +8,8 @@ import { prepareMysql } from '../../src/cli/private-servers/mysql.ts'
 import { installMissing } from '../../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
+import { redisUrl } from '../../src/config/redis-url.ts'
+import { fill, openCache } from '../support/cache.ts'
 import { executeOn } from '../support/execute.ts'
 import { folder } from '../support/folder.ts'
 
@@ -81,6 +83,17 @@ test.serial('sockets: too long a path moves them to a fixed folder elsewhere', a
   t.deepEqual(await executeOn(server.url, 'SELECT 1 AS one'), [{ one: 1 }])
   await running.stop()
   t.is((await prepare(base)).url, server.url)
+})
+
+test.serial('redis: the cache reaches a socket in a folder whose name has any characters', async t => {
+  const base = join(folder(t), 'ü #1, 50% C')
+  const server = await prepareRedis({ base })
+  t.true(server.args.some(arg => arg === join(base, 'run', 'redis.sock')))
+  const running = await runServer(server)
+  const { cache } = await openCache(t, redisUrl.parse(server.url))
+  await fill(cache, ['key:'])
+  cache.close()
+  await running.stop()
 })
 
 test.serial('sockets: a folder that other users can enter is rejected', async t => {

@@ -1,6 +1,7 @@
 // Prepares a private Redis as a cache: no persistence, least recently used keys are evicted, and it listens only on a
 // Unix socket.
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
 import { socketFolder } from './folders.ts'
 import { pathOf, redisProgram } from './programs.ts'
@@ -45,7 +46,7 @@ export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promi
     title: redisProgram.title,
     program,
     args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
-    url: `redis+unix://${encodeURI(socketPath)}`,
+    url: `redis+unix://${pathToFileURL(socketPath).pathname}`,
     ping: async () => void (await ask(socketPath, 'PING')),
   }
 }

@@ -31,7 +31,7 @@ test('Redis URL: the message names what is allowed and never contains the passwo
     `must end with the name of the master: ${scheme}://user:password@host:port,host:port/master-name`
   const url =
     'must be a URL that starts with redis:// or rediss:// or redis+sentinel:// or rediss+sentinel:// or redis+unix://; several hosts are separated by commas: redis://user:password@host:port,host:port'
-  const socket = 'must have the absolute path of one Unix socket: redis+unix:///path'
+  const socket = 'must have the absolute path of one Unix socket, percent-encoded: redis+unix:///path'
   const rejected: [string, string][] = [
     ['', url],
     ['secret', url],
@@ -43,6 +43,13 @@ test('Redis URL: the message names what is allowed and never contains the passwo
     ['redis://:secret%@a', 'must have a percent-encoded user and password; write a % as %25'],
     ['redis+unix://secret', socket],
     ['redis+unix:///a,redis+unix:///b', socket],
+    ['redis+unix:///secret%', socket],
+    ...['redis://:secret@a?db=1', 'rediss://:secret@a,b?tls=true', 'redis+unix:///a?db=1'].map(
+      (value): [string, string] => [
+        value,
+        'must not have parameters; for TLS: rediss://user:password@host:port/0',
+      ],
+    ),
     ['redis://:secret@a,', url],
     ['redis+sentinel://:secret@a,,b/main', url],
     ['redis+sentinel:///main', url],
