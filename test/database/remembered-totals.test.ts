@@ -104,12 +104,13 @@ test.serial('total: it is counted each time while an earlier version can write',
   await one.writers.insertOne({ first_name: 'Fay', last_name: 'a' })
   await one.number()
   t.is((await one.page(named('Fay'))).total, 1)
-  await executeOn(url, 'UPDATE schema_info SET min_code_version = 7')
+  // Versions with eight migrations lack migration 008.
+  await executeOn(url, 'UPDATE schema_info SET min_code_version = 8')
   await insertSecretly('Fay')
   t.is((await one.page(named('Fay'))).total, 2)
   await insertSecretly('Fay')
   t.is((await one.page(named('Fay'))).total, 3)
-  await executeOn(url, 'UPDATE schema_info SET min_code_version = 8')
+  await executeOn(url, 'UPDATE schema_info SET min_code_version = 9')
 })
 
 test.serial('total: it equals the records of its page, whatever two processes write and number', async t => {
