@@ -23,7 +23,7 @@ export interface Transaction extends Statements {
    * Says what the transaction has changed. What it stores beside its rows follows from that: counts, events and generations.
    * The changed rows also show whether the transaction was stored. Without a change, a COMMIT without an answer is an error.
    */
-  record(...changes: readonly Change[]): void
+  record(change: Change): void
   /** The changes so far, in their order. */
   readonly changes: readonly Change[]
 }
@@ -57,9 +57,9 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
   const trx: Transaction = {
     ...createStatements(knex, sendOpen),
     execute: async (sql, values) => modifiedOf(await sendOpen(sql, values)),
-    record(...recorded) {
+    record(change) {
       assertOpen()
-      for (const change of recorded) changes.push(change)
+      changes.push(change)
     },
     changes,
   }

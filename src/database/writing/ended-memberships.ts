@@ -50,7 +50,6 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
 
   function record(trx: Transaction, { side, pairs }: Ended): void {
     const { limited, relation } = side
-    // One call with all of them could have more arguments than the stack can hold.
     for (const { owner, other } of pairs) {
       const { row, origin } = owner
       const [id, otherId] = limited === resource ? [row.id, other] : [other, row.id]

@@ -44,7 +44,7 @@ function transaction(): Transaction {
       insertId: 0,
       affectedRows: Array.isArray(rows) ? 2 * rows.length : 1,
     }),
-    record: (...recorded) => void changes.push(...recorded),
+    record: change => void changes.push(change),
     changes,
   }
 }
