@@ -34,7 +34,7 @@ async function create(knex: Knex): Promise<void> {
 }
 
 /** Sets the holder if the row still has the values `from`. @returns whether it has been set */
-async function replace(knex: Knex, from: Readonly<Columns>, holder: string): Promise<boolean> {
+async function replace(knex: Knex, from: Columns, holder: string): Promise<boolean> {
   const row = () => knex(table).where({ id: 1, ...from })
   return (await retryMigration(() => row().update({ holder, renewals: knex.raw('renewals + 1') }))) === 1
 }

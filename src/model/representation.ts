@@ -1,10 +1,8 @@
 // The JSON text of records. It is built as text because the cache stores embedded records as text.
 import { hash } from 'node:crypto'
-import { isObject } from '../core/json-object.ts'
+import { isObject, type JsonObject } from '../core/json-object.ts'
 import type { Resource } from './resource.ts'
 import { readField } from './row.ts'
-
-type Record = Readonly<{ [field: string]: unknown }>
 
 /** Must be increased with every change to the JSON text of a record that its list of fields does not show. */
 const FORMAT_VERSION = 1
@@ -20,7 +18,7 @@ export function representationOf(resource: Resource): string {
 }
 
 /** Returns the members of the JSON object, `"id":1,"name":"…"`. Missing fields are omitted. @throws TypeError of `readField` */
-function members(resource: Resource, record: Record): string {
+function members(resource: Resource, record: JsonObject): string {
   let text = `"id":${record.id}`
   for (const field of Object.keys(resource.fields)) {
     const value = readField(resource, field, record)
@@ -30,7 +28,7 @@ function members(resource: Resource, record: Record): string {
 }
 
 /** Returns the JSON of a record that is embedded in another one. */
-export function embeddedText(resource: Resource, record: Record): string {
+export function embeddedText(resource: Resource, record: JsonObject): string {
   return `{${members(resource, record)}}`
 }
 
@@ -38,7 +36,7 @@ export function embeddedText(resource: Resource, record: Record): string {
  * Returns the JSON of a record as a response or an element of a list.
  * @param included the members of the JSON object with the included records, `"groups":[…]`
  */
-export function recordText(resource: Resource, record: Record, included?: string): string {
+export function recordText(resource: Resource, record: JsonObject, included?: string): string {
   const embedded = included === undefined ? '' : `,${included}`
   return `{${members(resource, record)}${embedded},"meta":{"status":200}}`
 }

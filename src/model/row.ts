@@ -33,11 +33,7 @@ export function readRow(value: JsonObject): Row {
  * Returns the value of a field; null if it is missing. Here a definition first meets its column, which can also change later.
  * @throws TypeError for a column of another kind than text
  */
-export function readField(
-  { plural }: Resource,
-  field: string,
-  row: Readonly<Record<string, unknown>>,
-): string | null {
+export function readField({ plural }: Resource, field: string, row: JsonObject): string | null {
   const value = row[field] ?? null
   if (typeof value === 'string' || value === null) return value
   throw new TypeError(

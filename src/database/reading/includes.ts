@@ -7,6 +7,7 @@ import { embeddedText, isListOfRecords, representationOf } from '../../model/rep
 import { columnsOf, type Relation, type Resource } from '../../model/resource.ts'
 import { type Row, readRow } from '../../model/row.ts'
 import type { Database } from '../database.ts'
+import type { Columns } from '../results.ts'
 import type { Statements } from '../transaction.ts'
 import { generationColumns } from '../version.ts'
 
@@ -71,7 +72,7 @@ export function createIncludes(
     .toSQL().sql
 
   /** Returns the related records with the ids, versions and generations of their records. */
-  function groupRows(rows: readonly Record<string, unknown>[]): Included[] {
+  function groupRows(rows: readonly Columns[]): Included[] {
     const grouped = new Map<number, { own: Row; texts: string[] }>()
     for (const row of rows) {
       const id = Number(row.own_id)

@@ -4,6 +4,7 @@ import { readRow, type Values } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 import type { Outcome } from '../lane/outcome.ts'
 import type { Item, Writer } from '../lane/writer.ts'
+import type { Columns } from '../results.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion } from '../version.ts'
 import { createNames, noWait } from './names.ts'
@@ -38,7 +39,7 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
     const values = rows.map(row => [...fields.map(field => row.values[field] ?? null), row.version])
     const { insertId, returned } = await trx.execute(insertSql, [values])
     const ids = new Map<number, number>()
-    const collectIds = (stored: readonly Record<string, unknown>[]) => {
+    const collectIds = (stored: readonly Columns[]) => {
       for (const { id, version } of stored.map(readRow)) ids.set(version, id)
     }
     if (returned !== undefined) {

@@ -3,6 +3,7 @@ import type { Resource } from '../../model/resource.ts'
 import type { Row, Values } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 import { listedRows, partsOf } from '../listed-rows.ts'
+import type { Columns } from '../results.ts'
 import type { Statements, Transaction } from '../transaction.ts'
 import { type LockMode, skipLocked } from './row-locks.ts'
 
@@ -35,7 +36,7 @@ export function createNames(database: Database, { plural: table, unique }: Resou
 
   /** Returns the entries that exist of names. @param lock the locking clause */
   async function readNames(on: Statements, names: readonly Name[], lock = '') {
-    const rows: Record<string, unknown>[] = []
+    const rows: Columns[] = []
     for (const part of partsOf(names))
       rows.push(...(await on.query(`${readSql(part.length)} ${lock}`, part.flat())))
     return rows
@@ -63,8 +64,7 @@ export function createNames(database: Database, { plural: table, unique }: Resou
   async function heldItems<I>(items: readonly I[], namesIn: (item: I) => Name[]): Promise<ReadonlySet<I>> {
     const names = items.flatMap(namesIn)
     if (names.length === 0) return new Set()
-    const keysOf = (rows: readonly Record<string, unknown>[]) =>
-      rows.map(row => keyOf(unique.map(field => row[field])))
+    const keysOf = (rows: readonly Columns[]) => rows.map(row => keyOf(unique.map(field => row[field])))
     // A name that another session removes is still committed, and a name that it adds is not committed yet.
     const removed = keysOf(await readNames(database, names))
     return database.uncommitted(async trx => {
