@@ -29,12 +29,12 @@ export type Precondition = (version: number) => boolean
  * Returns the select list for the token of the resources that records of `resource` can include, as `generation`:
  * a change to one of the random tokens changes their XOR. It is empty if they have no tokens.
  */
-export function generationColumns(on: Knex, resource: Resource): Knex.Raw[] {
+export function generationColumns(knex: Knex, resource: Resource): Knex.Raw[] {
   const tables = new Set(resource.relations.flatMap(({ to }) => to.generation ?? []))
   if (tables.size === 0) return []
   // Plain text: Knex would compile nested queries anew for each statement.
-  const tokens = [...tables].map(table => `(${on(table).select('token').toQuery()})`)
-  return [on.raw(`${tokens.join(' ^ ')} AS generation`)]
+  const tokens = [...tables].map(table => `(${knex(table).select('token').toQuery()})`)
+  return [knex.raw(`${tokens.join(' ^ ')} AS generation`)]
 }
 
 /** Invalidates all cached includes with records of a resource. @param table its `generation` */

@@ -101,24 +101,24 @@ export async function deleteMemberCounts(
 }
 
 /** Returns an SQL expression for the count of a kind. @param within restricts the slots */
-export function countSql(on: Knex, kind: string, within?: (slots: Knex.QueryBuilder) => void): Knex.Raw {
+export function countSql(knex: Knex, kind: string, within?: (slots: Knex.QueryBuilder) => void): Knex.Raw {
   const sumOf = (table: string) => {
-    const slots = on(table).where({ kind }).select(on.raw('COALESCE(SUM(amount), 0)'))
+    const slots = knex(table).where({ kind }).select(knex.raw('COALESCE(SUM(amount), 0)'))
     within?.(slots)
     return slots
   }
-  return on.raw('? + ?', [sumOf('counts'), sumOf('count_changes')])
+  return knex.raw('? + ?', [sumOf('counts'), sumOf('count_changes')])
 }
 
 /**
  * Returns an SQL expression for the number of records with an id above or below `id`. Only the records of the
  * slot of `id` are counted one by one.
  */
-export function countBeyondSql(on: Knex, { plural }: Resource, side: '>' | '<', id: number): Knex.Raw {
+export function countBeyondSql(knex: Knex, { plural }: Resource, side: '>' | '<', id: number): Knex.Raw {
   const slot = slotOf(id)
-  const inSlot = on(plural)
+  const inSlot = knex(plural)
     .whereBetween('id', [slot * SLOT_IDS, (slot + 1) * SLOT_IDS - 1])
     .where('id', side, id)
     .count('*')
-  return on.raw('? + ?', [countSql(on, plural, slots => slots.where('slot', side, slot)), inSlot])
+  return knex.raw('? + ?', [countSql(knex, plural, slots => slots.where('slot', side, slot)), inSlot])
 }

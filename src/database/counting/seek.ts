@@ -31,36 +31,36 @@ export const memberIds = (resource: Resource, id: number): CountedIds => ({
  * the number of all ids.
  */
 export function seekSql(
-  on: Knex,
+  knex: Knex,
   { where, column, size }: CountedIds,
   index: number,
   maxRanges: number,
 ): Knex.QueryBuilder {
   const first = Math.floor(index / size)
   const countsIn = (table: string, operator: string, range: number) =>
-    on(table).where(where).where(column, operator, range)
+    knex(table).where(where).where(column, operator, range)
   const sumsOf = (operator: string) =>
     ['counts', 'count_changes'].map(table =>
-      countsIn(table, operator, first).select(on.raw('COALESCE(SUM(amount), 0)')),
+      countsIn(table, operator, first).select(knex.raw('COALESCE(SUM(amount), 0)')),
     )
   const amountsOf = (table: string) =>
     countsIn(table, '>=', first)
       .where(column, '<', first + maxRanges)
       .select({ id_range: column }, 'amount')
-  const earlier = on.raw('? + ? AS earlier', sumsOf('<'))
+  const earlier = knex.raw('? + ? AS earlier', sumsOf('<'))
   const amounts = amountsOf('counts').unionAll(amountsOf('count_changes'))
   // The rows of one range are peers in this window order, so each row has the sum up to the last of them.
-  const counted = on.raw('SUM(amount) OVER (ORDER BY id_range) AS counted')
-  const running = on(amounts.as('amounts')).select('id_range', earlier, counted)
-  const reached = on(running.as('running')).select(
+  const counted = knex.raw('SUM(amount) OVER (ORDER BY id_range) AS counted')
+  const running = knex(amounts.as('amounts')).select('id_range', earlier, counted)
+  const reached = knex(running.as('running')).select(
     'id_range',
     'earlier',
-    on.raw('earlier + counted AS reached'),
+    knex.raw('earlier + counted AS reached'),
   )
-  return on(reached.as('reached')).select(
-    on.raw('MIN(CASE WHEN reached > ? THEN id_range END) AS id_range', [index]),
-    on.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), MIN(earlier)) AS skipped', [index]),
-    on.raw('MIN(earlier) + ? + ? AS total', sumsOf('>=')),
-    on.raw('COUNT(*) AS id_ranges'),
+  return knex(reached.as('reached')).select(
+    knex.raw('MIN(CASE WHEN reached > ? THEN id_range END) AS id_range', [index]),
+    knex.raw('COALESCE(MAX(CASE WHEN reached <= ? THEN reached END), MIN(earlier)) AS skipped', [index]),
+    knex.raw('MIN(earlier) + ? + ? AS total', sumsOf('>=')),
+    knex.raw('COUNT(*) AS id_ranges'),
   )
 }

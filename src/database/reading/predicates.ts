@@ -68,8 +68,8 @@ export function matchesOneRelated({ relation: { to }, column, comparison }: Rela
 }
 
 /** Returns SQL for the id of the related record that matches a filter of `membersFilter`. */
-export const memberOfSql = (on: Knex, { relation, column, comparison }: RelatedFilter): Knex.QueryBuilder =>
-  on(relation.to.plural).where(column, comparison.value).select('id')
+export const memberOfSql = (knex: Knex, { relation, column, comparison }: RelatedFilter): Knex.QueryBuilder =>
+  knex(relation.to.plural).where(column, comparison.value).select('id')
 
 /** The alias of the pairs from which a query for the members of one related record starts. */
 const MEMBERS = 'members'
@@ -91,7 +91,7 @@ const MAX_JOINED = 20
 /** @param ownId the column with the id of the record @param index the number of related filters before this one */
 function compareRelated(
   builder: Knex.QueryBuilder,
-  on: Knex,
+  knex: Knex,
   ownId: string,
   filter: RelatedFilter,
   index: number,
@@ -107,12 +107,14 @@ function compareRelated(
     const join = complement === undefined ? 'innerJoin' : 'leftJoin'
     const alias = `pair${index}`
     builder[join]({ [alias]: table }, pair => {
-      pair.on(`${alias}.${ownKey}`, ownId).on(`${alias}.${otherKey}`, on.raw('?', [memberOfSql(on, equal)]))
+      pair
+        .on(`${alias}.${ownKey}`, ownId)
+        .on(`${alias}.${otherKey}`, knex.raw('?', [memberOfSql(knex, equal)]))
     })
     if (complement !== undefined) builder.whereNull(`${alias}.${ownKey}`)
     return
   }
-  const related = on(table)
+  const related = knex(table)
     .join(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
     .whereRaw('?? = ??', [`${table}.${ownKey}`, ownId])
     .select(`${table}.${ownKey}`)
@@ -127,7 +129,7 @@ function compareRelated(
  * related record, it reads the pairs, and the table of the resource only if a filter or a sort key needs it.
  */
 export function matching(
-  on: Knex,
+  knex: Knex,
   resource: Resource,
   selection: Selection,
   sort: readonly SortKey[],
@@ -138,11 +140,11 @@ export function matching(
   const members = membersFilter(filters)
   const found =
     search.length > 0
-      ? on.unionAll(searchQueries(on, resource, search).map(query => query.select('id'))).as(FOUND)
+      ? knex.unionAll(searchQueries(knex, resource, search).map(query => query.select('id'))).as(FOUND)
       : undefined
-  const builder = on(members === undefined ? (found ?? plural) : { [MEMBERS]: members.relation.table })
+  const builder = knex(members === undefined ? (found ?? plural) : { [MEMBERS]: members.relation.table })
   if (members !== undefined) {
-    builder.where(`${MEMBERS}.${members.relation.otherKey}`, memberOfSql(on, members))
+    builder.where(`${MEMBERS}.${members.relation.otherKey}`, memberOfSql(knex, members))
     if (found !== undefined) builder.join(found, `${FOUND}.id`, ownId)
   }
   const needsRow =
@@ -152,7 +154,7 @@ export function matching(
   let related = 0
   for (const filter of filters) {
     if (filter === members) continue
-    if (isRelated(filter)) compareRelated(builder, on, ownId, filter, related++)
+    if (isRelated(filter)) compareRelated(builder, knex, ownId, filter, related++)
     else compare(builder, filter.column === 'id' ? ownId : `${plural}.${filter.column}`, filter.comparison)
   }
   return builder

@@ -56,14 +56,14 @@ const control = /\p{Cc}/u
  * the first word, so that each of them reads a range of one index, which has all columns of the search.
  */
 export function searchQueries(
-  on: Knex,
+  knex: Knex,
   { plural, fields }: Resource,
   words: readonly string[],
 ): Knex.QueryBuilder[] {
   const [first = ''] = words
   const columns = Object.keys(fields).map(searchColumn)
   return columns.map((column, at) => {
-    const found = on(plural).where(begins(column, first))
+    const found = knex(plural).where(begins(column, first))
     if (words.some(word => control.test(word))) found.whereRaw('FALSE')
     for (const earlier of columns.slice(0, at)) found.where(beginsOtherwise(earlier, first))
     return words.length === 1 ? found : found.where(beginsWithRuns(columns, words))

@@ -26,32 +26,33 @@ const ownKeyOf = ({ relation: { table, ownKey } }: RelatedFilter): string => `${
  * Returns a query for the pairs whose related record matches, without a select list. It finds them by the related records, or reads
  * the pairs in the order of their own records until a page is complete. With EXISTS, the database would sort all pairs that match.
  */
-function pairsOf(on: Knex, { relation: { table, otherKey, to }, column, comparison }: RelatedFilter) {
-  const related = compare(on(to.plural), column, comparison)
+function pairsOf(knex: Knex, { relation: { table, otherKey, to }, column, comparison }: RelatedFilter) {
+  const related = compare(knex(to.plural), column, comparison)
     .select('id')
     // MariaDB executes the comment. Without the LIMIT, it would merge this query into the outer one, and sort the pairs.
     .whereRaw('TRUE /*M! LIMIT 18446744073709551615 */')
-  return on(table).whereIn(`${table}.${otherKey}`, on(related.as('related')).select('id'))
+  return knex(table).whereIn(`${table}.${otherKey}`, knex(related.as('related')).select('id'))
 }
 
 /** Returns a query for the ids of the records that `selection` selects, in the order of `sort`. */
 export function idsMatching(
-  on: Knex,
+  knex: Knex,
   resource: Resource,
   selection: Selection,
   sort: readonly SortKey[],
 ): Knex.QueryBuilder {
   const pairs = sort.every(({ column }) => column === 'id') ? pairsFilter(selection) : undefined
   const id = pairs === undefined ? idOfMatching(resource, selection) : ownKeyOf(pairs)
-  const ids = pairs === undefined ? matching(on, resource, selection, sort) : pairsOf(on, pairs).groupBy(id)
+  const ids =
+    pairs === undefined ? matching(knex, resource, selection, sort) : pairsOf(knex, pairs).groupBy(id)
   applySort(ids, resource.plural, sort, id)
   return ids.select({ id })
 }
 
 /** Returns a query that counts the records that `selection` selects. */
-export function countMatching(on: Knex, resource: Resource, selection: Selection): Knex.QueryBuilder {
+export function countMatching(knex: Knex, resource: Resource, selection: Selection): Knex.QueryBuilder {
   const pairs = pairsFilter(selection)
   return pairs === undefined
-    ? matching(on, resource, selection, []).count('*')
-    : pairsOf(on, pairs).countDistinct(ownKeyOf(pairs))
+    ? matching(knex, resource, selection, []).count('*')
+    : pairsOf(knex, pairs).countDistinct(ownKeyOf(pairs))
 }
