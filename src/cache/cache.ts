@@ -109,8 +109,9 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
       return keys.map((key, index) => valueFor(key, values[index]))
     } catch (error) {
       breaker = afterFailure(breaker, performance.now())
-      log.debug({ reason: String(error) }, 'cache read failed')
-      logState(String(error))
+      const reason = reasonOf(error)
+      log.debug({ reason }, 'cache read failed')
+      logState(reason)
       return keys.map(() => undefined)
     }
   }
@@ -138,7 +139,7 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
       if (!isUsable()) return
       const small = entries.filter(([, value]) => Buffer.byteLength(value) <= MAX_VALUE_BYTES)
       if (small.length === 0) return
-      writeAvailable(small).catch(error => log.debug({ reason: String(error) }, 'cache write failed'))
+      writeAvailable(small).catch(error => log.debug({ reason: reasonOf(error) }, 'cache write failed'))
     },
     report() {
       const state = loggedUsable === undefined ? 'connecting' : isUsable() ? 'connected' : 'away'

@@ -193,6 +193,19 @@ else {
     t.deepEqual(messages().slice(-2), ['cache unavailable, reading from the database', 'cache connected'])
   })
 
+  test('cache: three reads without a reply are logged with the reason', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    const proxy = await openTcpProxy(`redis://127.0.0.1:${port}`)
+    t.teardown(() => proxy.close())
+    const { cache, lines } = await openCache(t, [`redis://127.0.0.1:${proxy.port}`])
+    proxy.block()
+    await Promise.all([1, 2, 3].map(() => cache.read(['key:'])))
+    t.is(lines[1]?.msg, 'cache unavailable, reading from the database')
+    t.is(lines[1]?.reason, 'no reply within 1000 ms')
+  })
+
   test('cache: a password that was changed is logged as the reason', async t => {
     const { folder, claim } = await claimPlace(t)
     const port = claim.first
