@@ -1,7 +1,7 @@
 // The filters of a collection: the name of a filter parameter contains the field and the operator, its value is the operand.
 import { quoted } from '../../core/quoted.ts'
 import type { Comparison, Filter } from '../../database/reading/page-query.ts'
-import { columnsOf, parseId, type Resource } from '../../model/resource.ts'
+import { columnsOf, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
 import { notAnId, type Parameters } from './parameters.ts'
 
 /** What a filter parameter compares, and how. The empty operator is equality. */
@@ -47,14 +47,17 @@ function compareId(operator: string, value: string): Comparison | string {
     }
     return { operator, value: ids }
   }
-  const negated = operator === '' && value.startsWith('!')
-  const digits = negated ? value.slice(1) : value
+  if (operator === '') {
+    const negated = value.startsWith('!')
+    const digits = negated ? value.slice(1) : value
+    const id = parseId(digits)
+    return id === undefined ? notAnId(digits) : { operator: negated ? 'differs' : 'equals', value: id }
+  }
   // A bound can be 0, although ids start at 1: every id is above it.
-  const id = operator !== '' && digits === '0' ? 0 : parseId(digits)
-  if (id === undefined) return notAnId(digits)
-  if (operator === 'gt') return { operator: 'above', value: id }
-  if (operator === 'lt') return { operator: 'below', value: id }
-  return { operator: negated ? 'differs' : 'equals', value: id }
+  const bound = value === '0' ? 0 : parseId(value)
+  if (bound === undefined)
+    return `${quoted(value)} is not an integer from 0 to ${MAX_ID} without leading zeros`
+  return { operator: operator === 'gt' ? 'above' : 'below', value: bound }
 }
 
 /** Parses the value of a filter. Returns what is wrong with it if it is invalid. */
