@@ -23,6 +23,12 @@ import { shareConcurrent } from './share-concurrent.ts'
 /** Number of records with includes up to which a page does not count as large. */
 const MAX_SMALL_PAGE = 100
 
+/** A page whose records have the texts of their includes, if it has includes. */
+interface CompletePage {
+  readonly total: number
+  readonly records: readonly { readonly row: Row; readonly text?: string }[]
+}
+
 const hasIncludes = ({ include }: ListQuery): boolean => include.length > 0
 
 export function createReadHandlers(
@@ -49,19 +55,29 @@ export function createReadHandlers(
   const inTurn = <T>(query: ListQuery, read: () => Promise<T>): Promise<T> =>
     isBounded(resource, query) ? read() : database.inPageSlot(read)
 
-  /** Returns the records of a page with their includes, both of one moment. */
-  async function withIncludes(query: ListQuery, page: Page) {
+  /** Returns the records of a page with the includes that the request names, both of one moment. */
+  async function complete(query: ListQuery, page: Page): Promise<CompletePage> {
+    if (!hasIncludes(query)) return { total: page.total, records: page.rows.map(row => ({ row })) }
     const { includes } = includeSet(query.include)
-    const complete = async ({ total, rows }: Page, on?: Statements) => {
+    const include = async ({ total, rows }: Page, on?: Statements) => {
       const included = await includes(rows, createSizeCheck(true), on)
-      return { total, included: included.flatMap(one => one ?? []) }
+      return { total, records: included.flatMap(one => one ?? []) }
     }
-    const read = await complete(page)
+    const read = await include(page)
     const [first] = page.rows
     const isUnchanged = ({ row }: Included) => row.generation === first?.generation
-    if (read.included.length === page.rows.length && read.included.every(isUnchanged)) return read
+    if (read.records.length === page.rows.length && read.records.every(isUnchanged)) return read
     // A record has changed between the two reads: a snapshot reads both again.
-    return inTurn(query, () => database.snapshot(async trx => complete(await records.page(query, trx), trx)))
+    return inTurn(query, () => database.snapshot(async trx => include(await records.page(query, trx), trx)))
+  }
+
+  /** Returns the text of a page, and its ETag. @throws ApiError `limit_exceeded` */
+  function responseOf(path: string, query: ListQuery, { total, records }: CompletePage) {
+    const texts = records.map(({ row, text }) => recordText(resource, row, text))
+    const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
+    createSizeCheck(hasIncludes(query))(text)
+    const rows = records.map(({ row }) => row)
+    return { etag: etags.page(total, query.recordsPerPage, rows, hasIncludes(query)), text: toShared(text) }
   }
 
   const share = shareConcurrent<{ readonly etag: string; readonly text: string | Buffer }>()
@@ -72,31 +88,15 @@ export function createReadHandlers(
    * @param onEmpty is called if no record matches
    */
   async function respondPage(ctx: Context, filters: readonly Filter[], onEmpty?: () => Promise<void>) {
-    const query = parse(ctx.querystring)
+    const { path, querystring } = ctx
+    const sent = parse(querystring)
+    const query = { ...sent, filters: [...filters, ...sent.filters] }
     assertAcceptsJson(ctx)
-    const { path } = ctx
-    const complete = (total: number, records: readonly { readonly row: Row; readonly text?: string }[]) => {
-      const texts = records.map(({ row, text }) => recordText(resource, row, text))
-      const rows = records.map(({ row }) => row)
-      const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
-      createSizeCheck(hasIncludes(query))(text)
-      const etag = etags.page(total, query.recordsPerPage, rows, hasIncludes(query))
-      return { etag, text: toShared(text) }
-    }
-    const { etag, text } = await share(`${path}?${ctx.querystring}`, async () => {
-      const combined = { ...query, filters: [...filters, ...query.filters] }
-      const page = await inTurn(combined, () => records.page(combined))
+    const { etag, text } = await share(`${path}?${querystring}`, async () => {
+      const page = await inTurn(query, () => records.page(query))
       if (page.total === 0) await onEmpty?.()
-      if (!hasIncludes(query))
-        return complete(
-          page.total,
-          page.rows.map(row => ({ row })),
-        )
-      const make = async () => {
-        const { total, included } = await withIncludes(combined, page)
-        return complete(total, included)
-      }
-      return page.rows.length > MAX_SMALL_PAGE ? inLargePageSlot(make) : make()
+      const make = async () => responseOf(path, query, await complete(query, page))
+      return hasIncludes(query) && page.rows.length > MAX_SMALL_PAGE ? inLargePageSlot(make) : make()
     })
     await turnFor(text)
     respondRead(ctx, etag, text)
