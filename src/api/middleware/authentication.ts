@@ -11,7 +11,7 @@ import {
 } from '../callers/caller.ts'
 import type { FindCaller } from '../callers/callers.ts'
 
-/** In any case (RFC 9110, 11.1). Another scheme counts as no token. */
+/** In upper or lower case (RFC 9110, 11.1). Another scheme counts as no token. */
 const scheme = /^Bearer /i
 
 function tokenOf({

@@ -16,7 +16,7 @@ function assertVersion({ httpVersion, httpVersionMajor }: IncomingMessage): void
     throw malformed(`HTTP/${httpVersion} is not supported; allowed: HTTP/1.0 and HTTP/1.1`)
 }
 
-/** `rawHeaders`, because `headers` keeps only the first Host. */
+/** `rawHeaders`, because `headers` keeps only the first Host, and `headersDistinct` converts all headers of each request. */
 function hostsOf(rawHeaders: readonly string[]): string[] {
   const hosts: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -13,7 +13,7 @@ export interface Pair {
 /** Clients may send them as they are, such as the brackets of `id[in]`, but a URI cannot contain them (RFC 3986, 3.4). */
 const notInUri = /[^\w!$%&'()*+,\-./:;=?@~]/g
 
-/** The parser of Node.js refuses a target with bytes above 127. */
+/** Decodes ASCII text: the parser of Node.js refuses a target with bytes above 127. */
 function decode(text: string): string {
   if (!/[%+]/.test(text)) return text
   return decodeURIComponent(text.replaceAll('+', ' '))
