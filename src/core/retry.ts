@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 interface RetryOptions {
-  /** Milliseconds from the first attempt after which no further attempt begins. `Infinity` sets no limit. */
+  /** An attempt that fails later than this, in milliseconds from the first one, is the last. `Infinity` sets no limit. */
   readonly timeoutMs: number
   /** Milliseconds to wait after the failed attempt with this number. The first attempt is number 1. */
   readonly pauseMs: (attempt: number) => number

@@ -25,7 +25,8 @@ import { createOutage } from './outage.ts'
 import { clientOf, openPool, send, withConnection } from './pool.ts'
 import { createStatements, type RunTransaction, type Transaction, transact } from './transaction.ts'
 
-const MAX_WAIT_MS = 2000
+/** The longest pause between two attempts to reach the database at the start. */
+const MAX_READY_PAUSE_MS = 2000
 /** Fewer tries cost more transactions. With more tries, the writes of the group wait longer. */
 const MAX_GROUP_TRIES = 3
 
@@ -76,7 +77,7 @@ export function createDatabase(
   const pageSlots = Math.max(1, Math.floor((2 * settings.poolMax) / 5))
   const inWriteSlot = createSemaphore(writeSlots, settings.acquireTimeoutMs)
 
-  /** Runs a transaction, and starts after it what its rows need: a compaction after some of them, a numbering of its events. */
+  /** Runs a transaction. After it, its events get their numbers, and after some transactions, a compaction of the counts begins. */
   async function runTransaction<T>(act: (trx: Transaction) => Promise<T>): Promise<T> {
     const { result, countRows, hasEvents } = await transact(knex, async trx => {
       const result = await act(trx)
@@ -156,7 +157,7 @@ export function createDatabase(
       waitsSinceMs = performance.now()
       await retry(() => assertMigrated(knex), {
         timeoutMs: Infinity,
-        pauseMs: attempt => Math.min(MAX_WAIT_MS, 50 * 2 ** attempt),
+        pauseMs: attempt => Math.min(MAX_READY_PAUSE_MS, 50 * 2 ** attempt),
         isTransient: isNotUpYet,
         beforePause: error => log.info({ reason: reasonOf(error) }, 'waiting for the database'),
       }).catch((error: unknown) => {

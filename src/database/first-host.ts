@@ -7,7 +7,7 @@ const ATTEMPT_DELAY_MS = 250
 /** The pause before all hosts that have rejected are tried again. */
 const RETRY_DELAY_MS = 1000
 
-/** Returns the only error, or one with the reasons of all hosts and the code of the first host. */
+/** Returns the only error, or one with the reasons of all hosts and the code of the host that has rejected first. */
 function combined(errors: ReadonlyMap<string, unknown>): unknown {
   const [first, ...others] = errors.values()
   if (others.length === 0) return first

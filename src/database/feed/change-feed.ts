@@ -11,6 +11,7 @@ import { closeGap, noteGap, removeExpired } from './retention.ts'
 const SWEEP_MS = 1000
 /** How often a process without the feed notes that. */
 const GAP_NOTE_MS = 10_000
+/** How often a process with the feed looks for these notes: less often than they are made, see `closeGap`. */
 const GAP_CHECK_MS = 30_000
 const MAX_REMOVE_EVERY_MS = 30_000
 
