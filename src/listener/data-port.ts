@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, RequestListener } from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
-import type { Config } from '../config/config.ts'
+import type { Config, DataPortConfig } from '../config/config.ts'
 import { ApiError } from '../core/api-error.ts'
 import type { SocketHandle } from '../core/listen.ts'
 import {
@@ -34,6 +34,7 @@ const connectNotAllowed = new ApiError(
 )
 
 export interface DataPortOptions extends ServerOptions {
+  readonly port: DataPortConfig
   readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain' | 'proxies'>
   /** Returns a new handle of the socket that is bound to the port. */
   readonly requestSocket: () => Promise<SocketHandle>

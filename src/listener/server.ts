@@ -1,11 +1,12 @@
-// The HTTP or HTTPS server of a data port, with its limits and its TLS settings.
+// The HTTP or HTTPS server of a data port or a control port, with its limits, its time-outs and its TLS settings.
 import { constants } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
-import type { Config, DataPortConfig } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import type { KeyPair } from '../core/messages.ts'
 import { isGone } from './peer.ts'
+import type { RequestLimits } from './request-size.ts'
 
 const TIMEOUT_CHECK_MS = 500
 // The application enforces the exact limits, with detailed errors. The parser limit is larger by this amount and
@@ -19,8 +20,7 @@ export interface TlsSettings {
 }
 
 export interface ServerOptions {
-  readonly port: DataPortConfig
-  readonly config: Pick<Config, 'limits' | 'timeouts'>
+  readonly config: { readonly limits: RequestLimits; readonly timeouts: Config['timeouts'] }
   /** Undefined for http. */
   readonly tls?: TlsSettings | undefined
 }
@@ -96,7 +96,7 @@ export function createServer(options: ServerOptions): http.Server | https.Server
           handshakeTimeout: timeouts.headersMs,
         })
   keepHalfOpen(server)
-  // The port destroys inactive sockets. It is longer than the request timeout, which comes first and responds 408.
+  // Inactive sockets are destroyed after it. It is longer than the request timeout, which comes first and responds 408.
   server.timeout = timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
   // Node silently drops headers beyond this count. One above the limit lets the application detect the excess.
   server.maxHeadersCount = limits.headers + 1

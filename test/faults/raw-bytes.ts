@@ -75,16 +75,12 @@ interface Due {
 /** The responses that are due, in their order. */
 function dueTo(one: Sequence, idOf: (at: number) => string): Due[] {
   const all: Due[] = []
-  const isSilent = one.end === 'wait' || one.end === 'stay'
-  const end = isSilent ? '408' : '400'
-  const isDue = (text: string) => !(one.port === 'control' && isSilent && text.includes('END'))
+  const end = one.end === 'wait' || one.end === 'stay' ? '408' : '400'
   for (const [at, part] of partsOf(one).entries()) {
     const responses = responsesOf(one, part)
     for (const response of responses) {
-      const texts = response.split('|').filter(isDue)
-      if (texts.length === 0) continue
       all.push({
-        texts: texts.map(text => text.replace('ID', idOf(at)).replace('END', end)),
+        texts: response.split('|').map(text => text.replace('ID', idOf(at)).replace('END', end)),
         isHead: part.text.startsWith('HEAD'),
       })
     }

@@ -94,16 +94,15 @@ export const requests: Readonly<Record<string, Part>> = {
     data: ['405 ID close'],
     control: ['405 ID close'],
   },
-  // The parser of a control port has a lower limit. It names the target if that ends in the packet.
   'GET that is too large': {
     text: get(tooLarge),
     data: ['431 ID close'],
-    control: ['431 new close|414 new close'],
+    control: ['431 ID close'],
   },
   'HEAD that is too large': {
     text: get(tooLarge).replace('GET', 'HEAD'),
     data: ['431 ID close'],
-    control: ['431 new close|414 new close'],
+    control: ['431 ID close'],
   },
   garbage: { text: 'garbage\r\n\r\n', data: ['400 new close'], control: ['400 new close'] },
   'HTTP/2': {
@@ -123,10 +122,7 @@ export const requests: Readonly<Record<string, Part>> = {
   },
 }
 
-/**
- * Requests that do not end. `END` is 400 if the client ends its side, and 408 if it waits. A control port says no 408,
- * because its shorter time-out of an idle connection comes first.
- */
+/** Requests that do not end. `END` is 400 if the client ends its side, and 408 if it waits. */
 export const unfinished: Readonly<Record<string, Part>> = {
   'half a line': { text: 'GET /v1/us', data: ['END new close'], control: ['END new close'] },
   'half a head': { text: get('').slice(0, -2), data: ['END new close'], control: ['END new close'] },

@@ -128,6 +128,26 @@ test.serial('control ports: a request with CONNECT behind it gets its response f
   }
 })
 
+test.serial(
+  'control ports: a client that sends half a request gets 408, one that reads nothing is cut off',
+  async t => {
+    const { operator } = await start(t)
+    const late = await connect(operator.controlPort('http'))
+    late.write('GET /healthcheck/http HTTP/1.1\r\nHost')
+    const unread = await connect(operator.controlPort('http'))
+    unread.socket.pause()
+    // More responses than the system keeps for the client.
+    unread.write('GET / HTTP/1.1\r\n\r\n'.repeat(500))
+    await late.closed
+    t.regex(late.text(), /^HTTP\/1\.1 408 .*"code":"request_timeout"/s)
+    // A paused socket learns that it has been cut off only when it sends.
+    await until(() => {
+      unread.write('G')
+      return unread.socket.destroyed
+    })
+  },
+)
+
 test.serial('control ports: checks are answered beside 1,100 silent connections', async t => {
   const { operator } = await start(t)
   const port = operator.controlPort('http')

@@ -1,5 +1,5 @@
 // The control ports: read-only HTTP servers for health checks and status. Every control port answers for every label.
-import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Config, ConfigError } from '../../config/config.ts'
 import { ApiError, errorMeta } from '../../core/api-error.ts'
 import { type IsKnownHost, namedHost, unknownHost } from '../../core/known-hosts.ts'
@@ -9,7 +9,7 @@ import { canonical } from '../../listener/client-address.ts'
 import { createConnections } from '../../listener/connections.ts'
 import { requestIdOf } from '../../listener/request-identity.ts'
 import { serveRequests } from '../../listener/serve-requests.ts'
-import { keepHalfOpen } from '../../listener/server.ts'
+import { createServer } from '../../listener/server.ts'
 import type { SocketsByLabel } from '../inherited-sockets.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { currentMoment } from '../port-states.ts'
@@ -37,10 +37,16 @@ interface ControlResponse extends Document {
 const HEALTH = '/healthcheck/'
 const LIVENESS = '/livez'
 const READINESS = '/readyz'
-// Health checks are short and few, so the limits are low.
-const serverOptions = { requireHostHeader: false, requestTimeout: 10_000, maxHeaderSize: 16_384 }
-const connectionLimits = { connections: 1000, unreadBytes: 8_388_608, waitingBytes: 8_388_608 }
-const requestLimits = { urlBytes: 16_384, headerBytes: 16_384, headers: 1000 }
+// Health checks are short and few, so the limits and the times are low.
+const limits = {
+  urlBytes: 16_384,
+  headerBytes: 16_384,
+  headers: 1000,
+  connections: 1000,
+  unreadBytes: 8_388_608,
+  waitingBytes: 8_388_608,
+}
+const timeouts = { headersMs: 5000, requestMs: 5000, keepAliveMs: 10_000 }
 const notAllowed = new ApiError('method_not_allowed', 'control ports are read-only; use GET or HEAD', {
   headers: { Allow: 'GET, HEAD' },
 })
@@ -153,13 +159,12 @@ export function createControl(options: ControlOptions) {
   }
 
   const listeners = config.ports.map(({ label, port }) => {
-    const server = http.createServer(serverOptions)
-    keepHalfOpen(server)
-    const connections = createConnections(connectionLimits, () => {})
+    const server = createServer({ config: { limits, timeouts } })
+    const connections = createConnections(limits, () => {})
     server.on('connection', connections.add)
     serveRequests(server, connections, {
       listener: async (request, response) => send(request, response, await respond(request)),
-      limits: requestLimits,
+      limits,
       connectNotAllowed: notAllowed,
     })
     return createControlListener({
