@@ -141,6 +141,11 @@ test.serial('traffic, workers, memory and pool are shown, also on a narrow scree
     .filter({ hasText: 'none waiting' })
     .waitFor()
   await page.locator('.plot path:not(.area)[d*=L]').first().waitFor({ state: 'attached' })
+  await page.getByText('Change feed: 0 waiting readers, ').waitFor()
+  const tops = await page
+    .locator('#inside > *')
+    .evaluateAll(boxes => boxes.map(box => box.getBoundingClientRect().top))
+  t.is(new Set(tops).size, 1, 'workers, Redis and the pool are side by side')
 
   await page.setViewportSize({ width: 360, height: 740 })
   t.is(await page.evaluate('document.documentElement.scrollWidth'), 360)
