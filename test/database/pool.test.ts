@@ -322,6 +322,18 @@ test.serial('probe: a server that accepts no writes, or has left its cluster, ca
   }
 })
 
+test.serial('probe: a server that answers no statement of a new connection is silent', async t => {
+  const first = await openMysqlProxy(url)
+  first.arm(/SHOW VARIABLES/, 'no answer', Number.POSITIVE_INFINITY)
+  const reasons: unknown[] = []
+  const warnings = pino({ level: 'warn' }, { write: line => reasons.push(JSON.parse(line).reason) })
+  const silent = createDatabase({ ...config.database, url: first.url, queryTimeoutMs: 500 }, warnings)
+  await silent.probe()
+  t.deepEqual(reasons, ['a connection to the database was not ready after 500 ms'])
+  await silent.close()
+  await first.proxy.close()
+})
+
 test.serial('probe: a schema that demands newer code cannot be served', async t => {
   const { both, lines, close } = await openTwoHosts()
   const connection = () => both.query('SELECT CONNECTION_ID() AS id', [])
