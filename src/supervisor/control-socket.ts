@@ -94,13 +94,6 @@ export function createControlSocket(path: string, commands: Commands) {
     }
   })
   keepHalfOpen(server)
-  server.on('clientError', (_error, socket) => {
-    if (!socket.writable) return
-    const body = JSON.stringify({ error: 'this is not an HTTP request' })
-    socket.end(
-      `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
-    )
-  })
 
   return {
     /** @throws FatalError if the socket cannot be opened */
