@@ -5,8 +5,6 @@ import * as z from 'zod'
 export const atLeastOne = z.int().min(1)
 /** The sum of the limits of a request's URL and headers must be one that Node.js accepts. */
 const MAX_HEAD_BYTES = 2 ** 30
-/** Node.js computes with twice this number in 32 bits. */
-const MAX_HEADERS = 2 ** 29
 /** Of a response, in addition to its body. */
 const RESPONSE_HEAD_BYTES = 4096
 /** More than the small requests of one connection that arrive at once, 64 KiB, take while they wait (5.5 MB). */
@@ -23,7 +21,7 @@ export const limitsSchema = z
     responseBytes: atLeastOne.max(constants.MAX_STRING_LENGTH),
     urlBytes: z.int().min(64).max(MAX_HEAD_BYTES),
     headerBytes: z.int().min(512).max(MAX_HEAD_BYTES),
-    headers: atLeastOne.max(MAX_HEADERS),
+    headers: atLeastOne,
     /** Maximum number of connections per port and worker. */
     connections: atLeastOne,
     /** Maximum total size of the request bodies that a worker is receiving. */

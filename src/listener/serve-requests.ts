@@ -22,7 +22,7 @@ interface Requests {
   onArrival?(response: ServerResponse, peer: string | undefined): void
   /**
    * Is called for each error that is sent without `listener`.
-   * @param headers undefined if the input is no request, or one whose headers are not all known
+   * @param headers undefined if the input is no request
    */
   onRejected?(socket: Socket, error: ApiError, requestId: string, headers?: IncomingHttpHeaders): void
 }
@@ -35,9 +35,7 @@ export function serveRequests(
 ): void {
   const reject = (socket: Socket, error: ApiError, requestId: string, request?: IncomingMessage): void =>
     connections.rejectInput(socket, () => {
-      // Of too many headers, Node.js drops the last ones: those that a proxy has added.
-      const isComplete = request !== undefined && request.rawHeaders.length <= 2 * limits.headers
-      onRejected?.(socket, error, requestId, isComplete ? request.headers : undefined)
+      onRejected?.(socket, error, requestId, request?.headers)
       answerRaw(socket, error, requestId, request?.method)
     })
   const rejectRequest = (request: IncomingMessage, error: ApiError): void =>

@@ -98,7 +98,7 @@ export function createServer(options: ServerOptions): http.Server | https.Server
   keepHalfOpen(server)
   // Inactive sockets are destroyed after it. It is longer than the request timeout, which comes first and responds 408.
   server.timeout = timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
-  // Node silently drops headers beyond this count. One above the limit lets the application detect the excess.
-  server.maxHeadersCount = limits.headers + 1
+  // The application counts the headers. Beyond a limit, Node.js 20 drops them, and later versions call them too large.
+  server.maxHeadersCount = 0
   return server
 }
