@@ -23,7 +23,7 @@ async function createMember() {
 
 const url = process.env.TEST_REDIS_URL
 if (url !== undefined) {
-  const redis = new Redis(new URL(url).pathname)
+  const redis = new Redis({ path: decodeURIComponent(new URL(url).pathname) })
   test.after.always(() => redis.disconnect())
 
   test('cached values: a value of another key, or that is no JSON array of objects, is a miss and is replaced', async t => {

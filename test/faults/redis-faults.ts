@@ -25,7 +25,7 @@ export const redisFaults: Scenario = {
   async run({ short, redis }) {
     const proxy = await startRedisProxy(redis.url)
     const configure = async (...settings: string[]) => {
-      const client = new Redis(new URL(redis.url).pathname)
+      const client = new Redis({ path: decodeURIComponent(new URL(redis.url).pathname) })
       await client.config('SET', ...settings).finally(() => client.disconnect())
     }
     const faults: [name: string, begin: () => unknown, end: () => unknown][] = [

@@ -13,7 +13,8 @@ export type Inspect = (to: 'server' | 'client', bytes: Buffer, client: net.Socke
  */
 export async function openTcpProxy(url: string, inspect: Inspect = () => true) {
   const { hostname, port, pathname, protocol, searchParams } = new URL(url)
-  const socketPath = protocol === 'redis+unix:' ? pathname : searchParams.get('socketPath')
+  const socketPath =
+    protocol === 'redis+unix:' ? decodeURIComponent(pathname) : searchParams.get('socketPath')
   const pairs = new Set<[client: net.Socket, upstream: net.Socket]>()
   let state: 'open' | 'closed' | 'blocked' = 'open'
 

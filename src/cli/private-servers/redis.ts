@@ -10,14 +10,20 @@ import type { PrivateServer, ServerOptions } from './server.ts'
 const TIMEOUT_MS = 2000
 
 /** Sends one command on a connection of its own. @param server a URL, or the path of a Unix socket */
-export async function ask(server: string, command: string, ...args: string[]): Promise<unknown> {
-  const client = new Redis(server, {
+export async function ask(
+  server: string | { readonly path: string },
+  command: string,
+  ...args: string[]
+): Promise<unknown> {
+  const options = {
     lazyConnect: true,
     retryStrategy: () => null,
     enableReadyCheck: false,
     connectTimeout: TIMEOUT_MS,
     commandTimeout: TIMEOUT_MS,
-  })
+  }
+  const client =
+    typeof server === 'string' ? new Redis(server, options) : new Redis({ ...options, ...server })
   client.on('error', () => {})
   try {
     await client.connect()
@@ -47,6 +53,6 @@ export async function prepareRedis({ base }: Pick<ServerOptions, 'base'>): Promi
     program,
     args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
     url: `redis+unix://${pathToFileURL(socketPath).pathname}`,
-    ping: async () => void (await ask(socketPath, 'PING')),
+    ping: async () => void (await ask({ path: socketPath }, 'PING')),
   }
 }
