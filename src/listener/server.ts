@@ -84,7 +84,7 @@ export function createServer(options: ServerOptions): http.Server | https.Server
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    // The application rejects requests without Host, with a JSON body.
+    // Data ports reject requests without Host, with a JSON body. Control ports answer them.
     requireHostHeader: false,
   }
   const server =
@@ -96,7 +96,7 @@ export function createServer(options: ServerOptions): http.Server | https.Server
           handshakeTimeout: timeouts.headersMs,
         })
   keepHalfOpen(server)
-  // Inactive sockets are destroyed after it. It is longer than the request timeout, which comes first and responds 408.
+  // Sockets are destroyed after this time without activity. The request timeout is shorter: it comes first and responds 408.
   server.timeout = timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
   // The application counts the headers. Beyond a limit, Node.js 20 drops them, and later versions call them too large.
   server.maxHeadersCount = 0
