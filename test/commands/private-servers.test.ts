@@ -90,10 +90,9 @@ test.serial('redis: the cache reaches a socket in a folder whose name has any ch
   const server = await prepareRedis({ base })
   t.true(server.args.some(arg => arg === join(base, 'run', 'redis.sock')))
   const running = await runServer(server)
+  t.teardown(() => running.stop())
   const { cache } = await openCache(t, redisUrl.parse(server.url))
   await fill(cache, ['key:'])
-  cache.close()
-  await running.stop()
 })
 
 test.serial('sockets: a folder that other users can enter is rejected', async t => {
