@@ -10,12 +10,6 @@ import { BEGIN_WRITE } from './session.ts'
 /** A healthy server answers in milliseconds. A database cluster that agrees on the loss of a server can take seconds. */
 const TIMEOUT_MS = 2000
 
-/** Knex would say that the pool is full. Only one probe uses it at a time: its connection was not ready in time. */
-const causeOf = (error: unknown, timeoutMs: number): string =>
-  error instanceof Error && error.name === 'KnexTimeoutError'
-    ? `a connection to the database was not ready after ${timeoutMs} ms`
-    : reasonOf(error)
-
 /** @param epoch that of the pool for requests, whose connections must not be used again after an outage has begun */
 export function createOutage(
   { url, queryTimeoutMs }: Config['database'] & { url: string },
@@ -43,7 +37,7 @@ export function createOutage(
       logged.clear()
     } catch (error) {
       if (closed) return
-      const reason = causeOf(error, timeoutMs)
+      const reason = reasonOf(error)
       // A later reason is logged only if an operator must act: the server is up again, but rejects the password.
       if (sinceMs !== undefined && (isNotUpYet(error) || isContention(error) || logged.has(reason))) return
       if (sinceMs === undefined) epoch.number++

@@ -141,6 +141,15 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
       })
     }
 
+    /** Knex would always call the pool full: a new connection can also be slow to open. */
+    override acquireConnection(): Promise<PoolConnection> {
+      return super.acquireConnection().catch((error: unknown) => {
+        if (error instanceof Error && error.name === 'KnexTimeoutError')
+          error.message = `no connection to the database was ready after ${acquireTimeoutMs} ms`
+        throw error
+      })
+    }
+
     /** Knex would remove its listener for errors. One that comes while the connection ends would end the process. */
     override destroyRawConnection(raw: PoolConnection): Promise<void> {
       return new Promise(resolve => raw.end(() => resolve()))

@@ -329,7 +329,7 @@ test.serial('probe: a server that answers no statement of a new connection is si
   const warnings = pino({ level: 'warn' }, { write: line => reasons.push(JSON.parse(line).reason) })
   const silent = createDatabase({ ...config.database, url: first.url, queryTimeoutMs: 500 }, warnings)
   await silent.probe()
-  t.deepEqual(reasons, ['a connection to the database was not ready after 500 ms'])
+  t.deepEqual(reasons, ['no connection to the database was ready after 500 ms'])
   await silent.close()
   await first.proxy.close()
 })
