@@ -3,8 +3,10 @@ import { constants } from 'node:buffer'
 import * as z from 'zod'
 
 export const atLeastOne = z.int().min(1)
-/** The sum of the limits of a request's URL and headers must be one that Node.js accepts. */
-const MAX_HEAD_BYTES = 2 ** 30
+/** Node.js accepts no more than 2 GiB for a request's URL and headers together. */
+const MAX_HEADER_BYTES = 2 ** 30
+/** The longest list of values in a URL of this size fits into one statement: Knex exceeds the stack at some 200,000 values. */
+const MAX_URL_BYTES = 2 ** 17
 /** Of a response, in addition to its body. */
 const RESPONSE_HEAD_BYTES = 4096
 /** More than the small requests of one connection that arrive at once, 64 KiB, take while they wait (5.5 MB). */
@@ -19,8 +21,8 @@ export const limitsSchema = z
     membershipsPerUser: atLeastOne,
     /** Maximum size of a response. A larger page is an error. The text of a response cannot be longer than a string. */
     responseBytes: atLeastOne.max(constants.MAX_STRING_LENGTH),
-    urlBytes: z.int().min(64).max(MAX_HEAD_BYTES),
-    headerBytes: z.int().min(512).max(MAX_HEAD_BYTES),
+    urlBytes: z.int().min(64).max(MAX_URL_BYTES),
+    headerBytes: z.int().min(512).max(MAX_HEADER_BYTES),
     headers: atLeastOne,
     /** Maximum number of connections per port and worker. */
     connections: atLeastOne,

@@ -1,4 +1,5 @@
-// limits.responseBytes: a page that would be larger is limit_exceeded and says what to lower; no response is cut.
+// limits.responseBytes: a page that would be larger is limit_exceeded and says what to lower; no response is cut. The
+// service also accepts the longest URL that the settings allow.
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
@@ -7,7 +8,7 @@ import { until } from '../support/until.ts'
 // The smallest limit that the settings allow beside these.
 const responseBytes = 6 * 2000 + 4096 * 10
 const { api, close } = await openApi({
-  config: { limits: { bodyBytes: 2000, batchEntries: 10, responseBytes } },
+  config: { limits: { bodyBytes: 2000, batchEntries: 10, responseBytes, urlBytes: 2 ** 17 } },
 })
 test.after.always(close)
 
@@ -96,4 +97,9 @@ test('response size: one record and its list of related records are always retur
   t.true(Buffer.byteLength(answer.text) > responseBytes)
   t.is(answer.body.groups?.length, 80)
   t.is((await api.get(`/v1/users/${id}/groups`)).body.groups?.length, 80)
+})
+
+test('response size: a URL of the largest size can list ids', async t => {
+  const target = '/v1/users?id[in]=1'
+  expectOk(t, await api.get(target.padEnd(2 ** 17, ',1')))
 })
