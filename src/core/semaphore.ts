@@ -15,7 +15,8 @@ export function createSemaphore(max: number, timeoutMs: number): Semaphore {
     new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
         waiting.delete(start)
-        reject(unavailable(new Error(`${max} operations were in progress for ${timeoutMs} ms`)))
+        const reason = new Error(`${max} operations were in progress for ${timeoutMs} ms`)
+        reject(unavailable(reason, 'too many requests are in progress, please try again'))
       }, timeoutMs)
       const start = () => {
         clearTimeout(timer)

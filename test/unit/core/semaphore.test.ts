@@ -42,7 +42,7 @@ test('semaphore: an operation that cannot start in time is unavailable, and late
   )
   await t.throwsAsync(
     run(async () => t.fail()),
-    { any: true, code: 'unavailable' },
+    { any: true, code: 'unavailable', message: 'too many requests are in progress, please try again' },
   )
   finish()
   await first
