@@ -101,6 +101,13 @@ test('parameters: several faults are reported at once', async t => {
     colour: 'unknown_parameter',
     records_per_page: 'limit_exceeded',
   })
+  const undecodable = await api.get('/v1/users?first_name=%ff&id=abc&%C0=x&colour=x')
+  expectFaults(t, undecodable, {
+    'first_name=%ff': 'invalid_parameter',
+    '%C0=x': 'invalid_parameter',
+    colour: 'unknown_parameter',
+    id: 'invalid_parameter',
+  })
 })
 
 test('parameters: 20 filters are accepted, 21 are limit_exceeded', async t => {

@@ -16,7 +16,7 @@ export class Parameters {
 
   /** @param once the names of the parameters that must not be repeated, in addition to `repeatable` */
   constructor(search: string, repeatable: readonly string[], once: readonly string[] = []) {
-    this.pairs = parseQueryString(search)
+    this.pairs = parseQueryString(search, this.faults)
     for (const { name, value } of this.pairs) {
       if (repeatable.includes(name)) continue
       if (!once.includes(name)) this.unknown(name, [...repeatable, ...once])

@@ -1,6 +1,6 @@
 // Parses query strings in the encoding of HTML forms: `+` and `%20` are spaces, and escapes are UTF-8 bytes.
 // It follows https://url.spec.whatwg.org/#urlencoded-parsing, but rejects bytes that the standard would replace.
-import { ApiError } from '../../core/api-error.ts'
+import type { Faults } from '../../core/api-error.ts'
 import { quoted, shortened } from '../../core/quoted.ts'
 
 export interface Pair {
@@ -19,8 +19,11 @@ function decode(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '))
 }
 
-/** @throws ApiError `invalid_parameter` if a name or a value is not percent-encoded UTF-8 */
-export function parseQueryString(query: string): Pair[] {
+/**
+ * Returns the pairs of a query string, except for those whose name or value is not percent-encoded UTF-8.
+ * @param faults get one fault for each of these
+ */
+export function parseQueryString(query: string, faults: Faults): Pair[] {
   const pairs: Pair[] = []
   for (const raw of query.split('&')) {
     if (raw === '') continue
@@ -31,7 +34,7 @@ export function parseQueryString(query: string): Pair[] {
       pairs.push({ name: decode(name), value: decode(value), encoded })
     } catch {
       const message = `${quoted(raw)} is not percent-encoded UTF-8`
-      throw ApiError.of({ parameter: shortened(raw), code: 'invalid_parameter', message })
+      faults.add(() => ({ parameter: shortened(raw), code: 'invalid_parameter', message }))
     }
   }
   return pairs
