@@ -85,10 +85,10 @@ test.serial(
   },
 )
 
-test.serial('smuggling: the coding identity is none, in any case', async t => {
-  for (const coding of ['identity', 'Identity', 'IDENTITY']) {
+test.serial('smuggling: the coding identity is none, in any case, and so is an empty header', async t => {
+  for (const coding of ['', 'identity', 'Identity', 'IDENTITY']) {
     const headers = { 'content-type': 'application/json', 'content-encoding': coding }
-    const user = JSON.stringify({ first_name: 'Coding', last_name: coding })
+    const user = JSON.stringify({ first_name: 'Coding', last_name: `of ${coding}` })
     t.is((await api.send('POST', '/v1/users', headers, user)).status, 200, coding)
   }
 })
@@ -99,5 +99,6 @@ test.serial('smuggling: compressed bodies are rejected', async t => {
     const answer = await api.send('POST', '/v1/users', headers, body)
     t.is(answer.status, 415, coding)
     t.is(answer.body.meta.code, 'unsupported_media_type')
+    t.true(answer.body.meta.message?.includes(`"${coding}"`), answer.text)
   }
 })

@@ -6,6 +6,7 @@ import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import { isObject, type JsonObject } from '../../core/json-object.ts'
+import { quoted } from '../../core/quoted.ts'
 import { isGone } from '../../listener/peer.ts'
 import { bodyTooLarge, notAnObject, notJson, unsupportedType } from '../errors.ts'
 import { assertAcceptsJson } from '../respond.ts'
@@ -26,12 +27,13 @@ export type ReadBody = (ctx: Context) => Promise<JsonObject>
 function assertMediaType(ctx: Context): void {
   const { headers } = ctx.req
   const coding = headers['content-encoding']
-  if (coding !== undefined && coding.toLowerCase() !== 'identity')
+  // An empty list has no coding (RFC 9110, 5.6.1).
+  if (coding !== undefined && !['', 'identity'].includes(coding.toLowerCase()))
     throw new ApiError(
       'unsupported_media_type',
-      `the content encoding ${coding} is not supported; allowed: identity`,
+      `the content encoding ${quoted(coding)} is not supported; allowed: identity`,
     )
-  // Identity is no coding (RFC 9110, 12.5.3), and koa-bodyparser knows its name in lower case only.
+  // Identity is no coding (12.5.3), and koa-bodyparser knows its name in lower case only.
   if (coding !== undefined) delete headers['content-encoding']
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
   if (headers['content-type'] === undefined && !hasBody) return
