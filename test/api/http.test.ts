@@ -175,6 +175,34 @@ test.serial('http: a Content-Length over the limit is 413 before the body is sen
   }
 })
 
+test('http: a response that precedes the end of its request ends the connection', async t => {
+  const unfinished = [
+    ['POST /v1/nothing', 'Content-Length: 9\r\n\r\n{', 404],
+    ['POST /v1/users', 'Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{', 415],
+    ['POST /v1/users', `Content-Type: application/json\r\nContent-Length: ${bodyBytes + 1}\r\n\r\n{`, 413],
+    [`GET /v1/users/${user}`, 'Content-Length: 9\r\n\r\n', 200],
+  ] as const
+  for (const [line, rest, status] of unfinished) {
+    const { text } = await sendRaw(service.url, `${line} HTTP/1.1\r\nHost: x\r\n${rest}`)
+    t.true(text.startsWith(`HTTP/1.1 ${status} `), text)
+    t.regex(text, /^connection: close/im, line)
+  }
+  const whole = `POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`
+  const { text } = await sendRaw(
+    service.url,
+    whole.repeat(2) + whole.replace('Host', 'Connection: close\r\nHost'),
+  )
+  t.deepEqual(text.match(/(?<=HTTP\/1.1 )\d+/g), ['404', '404', '404'])
+})
+
+test('http: a body in chunks that is far too long gets 413, and leaves no connection open that is not read', async t => {
+  const head = 'POST /v1/users HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+  const body = `Transfer-Encoding: chunked\r\n\r\n${(3 * bodyBytes).toString(16)}\r\n${'a'.repeat(3 * bodyBytes)}\r\n0\r\n\r\n`
+  const { answer, text } = await sendRaw(service.url, head + body)
+  expectError(t, answer, 413, 'content_too_large')
+  t.regex(text, /^connection: close/im)
+})
+
 /** Returns a valid request target of exactly `bytes` bytes. */
 function targetOf(bytes: number): string {
   let target = '/v1/users?sort=id'

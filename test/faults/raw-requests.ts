@@ -58,10 +58,9 @@ export const requests: Readonly<Record<string, Part>> = {
     control: ['405 ID close'],
     resets: true,
   },
-  // The client may withhold a body that was refused, so that nothing behind it can be told from it.
   'GET that expects more': {
     text: get('Expect: more\r\n'),
-    data: ['417 ID close'],
+    data: ['417 ID'],
     control: ['417 ID close'],
     resets: true,
   },
@@ -133,7 +132,7 @@ export const unfinished: Readonly<Record<string, Part>> = {
   },
   'a body that is too large': {
     text: `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 9000000\r\n\r\n`,
-    data: ['413 ID|END new close'],
+    data: ['413 ID close|END new close'],
     control: ['405 ID|END new close'],
   },
   'a chunk that is not valid': {

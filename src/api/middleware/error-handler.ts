@@ -1,4 +1,6 @@
-// Responds with JSON to every error thrown by later middleware, and logs the server errors.
+// Responds with JSON to every error thrown by later middleware, and logs the server errors. Ends the connection after a
+// response that precedes the end of its request.
+import { setImmediate } from 'node:timers/promises'
 import type { Context, Middleware } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import { reasonOf } from '../../core/error-reason.ts'
@@ -29,11 +31,12 @@ export function errorHandler(log: Log, isOutage: () => boolean): Middleware {
       if (error.status >= 500 && !(error.code === 'unavailable' && isOutage()))
         logServerError(ctx, error, requestId, log)
       ctx.set(error.headers)
-      // The client may withhold the body that it announced, unless it has been read. The next bytes on the connection could
-      // then be that body or another request.
-      if (ctx.req.headers.expect !== undefined && ctx.request.rawBody === undefined)
-        ctx.set('Connection', 'close')
       respondFailure(ctx, error.status, errorBody(error, requestId))
     }
+    // A body that was received together with its headers is complete in the next turn of the event loop.
+    if (!ctx.req.complete) await setImmediate()
+    // The client may withhold the rest of a body. A proxy could then send another request on this connection, which would be
+    // taken for that rest.
+    if (!ctx.req.complete) ctx.set('Connection', 'close')
   }
 }
