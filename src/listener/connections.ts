@@ -1,6 +1,7 @@
 // The connections of one port: enforces their limits, and closes them without losing a request.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Config } from '../config/config.ts'
 import { type Connection, createConnection } from './connection.ts'
 import type { WaitingTotal } from './request-queue.ts'
 
@@ -8,14 +9,7 @@ import type { WaitingTotal } from './request-queue.ts'
 const UNREAD_CHECK_MS = 100
 
 /** Limits of one port, over all clients. */
-interface ConnectionLimits {
-  /** Maximum number of connections. */
-  readonly connections: number
-  /** Maximum total size of responses that are sent but not read by their clients. */
-  readonly unreadBytes: number
-  /** Maximum total size of requests that wait for earlier responses on their connections. */
-  readonly waitingBytes: number
-}
+export type ConnectionLimits = Pick<Config['limits'], 'connections' | 'unreadBytes' | 'waitingBytes'>
 
 export type Connections = ReturnType<typeof createConnections>
 

@@ -16,10 +16,11 @@ import {
 import { createAcceptor } from './acceptor.ts'
 import { type Arrivals, createArrivals } from './arrivals.ts'
 import { clientAddress, createIsTrusted } from './client-address.ts'
-import { type Connections, createConnections } from './connections.ts'
+import { type ConnectionLimits, type Connections, createConnections } from './connections.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
 import { createReleases } from './releases.ts'
 import type { RequestLog } from './request-log.ts'
+import type { RequestLimits } from './request-size.ts'
 import { serveRequests } from './serve-requests.ts'
 import { createServer, type ServerOptions, secureContext, type TlsSettings } from './server.ts'
 import { createTraffic } from './traffic.ts'
@@ -35,7 +36,9 @@ const connectNotAllowed = new ApiError(
 
 export interface DataPortOptions extends ServerOptions {
   readonly port: DataPortConfig
-  readonly config: Pick<Config, 'host' | 'limits' | 'timeouts' | 'drain' | 'proxies'>
+  readonly config: Pick<Config, 'host' | 'timeouts' | 'drain' | 'proxies'> & {
+    readonly limits: RequestLimits & ConnectionLimits
+  }
   /** Returns a new handle of the socket that is bound to the port. */
   readonly requestSocket: () => Promise<SocketHandle>
   readonly listener: RequestListener

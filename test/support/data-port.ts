@@ -20,17 +20,10 @@ type Settings = DataPortOptions['config']
 const defaults: Settings = {
   host: '127.0.0.1',
   limits: {
-    bodyBytes: 1000,
-    batchEntries: 10,
-    recordsPerPage: 10,
-    filters: 10,
-    membershipsPerUser: 10,
-    responseBytes: 1_000_000,
     urlBytes: 8192,
     headerBytes: 16_384,
     headers: 100,
     connections: 100,
-    receivingBytes: 10_000,
     unreadBytes: 1_000_000,
     waitingBytes: 10_000_000,
   },
