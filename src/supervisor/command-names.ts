@@ -1,24 +1,24 @@
 // The names of the operators' commands, and the error of one that is refused.
 
-export const commandNames = [
-  'drain',
-  'wait',
-  'resume',
-  'status',
-  'reload',
-  'reload-certificates',
-  'log-level',
-  'heap-snapshot',
-  'cpu-profile',
-] as const
-export type CommandName = (typeof commandNames)[number]
+/** Each command, and whether it requires an argument: a port, a log level or a process. The others take none. */
+const commands = {
+  drain: true,
+  wait: true,
+  resume: true,
+  status: false,
+  reload: false,
+  'reload-certificates': false,
+  'log-level': true,
+  'heap-snapshot': true,
+  'cpu-profile': true,
+}
+export type CommandName = keyof typeof commands
 
-export const isCommandName = (name: string): name is CommandName => commandNames.some(one => one === name)
+export const isCommandName = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
-const withoutArgument: readonly CommandName[] = ['status', 'reload', 'reload-certificates']
+export const commandNames = Object.keys(commands).filter(isCommandName)
 
-/** Whether the command requires an argument: a port, a log level or a process. */
-export const takesArgument = (name: CommandName): boolean => !withoutArgument.includes(name)
+export const takesArgument = (name: CommandName): boolean => commands[name]
 
 /** The command is refused and nothing has changed. The message says what is allowed. */
 export class CommandError extends Error {}
