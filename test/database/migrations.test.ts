@@ -1,11 +1,14 @@
 // Migrations of a database that contains records, also after a crash, and the output of `npm run migrate`.
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
+import type { Knex } from 'knex'
 import mysql from 'mysql2/promise'
 import { migrateWhenUp } from '../../src/cli/preflight.ts'
 import { createLog } from '../../src/core/log.ts'
 import { underMigrationLock } from '../../src/database/migration-lock.ts'
 import { up } from '../../src/database/migrations/002-counts.ts'
 import { migrations } from '../../src/database/migrations/index.ts'
+import { indexColumns } from '../../src/database/migrations/index-columns.ts'
+import { addSearch } from '../../src/database/migrations/search-columns.ts'
 import { assertMigrated, migrate } from '../../src/database/migrator.ts'
 import { openPool } from '../../src/database/pool.ts'
 import { searchColumn } from '../../src/database/reading/search.ts'
@@ -175,22 +178,41 @@ test('migration 009: a column or an index that a statement of an interrupted run
   }
 })
 
+/** Asserts that each field has an index of the search, which begins with its column and has those of all fields. */
+async function expectSearchIndexes(
+  t: ExecutionContext,
+  knex: Knex,
+  table: string,
+  fields: readonly string[],
+): Promise<void> {
+  const columns = fields.map(searchColumn)
+  for (const [at, column] of columns.entries()) {
+    const index = `${table}_${column}`
+    t.deepEqual(await indexColumns(knex, table, index), [column, ...columns.toSpliced(at, 1)], index)
+  }
+}
+
 test('migrations: each field has its column of the search and an index, which has the columns of all fields', async t => {
   const knex = openPool(await createDatabase(), { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
   t.teardown(() => knex.destroy())
   for (const { plural, fields, unique } of resources) {
-    const [rows]: { Key_name: string; Column_name: string }[][] = await knex.raw('SHOW INDEX FROM ??', [
-      plural,
-    ])
-    const columnsOf = (index: string) =>
-      rows?.filter(row => row.Key_name === index).map(row => row.Column_name)
-    t.deepEqual(columnsOf([plural, ...unique].join('_')), [...unique])
-    const columns = Object.keys(fields).map(searchColumn)
-    for (const [at, column] of columns.entries()) {
-      const indexed = [column, ...columns.toSpliced(at, 1)]
-      t.deepEqual(columnsOf(`${plural}_${column}`), indexed, `${plural}_${column}`)
-    }
+    t.deepEqual(await indexColumns(knex, plural, [plural, ...unique].join('_')), [...unique])
+    await expectSearchIndexes(t, knex, plural, Object.keys(fields))
   }
+})
+
+test('migrations: the indexes of the search get the column of a new field, also after a crash', async t => {
+  const knex = openPool(await createDatabase(), { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  const fields = ['first_name', 'last_name', 'nickname']
+  await knex.raw('ALTER TABLE users ADD COLUMN nickname VARCHAR(255) NULL')
+  await addSearch(knex, 'users', fields)
+  await expectSearchIndexes(t, knex, 'users', fields)
+  // After a crash, only the first index has the new column.
+  await knex.raw(`ALTER TABLE users DROP KEY users_nickname_search, DROP KEY users_last_name_search,
+    ADD KEY users_last_name_search (last_name_search, first_name_search)`)
+  await addSearch(knex, 'users', fields)
+  await expectSearchIndexes(t, knex, 'users', fields)
 })
 
 test('migrations: several processes at once apply each migration once', async t => {

@@ -1,6 +1,6 @@
 // Creates the counts of users and groups by id range, the counts of members, and an index on first names.
 import type { Knex } from 'knex'
-import { hasIndex } from './has-index.ts'
+import { indexColumns } from './index-columns.ts'
 
 /** Number of ids per slot. Databases have this migration already, so the value must not change. */
 const SLOT_IDS = 2048
@@ -33,7 +33,7 @@ export async function up(knex: Knex): Promise<void> {
       id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, ${columns},
       KEY count_changes_kind_slot (kind, slot, amount)
     ) ENGINE = InnoDB`)
-  if (!(await hasIndex(knex, 'users', 'users_first_name')))
+  if ((await indexColumns(knex, 'users', 'users_first_name')).length === 0)
     await knex.raw('ALTER TABLE users ADD KEY users_first_name (first_name)')
   await knex.transaction(countExisting)
 }
