@@ -22,10 +22,16 @@ import { until } from '../support/until.ts'
 
 const log = createLog('warn', 'test')
 
+/** Opens the database at `url` until the end of the test. */
+function open(t: ExecutionContext, url: string): Knex {
+  const knex = openPool(url, { max: 3, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
+  t.teardown(() => knex.destroy())
+  return knex
+}
+
 test('migration 002: existing records are counted once, also after a crash', async t => {
   const url = await createDatabase()
-  const knex = openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, url)
   await knex('users').insert([1, 2, 2047, 2048, 9999].map(id => ({ id, first_name: `${id}`, version: id })))
   await knex('groups').insert([1, 2].map(id => ({ id, name: `${id}`, version: id })))
   await knex('memberships').insert([1, 2, 9999].map(user_id => ({ user_id, group_id: 2 })))
@@ -73,8 +79,7 @@ test('migration 002: is repeated after a deadlock, which ends its transaction an
 
 test('schema: code that is older than the schema demands is refused', async t => {
   const url = await createDatabase()
-  const knex = openPool(url, { max: 2, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, url)
   const env = { ...process.env, DATABASE_URL: url, NODE_ENV: 'test' }
   // A newer schema that demands no newer code is accepted.
   await knex('knex_migrations').insert({
@@ -105,8 +110,7 @@ test('schema: code that is older than the schema demands is refused', async t =>
 
 test('migration 006: foreign keys of older databases lose ON DELETE CASCADE, also after a crash', async t => {
   const url = await createDatabase()
-  const knex = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, url)
   await knex.raw(`ALTER TABLE memberships
     DROP FOREIGN KEY memberships_user_id, DROP FOREIGN KEY memberships_group_id`)
   await knex.raw(`ALTER TABLE memberships
@@ -193,8 +197,7 @@ async function expectSearchIndexes(
 }
 
 test('migrations: each field has its column of the search and an index, which has the columns of all fields', async t => {
-  const knex = openPool(await createDatabase(), { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, await createDatabase())
   for (const { plural, fields, unique } of resources) {
     t.deepEqual(await indexColumns(knex, plural, [plural, ...unique].join('_')), [...unique])
     await expectSearchIndexes(t, knex, plural, Object.keys(fields))
@@ -202,8 +205,7 @@ test('migrations: each field has its column of the search and an index, which ha
 })
 
 test('migrations: the indexes of the search get the column of a new field, also after a crash', async t => {
-  const knex = openPool(await createDatabase(), { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, await createDatabase())
   const fields = ['first_name', 'last_name', 'nickname']
   await knex.raw('ALTER TABLE users ADD COLUMN nickname VARCHAR(255) NULL')
   await addSearch(knex, 'users', fields)
@@ -227,8 +229,7 @@ test('migrations: several processes at once apply each migration once', async t 
 
 test('migrations: the lock of a process that is gone is taken over', async t => {
   const url = await createDatabase()
-  const knex = openPool(url, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, url)
   await knex('migration_lock').update({ holder: 'gone' })
   await knex('knex_migrations').where({ name: '006-no-cascades' }).delete()
   const startedMs = performance.now()
@@ -240,8 +241,7 @@ test('migrations: the lock of a process that is gone is taken over', async t => 
 })
 
 test('migrations: of two processes that wait for one that is gone, one takes its lock over, and the other waits for it', async t => {
-  const knex = openPool(await createDatabase(), { max: 3, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, await createDatabase())
   await knex('migration_lock').update({ holder: 'gone' })
   const renewals = async () => Number((await knex('migration_lock').first('renewals')).renewals)
   let running = 0
@@ -260,8 +260,7 @@ test('migrations: of two processes that wait for one that is gone, one takes its
 
 test('migrations: a process that keeps its lock is waited for, one that has lost it stops', async t => {
   const url = await createDatabase()
-  const knex = openPool(url, { max: 3, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, url)
   await knex('knex_migrations').where({ name: '006-no-cascades' }).delete()
   let second: Promise<string[]> | undefined
   await underMigrationLock(knex, async assertHeld => {
@@ -376,8 +375,7 @@ test('npm run migrate: names the privilege that a migration lacks', async t => {
 
 test('npm run migrate: prints its result, or the error with a remedy, in one line', async t => {
   const server = new URL(process.env.TEST_DATABASE_URL ?? '')
-  const knex = openPool(server.href, { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0 }, log)
-  t.teardown(() => knex.destroy())
+  const knex = open(t, server.href)
   await knex.raw('CREATE DATABASE for_migrate')
   await knex.raw("CREATE USER restricted@localhost IDENTIFIED BY 'secret'")
   await knex.raw('GRANT SELECT ON for_migrate.* TO restricted@localhost')
