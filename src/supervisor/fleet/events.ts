@@ -23,8 +23,9 @@ export type FleetEvent =
   | { readonly type: 'watchFailed'; readonly reason: string }
   | { readonly type: 'stop'; readonly delayMs: number }
 
+/** Returns the pause before the next fork. @param failures how many failures in a row cause a pause */
 function backoffMs(failures: number): number {
-  return Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
+  return failures === 0 ? 0 : Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
 }
 
 /** Counts an unexpected exit and sets the earliest time of the next fork. */
@@ -37,16 +38,15 @@ function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause,
   // A worker that has not changed its state since the last failure belongs to the same round, which counts once.
   const isNewRound = wasStable || fleet.lastFailure === undefined || worker.sinceMs >= fleet.lastFailure.atMs
   if (!isNewRound) return fleet
-  const retryIsFutile = !wasReady && cause.exitCode !== undefined
-  const bootFailures = retryIsFutile ? Infinity : fleet.bootFailures + 1
+  // A retry cannot fix a cause with an exit code.
+  const bootFailures = cause.exitCode === undefined ? fleet.bootFailures + 1 : Infinity
   return {
     ...fleet,
     failures: previousFailures + 1,
     bootFailures: wasReady ? fleet.bootFailures : bootFailures,
     lastFailure: { ...cause, atMs: nowMs },
     // The first failure of a worker that had been ready causes no backoff.
-    forkAfterMs:
-      wasReady && previousFailures === 0 ? nowMs : nowMs + backoffMs(previousFailures + (wasReady ? 0 : 1)),
+    forkAfterMs: nowMs + backoffMs(wasReady ? previousFailures : previousFailures + 1),
   }
 }
 
