@@ -126,6 +126,27 @@ test.serial('compact: keeps all totals and moves all rows', async t => {
   t.pass()
 })
 
+test.serial('compact: leaves no count of ids whose records are deleted', async t => {
+  const group = await groupWriters.insertOne({ name: 'left' })
+  const people = await writers.insertMany(
+    Array.from({ length: 10 }, (_, n) => ({ first_name: 'leaver', last_name: String(n) })),
+  )
+  const ids = people.map(row => row?.id ?? 0)
+  const first = ids[0] ?? 0
+  await memberships.addMembers(group?.id ?? 0, ids)
+  await compactAll(database)
+  const counted = () =>
+    database.knex('counts').where({ kind: 'groups.members', slot: group?.id }).pluck('amount')
+  t.deepEqual((await counted()).map(Number), [10])
+  await memberships.remove(first, group?.id ?? 0)
+  await compactAll(database)
+  t.deepEqual((await counted()).map(Number), [9])
+  await Promise.all(ids.map(id => writers.remove(id)))
+  await compactAll(database)
+  t.deepEqual(await counted(), [])
+  await assertExact([inGroup('equals', 'left')])
+})
+
 test.serial('compact: does not wait for open transactions that have written', async t => {
   const changes = Array.from({ length: 64 }, (_, slot) => ({ kind: 'unused', slot, amount: 1 }))
   await database.knex('count_changes').insert(changes)

@@ -1,7 +1,7 @@
 // Moves the recorded changes of counts into `counts`, so that reading a total stays cheap.
-import { deleteByIds } from '../listed-rows.ts'
+import { deleteByIds, deleteListedSql, partsOf } from '../listed-rows.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
-import { asRows, merge } from './counts.ts'
+import { asRows, type CountChange, merge } from './counts.ts'
 
 /** Average number of recorded rows per compaction. It is small, so reading the remaining rows is cheap. */
 const COMPACT_EVERY_ROWS = 64
@@ -13,6 +13,20 @@ const addToCountsSql = `INSERT INTO counts (kind, slot, block, amount) VALUES ?
 // Rows that another process is compacting are locked and therefore skipped.
 const takeSql = `SELECT id, kind, slot, block, amount FROM count_changes
   ORDER BY id LIMIT ${MAX_COMPACT_ROWS} FOR UPDATE SKIP LOCKED`
+
+/**
+ * Deletes the counts that the changes have reduced to 0. Ids are not used again, so each slot and block whose records are all
+ * deleted would keep a row forever.
+ */
+async function deleteZeros(trx: Transaction, changes: readonly CountChange[]): Promise<void> {
+  const reduced = changes.filter(({ amount }) => amount < 0)
+  for (const kind of new Set(reduced.map(change => change.kind)))
+    for (const part of partsOf(reduced.filter(change => change.kind === kind)))
+      await trx.execute(
+        `${deleteListedSql('counts', ['slot', 'block'], part.length)} WHERE kind = ? AND amount = 0`,
+        [...part.flatMap(({ slot, block }) => [slot, block]), kind],
+      )
+}
 
 /** @returns the number of rows that were moved */
 async function compactRows(trx: Transaction): Promise<number> {
@@ -26,6 +40,7 @@ async function compactRows(trx: Transaction): Promise<number> {
   if (rows.length === 0) return 0
   const changes = merge(rows)
   if (changes.length > 0) await trx.execute(addToCountsSql, [asRows(changes)])
+  await deleteZeros(trx, changes)
   // A database can ignore SKIP LOCKED. Another process may then have added the same rows, and this fails.
   await deleteByIds(
     trx,
