@@ -15,12 +15,15 @@ export const exists = ({ singular }: Name) => new ApiError(`${singular}_exists`,
 export const notMember = (resource: Name, id: number, to: Name, other: string | number) =>
   new ApiError('membership_not_found', `${resource.singular} ${id} is not in ${to.singular} ${other}`)
 
-/** The error of a request whose If-Match or If-None-Match does not hold (RFC 9110, 13.1). @param what names the resource */
-export const preconditionFailed = (what: string) =>
-  new ApiError(
-    'precondition_failed',
-    `the If-Match or If-None-Match condition failed for ${what}; read it again; a weak ETag, which begins with W/, never matches in If-Match`,
-  )
+const readAgain = 'read it again; a weak ETag, which begins with W/, never matches in If-Match'
+
+/**
+ * The error of a request whose If-Match or If-None-Match does not hold (RFC 9110, 13.1).
+ * @param what names the resource
+ * @param hint says what to do
+ */
+export const preconditionFailed = (what: string, hint = readAgain) =>
+  new ApiError('precondition_failed', `the If-Match or If-None-Match condition failed for ${what}; ${hint}`)
 
 /** The error of a write to a record whose version does not meet the precondition. */
 export const versionMismatch = ({ singular }: Name, id: number) =>

@@ -50,7 +50,8 @@ export function writeCondition(
 export function collectionCondition(headers: IncomingHttpHeaders): () => void {
   const condition = writeCondition(headers)
   return () => {
-    if (condition?.(() => false) === false) throw preconditionFailed('the collection')
+    if (condition?.(() => false) === false)
+      throw preconditionFailed('the collection', 'its ETags are those of pages, so only * matches')
   }
 }
 
