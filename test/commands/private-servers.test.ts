@@ -7,6 +7,7 @@ import { Redis } from 'ioredis'
 import { prepareMysql } from '../../src/cli/private-servers/mysql.ts'
 import { installMissing } from '../../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
+import { runProgram } from '../../src/cli/private-servers/run-program.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
 import { redisUrl } from '../../src/config/redis-url.ts'
 import { fill, openCache } from '../support/cache.ts'
@@ -149,6 +150,21 @@ test.serial(
     t.regex(failed?.message ?? '', remedy)
   },
 )
+
+test.serial('runProgram: the error begins with the first error lines, which have the cause', async t => {
+  // What MariaDB prints if the disk is full.
+  const lines = [
+    '[Note] Starting',
+    "[ERROR] InnoDB: Could not set the file size of './ibdata1'. Probably out of disk space",
+    '[ERROR] InnoDB: Database creation was aborted with error Generic error.',
+    "[ERROR] Plugin 'InnoDB' registration as a STORAGE ENGINE failed.",
+    '[ERROR] Unknown/unsupported storage engine: InnoDB',
+    '[ERROR] Aborting',
+  ]
+  const script = 'printf "%s\\n" "$@" >&2; exit 1'
+  const { message } = await t.throwsAsync(runProgram('/bin/sh', ['-c', script, 'sh', ...lines]))
+  t.is(message, `/bin/sh failed: ${lines.slice(1, 4).join(' ')}`)
+})
 
 test.serial('runServer: the error contains the log of a server that does not start', async t => {
   const base = folder(t)

@@ -7,7 +7,7 @@ const MAX_OUTPUT_BYTES = 2 ** 26
 /**
  * @param input the program's standard input
  * @returns its standard output
- * @throws Error with the error lines that the program printed, or else its last lines
+ * @throws Error with the first error lines that the program printed, which have the cause, or else its last lines
  */
 export async function runProgram(program: string, args: readonly string[], input = ''): Promise<string> {
   const running = promisify(execFile)(program, args, { maxBuffer: MAX_OUTPUT_BYTES })
@@ -20,7 +20,7 @@ export async function runProgram(program: string, args: readonly string[], input
     const printed = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
     const lines = printed.split('\n')
     const errors = lines.filter(line => /\bERROR\b|^E:/.test(line))
-    const shown = (errors.length > 0 ? errors : lines).slice(-3).join(' ')
+    const shown = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).join(' ')
     throw new Error(shown === '' ? String(error) : `${program} failed: ${shown}`)
   }
 }
