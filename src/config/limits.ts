@@ -5,8 +5,8 @@ import * as z from 'zod'
 export const atLeastOne = z.int().min(1)
 /** Node.js accepts no more than 2 GiB for a request's URL and headers together. */
 const MAX_HEADER_BYTES = 2 ** 30
-/** The longest list of values in a URL of this size fits into one statement: Knex exceeds the stack at some 200,000 values. */
-const MAX_URL_BYTES = 2 ** 17
+/** A value takes at least one byte, and a statement can have a list twice: Knex exceeds the stack at some 200,000 values. */
+const MAX_URL_BYTES = 2 ** 16
 /** Of a response, in addition to its body. */
 const RESPONSE_HEAD_BYTES = 4096
 /** More than the small requests of one connection that arrive at once, 64 KiB, take while they wait (5.5 MB). */

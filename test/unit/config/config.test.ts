@@ -206,7 +206,7 @@ test('configuration: all errors are reported together', async t => {
       'cache.timeoutMs: must be at most 86400000',
       'idempotency.keepSeconds: must be at most 3155760000',
       'changes.keepSeconds: must be at most 3155760000',
-      'limits.urlBytes: must be at most 131072',
+      'limits.urlBytes: must be at most 65536',
       'limits.headerBytes: must be at most 1073741824',
       'timeouts.keepAliveMs: must be at most 86400000',
     ],
