@@ -1,10 +1,12 @@
 // HTTP semantics: routes, methods, HEAD, Request-Id, size limits, Expect, pipelining, and the same API over
 // TLS.
+import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectNoSideEffects, expectOk } from '../support/expect.ts'
 import { type Answer, sendRaw } from '../support/http.ts'
+import { connect } from '../support/raw.ts'
 
 const { service, api, openClient, close } = await openApi()
 const secure = openClient(service.httpsUrl)
@@ -201,6 +203,23 @@ test('http: a body in chunks that is far too long gets 413, and leaves no connec
   const { answer, text } = await sendRaw(service.url, head + body)
   expectError(t, answer, 413, 'content_too_large')
   t.regex(text, /^connection: close/im)
+})
+
+test('http: a refused body that takes longer than 5 s is read to its end', async t => {
+  const raw = await connect(service.port('http'), { allowHalfOpen: true })
+  t.teardown(() => raw.socket.destroy())
+  const errors: Error[] = []
+  raw.socket.on('error', error => errors.push(error))
+  raw.write('POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n')
+  // A reset of the connection can destroy a response that the client has not read yet.
+  for (let byte = 0; byte < 14; byte++) {
+    await delay(500)
+    raw.write('a')
+  }
+  raw.socket.end()
+  await raw.closed
+  t.deepEqual(errors, [])
+  t.regex(raw.text(), /^HTTP\/1.1 404 /)
 })
 
 /** Returns a valid request target of exactly `bytes` bytes. */

@@ -33,7 +33,7 @@ export function errorHandler(log: Log, isOutage: () => boolean): Middleware {
       ctx.set(error.headers)
       respondFailure(ctx, error.status, errorBody(error, requestId))
     }
-    // A body that was received together with its headers is complete in the next turn of the event loop.
+    // A short body that was received together with its headers is complete in the next turn of the event loop.
     if (!ctx.req.complete) await setImmediate()
     // The client may withhold the rest of a body. A proxy could then send another request on this connection, which would be
     // taken for that rest.
