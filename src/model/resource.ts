@@ -37,8 +37,8 @@ export interface Resource {
   /** The description in the OpenAPI document. */
   readonly description: string
   /**
-   * By name, which is also the name of the column. These names are taken: `id`, `meta`, `version`, `generation`, `total`, `position`,
-   * those of the relations and of query parameters such as `search`, and `plural`.
+   * By name, which is also the name of the column. These names are taken: `id`, `meta`, `version`, `generation`, `total`,
+   * `position`, those of the relations and of query parameters such as `search`, and `plural`.
    */
   readonly fields: Readonly<Record<string, TextField>>
   /** The fields of the unique index: no two records have the same values in all of them. */

@@ -51,7 +51,7 @@ export function collectionCondition(headers: IncomingHttpHeaders): () => void {
   const condition = writeCondition(headers)
   return () => {
     if (condition?.(() => false) === false)
-      throw preconditionFailed('the collection', 'its ETags are those of pages, so only * matches')
+      throw preconditionFailed('the collection', '* always matches it, and the ETag of a page never does')
   }
 }
 

@@ -15,8 +15,8 @@ const takeSql = `SELECT id, kind, slot, block, amount FROM count_changes
   ORDER BY id LIMIT ${MAX_COMPACT_ROWS} FOR UPDATE SKIP LOCKED`
 
 /**
- * Deletes the counts that the changes have reduced to 0. Ids are not used again, so each slot and block whose records are all
- * deleted would keep a row forever.
+ * Deletes the counts that the changes have reduced to 0. Ids are not used again, so each slot and block whose rows are all
+ * deleted would keep a count forever.
  */
 async function deleteZeros(trx: Transaction, changes: readonly CountChange[]): Promise<void> {
   const reduced = changes.filter(({ amount }) => amount < 0)

@@ -23,7 +23,7 @@ export type FleetEvent =
   | { readonly type: 'watchFailed'; readonly reason: string }
   | { readonly type: 'stop'; readonly delayMs: number }
 
-/** Returns the pause before the next fork. @param failures how many failures in a row cause a pause */
+/** Returns the pause before the next fork. @param failures the number of failures in a row */
 function backoffMs(failures: number): number {
   return failures === 0 ? 0 : Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
 }
