@@ -18,6 +18,7 @@ import { normalizePath } from './middleware/normalize-path.ts'
 import { notFound } from './middleware/not-found.ts'
 import { requestId } from './middleware/request-id.ts'
 import { securityHeaders } from './middleware/security-headers.ts'
+import { unfinishedRequest } from './middleware/unfinished-request.ts'
 import { withCaller } from './openapi/callers.ts'
 import { createReadBody } from './requests/body.ts'
 import type { Services } from './resources/handler.ts'
@@ -65,6 +66,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
   app.on('error', error => log.debug({ reason: String(error) }, 'a response could not be sent'))
   app.use(requestId)
   app.use(securityHeaders)
+  app.use(unfinishedRequest)
   app.use(errorHandler(log, () => database.downSinceMs() !== undefined))
   app.use(framing)
   app.use(knownHosts(isKnownHost))

@@ -1,6 +1,4 @@
-// Responds with JSON to every error thrown by later middleware, and logs the server errors. Ends the connection after a
-// response that precedes the end of its request.
-import { setImmediate } from 'node:timers/promises'
+// Responds with JSON to every error thrown by later middleware, and logs the server errors.
 import type { Context, Middleware } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import { reasonOf } from '../../core/error-reason.ts'
@@ -33,10 +31,5 @@ export function errorHandler(log: Log, isOutage: () => boolean): Middleware {
       ctx.set(error.headers)
       respondFailure(ctx, error.status, errorBody(error, requestId))
     }
-    // A short body that was received together with its headers is complete in the next turn of the event loop.
-    if (!ctx.req.complete) await setImmediate()
-    // The client may withhold the rest of a body. A proxy could then send another request on this connection, which would be
-    // taken for that rest.
-    if (!ctx.req.complete) ctx.set('Connection', 'close')
   }
 }
