@@ -133,6 +133,27 @@ test('query: the pages of any query contain every matching record exactly once',
   t.pass()
 })
 
+test('query: a page anywhere in a sorted collection has the records of the model', async t => {
+  const start = fc.nat(people.length + 5)
+  const property = fc.asyncProperty(
+    queries,
+    start,
+    fc.integer({ min: 1, max: 20 }),
+    async (query, at, size) => {
+      const all = { ...query, filters: [] }
+      const paging: [string, string][] = [
+        ['start_index', String(at)],
+        ['records_per_page', String(size)],
+      ]
+      const { ids, meta } = await pageAt(pathOf([...parametersOf(all), ...paging]))
+      assert.deepEqual(ids, expectedIds(people, all).slice(at, at + size))
+      assert.equal(meta.total_records, people.length)
+    },
+  )
+  await fc.assert(property, { numRuns: 300 })
+  t.pass()
+})
+
 /** Encodes `text` for a query string. `choices` selects the form of each byte. */
 function encode(text: string, choices: number[]): string {
   let written = ''

@@ -62,6 +62,11 @@ function requestKinds(users: number): RequestKind[] {
       records_per_page: '20',
       sort: 'first_name,last_name',
     }),
+    collection('last page, sorted by first_name, then last_name', users, {
+      records_per_page: '20',
+      sort: 'first_name,last_name',
+      start_index: String(users - 20),
+    }),
     members('first page of 100', {}),
     members('page of 100 in the middle', { start_index: String(users / 2) }),
     members('page of 100 at 90 %', { start_index: String(users * 0.9) }),

@@ -6,6 +6,7 @@ import { readField } from '../../model/row.ts'
 import { SLOT_IDS } from '../counting/counts.ts'
 import { exactBlocksSql } from '../counting/earlier-versions.ts'
 import { type CountedIds, memberIds, recordIds, seekSql } from '../counting/seek.ts'
+import type { Columns } from '../results.ts'
 import type { Statements } from '../transaction.ts'
 import type { Filter, PageQuery, SortKey } from './page-query.ts'
 import { idOfMatching, memberOfSql, membersFilter, type RelatedFilter } from './predicates.ts'
@@ -64,9 +65,20 @@ async function seekMember(
 /** The values of some sort keys in one record, by their columns. */
 type KeyValues = readonly (readonly [column: string, value: string | null])[]
 
-/** Restricts a query to the records that sort before those with these values, or like them. NULL sorts before all values. */
-function upTo(builder: Knex.QueryBuilder, [first, ...others]: KeyValues, descending: boolean): void {
-  if (first === undefined) return
+/**
+ * Restricts a query to the records that sort before those with these values. NULL sorts before all values.
+ * @param isInclusive whether those with these values are also among them
+ */
+function whereBefore(
+  builder: Knex.QueryBuilder,
+  [first, ...others]: KeyValues,
+  descending: boolean,
+  isInclusive: boolean,
+): void {
+  if (first === undefined) {
+    if (!isInclusive) builder.whereRaw('FALSE')
+    return
+  }
   const [column, value] = first
   builder.where(either => {
     if (!descending && value !== null) either.whereNull(column)
@@ -74,7 +86,7 @@ function upTo(builder: Knex.QueryBuilder, [first, ...others]: KeyValues, descend
     if (value !== null) either.orWhere(column, descending ? '>' : '<', value)
     either.orWhere(equal => {
       equal.where(column, value)
-      upTo(equal, others, descending)
+      whereBefore(equal, others, descending, isInclusive)
     })
   })
 }
@@ -91,22 +103,37 @@ function indexedKeys({ unique }: Resource, sort: readonly SortKey[]): readonly S
 }
 
 /**
- * Finds the values of the first sort keys at the end of the page, so that only records up to them are sorted. No index
+ * Restricts a page to the records between those at its ends, by the first sort keys, so that only these are sorted. No index
  * provides the whole order.
  */
-async function bound(resource: Resource, query: PageQuery, on: Statements): Promise<PageSeek> {
+async function seekSorted(resource: Resource, query: PageQuery, on: Statements): Promise<PageSeek> {
   const { plural: table } = resource
-  const columns = indexedKeys(resource, query.sort).map(({ column }) => column)
-  const descending = query.sort[0]?.descending === true
-  const [last] = await on.select(knex => {
-    const ordered = knex(table).offset(query.startIndex + query.recordsPerPage - 1)
+  const { sort, startIndex, recordsPerPage } = query
+  const columns = indexedKeys(resource, sort).map(({ column }) => column)
+  const descending = sort[0]?.descending === true
+  const valuesOf = (row: Columns): KeyValues =>
+    columns.map(column => [`${table}.${column}`, readField(resource, column, row)])
+
+  const page = await on.select(knex => {
+    const ordered = knex(table).offset(startIndex).limit(recordsPerPage).select(columns)
     for (const column of columns) ordered.orderBy(column, descending ? 'desc' : 'asc')
-    return ordered.limit(1).select(columns)
+    return ordered
   })
-  // The collection ends before the end of the page.
-  if (last === undefined) return {}
-  const keys = columns.map(column => [`${table}.${column}`, readField(resource, column, last)] as const)
-  return { narrow: shown => upTo(shown, keys, descending) }
+  const [first] = page
+  const last = page.at(-1)
+  if (first === undefined || last === undefined) return { narrow: shown => shown.whereRaw('FALSE') }
+  const [earlier] = await on.select(knex => {
+    const counted = knex(table).count({ count: '*' })
+    whereBefore(counted, valuesOf(first), descending, false)
+    return counted
+  })
+  return {
+    narrow(shown) {
+      whereBefore(shown, valuesOf(first), !descending, true)
+      whereBefore(shown, valuesOf(last), descending, true)
+    },
+    skip: startIndex - Number(earlier?.count),
+  }
 }
 
 const isById = ({ column, descending }: SortKey) => column === 'id' && !descending
@@ -145,5 +172,5 @@ export function seekFor(
     return on => seekMember(resource, query, members, on)
   const [first] = sort
   if (filters.length > 0 || first === undefined || first.column === 'id') return undefined
-  return sort.length > 1 || first.descending ? on => bound(resource, query, on) : undefined
+  return sort.length > 1 || first.descending ? on => seekSorted(resource, query, on) : undefined
 }
