@@ -135,6 +135,16 @@ test.serial('errors: an Accept header that excludes JSON is 406', async t => {
   }
 })
 
+test.serial('errors: an Accept header of more than 1,024 characters is disregarded', async t => {
+  for (const path of ['/v1/users', '/v1/changes', '/v1/openapi.json', '/v1/docs']) {
+    const image = `image/png${' '.repeat(1015)}`
+    t.is(image.length, 1024)
+    expectError(t, await api.get(path, { accept: `${image.slice(0, -1)}x` }), 406, 'not_acceptable')
+    t.is((await api.get(path, { accept: `${image}x` })).status, 200, path)
+    t.is((await api.get(path, { accept: 'image/png,'.repeat(1600) })).status, 200, path)
+  }
+})
+
 test.serial(
   'errors: the content type of a response is accepted in Accept, including the documentation pages',
   async t => {

@@ -8,7 +8,7 @@ import { collectionText } from '../../model/representation.ts'
 import { MAX_ID, type Resource } from '../../model/resource.ts'
 import { notAcceptable, pageTooLarge } from '../errors.ts'
 import { textEtag } from '../resources/etags.ts'
-import { inUtf8, respondRead } from '../respond.ts'
+import { preferredType, respondRead } from '../respond.ts'
 import type { Handler, Policy, Route } from '../router.ts'
 import { describeChanges } from './changes-operation.ts'
 import { createEventStream, EVENT_STREAM } from './event-stream.ts'
@@ -99,13 +99,12 @@ export function createChangesRoute(
   const handler: Handler = async ctx => {
     const query = parseChangesQuery(resources, ctx.querystring, limits)
     const resumed = lastEventId(ctx)
-    const streamType = inUtf8(EVENT_STREAM)
-    const accepted = ctx.accepts(inUtf8('application/json'), streamType)
-    if (resumed !== undefined || accepted === streamType) {
+    const type = preferredType(ctx, 'application/json', EVENT_STREAM)
+    if (resumed !== undefined || type === EVENT_STREAM) {
       const after = resumed ?? query.after
       return stream(ctx, query, after === 'latest' ? await feed.latest() : after)
     }
-    if (accepted === false) throw notAcceptable(`application/json or ${EVENT_STREAM}`)
+    if (type === undefined) throw notAcceptable(`application/json or ${EVENT_STREAM}`)
     const selection = await page(ctx, query)
     const texts = selection.events.map(({ text }) => text)
     const body = collectionText('changes', texts, metaOf(ctx.path, query, selection))
