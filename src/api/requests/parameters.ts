@@ -17,18 +17,21 @@ export class Parameters {
   /** @param once the names of the parameters that must not be repeated, in addition to `repeatable` */
   constructor(search: string, repeatable: readonly string[], once: readonly string[] = []) {
     this.pairs = parseQueryString(search, this.faults)
+    const allowed = [...repeatable, ...once]
     for (const { name, value } of this.pairs) {
       if (repeatable.includes(name)) continue
-      if (!once.includes(name)) this.unknown(name, [...repeatable, ...once])
+      if (!once.includes(name)) this.unknown(name, allowed)
       else if (this.values.has(name)) this.fault(name, 'must not be repeated')
       else this.values.set(name, value)
     }
   }
 
   private unknown(parameter: string, allowed: readonly string[]): void {
-    const hint = allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${allowed.join(', ')}`
-    const message = `unknown parameter ${quoted(parameter)}: ${hint}`
-    this.faults.add(() => ({ parameter: shortened(parameter), code: 'unknown_parameter', message }))
+    this.faults.add(() => {
+      const hint = allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${allowed.join(', ')}`
+      const message = `unknown parameter ${quoted(parameter)}: ${hint}`
+      return { parameter: shortened(parameter), code: 'unknown_parameter', message }
+    })
   }
 
   fault(parameter: string, message: string, code: Fault['code'] = 'invalid_parameter'): void {

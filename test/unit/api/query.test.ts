@@ -3,7 +3,8 @@ import test from 'ava'
 import fc from 'fast-check'
 import { filtersOf } from '../../../src/api/requests/filters.ts'
 import { createListParser, parsePagingQuery } from '../../../src/api/requests/query.ts'
-import { ApiError } from '../../../src/core/api-error.ts'
+import { parseQueryString } from '../../../src/api/requests/query-string.ts'
+import { ApiError, Faults } from '../../../src/core/api-error.ts'
 import { groups } from '../../../src/model/groups.ts'
 import { users } from '../../../src/model/users.ts'
 
@@ -55,6 +56,43 @@ test('query: all encodings of a query are parsed equally', t => {
     t.is(first?.filters.length, pairs.length - repeatedLists.length)
   })
   fc.assert(property, { numRuns: 500 })
+})
+
+test('query: a pair is rejected exactly if decodeURIComponent throws', t => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      '%',
+      '%4',
+      '%41',
+      '%c3',
+      '%C3%A9',
+      '%ED%A0%80',
+      '%f0%9d%84%9e',
+      '%EF%BB%BF',
+      '%00',
+      '%zz',
+      '+',
+      '=',
+      'a',
+    ),
+    fc.nat(255).map(byte => percent(byte, byte % 2 === 0)),
+  )
+  const decode = (text: string) => decodeURIComponent(text.replaceAll('+', ' '))
+  const property = fc.property(fc.array(piece, { minLength: 1, maxLength: 6 }), pieces => {
+    const raw = pieces.join('')
+    const [name = '', ...values] = raw.split('=')
+    const faults = new Faults()
+    const [pair] = parseQueryString(raw, faults)
+    try {
+      t.like(pair, { name: decode(name), value: decode(values.join('=')) })
+      t.is(faults.listed.length, 0)
+    } catch (error) {
+      if (!(error instanceof URIError)) throw error
+      t.is(pair, undefined)
+      t.is(faults.listed.length, 1)
+    }
+  })
+  fc.assert(property, { numRuns: 2000 })
 })
 
 test('query: a repeated [in] is one list and one filter, wherever the commas are', t => {
