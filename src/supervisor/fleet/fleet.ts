@@ -108,7 +108,9 @@ export function createFleet(options: FleetOptions) {
     const handle = handles.get(id)
     if (handle === undefined) return
     const withoutDatabase = message.type === 'heartbeat' && message.databaseDownMs !== undefined
-    const overMemoryLimit = message.type === 'heartbeat' && message.rssBytes > limits.memoryBytes
+    const memoryBytes = message.type === 'heartbeat' ? message.rssBytes : 0
+    const overMemoryLimit = memoryBytes > limits.memoryBytes
+    const before = findWorker(id)
     record({ type: 'message', id, withoutDatabase, overMemoryLimit })
     switch (message.type) {
       case 'hello':
@@ -127,6 +129,8 @@ export function createFleet(options: FleetOptions) {
         options.listening()
         break
       case 'heartbeat':
+        if (findWorker(id)?.toBeReplaced !== before?.toBeReplaced)
+          log.warn({ worker: handle.worker.process.pid, memoryBytes }, 'worker exceeds fleet.memoryBytes')
         options.heartbeat(message, handle.heartbeat)
         handle.heartbeat = message
         watcher.beat(id)
@@ -143,7 +147,7 @@ export function createFleet(options: FleetOptions) {
     const handle = handles.get(id)
     if (handle === undefined) return
     const cause = exitCauseOf(handle, code, signal)
-    const isExpected = loop.state().stop !== undefined || stateOf(id) === 'retiring'
+    const isExpected = loop.state().stop !== undefined || findWorker(id)?.state === 'retiring'
     if (!isExpected) lostWorkers++
     log[isExpected ? 'info' : 'warn'](
       { worker: handle.worker.process.pid, reason: cause.reason },
@@ -153,7 +157,7 @@ export function createFleet(options: FleetOptions) {
     record({ type: 'exited', id, cause })
   }
 
-  const stateOf = (id: number) => loop.state().workers.find(worker => worker.id === id)?.state
+  const findWorker = (id: number) => loop.state().workers.find(worker => worker.id === id)
 
   /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
   function send(id: number): void {
@@ -162,7 +166,7 @@ export function createFleet(options: FleetOptions) {
   }
 
   const publish = () =>
-    publishRevision(desired.nextRevision(), handles, send, id => stateOf(id) === 'booting')
+    publishRevision(desired.nextRevision(), handles, send, id => findWorker(id)?.state === 'booting')
 
   const workers = (): WorkerView[] =>
     loop.state().workers.flatMap(one => {
