@@ -251,6 +251,8 @@ test('document: a request of each operation can be sent after an import', t => {
       // With a fixed key, each POST but the first one would be 422.
       if (name === 'Idempotency-Key') t.deepEqual(schema.examples, ['{{$guid}}'])
       if (name === 'If-Match') t.is(schema.examples[0], '*')
+      // Generators of clients that know no list of types, such as that of orval for zod, take its first one for all.
+      t.false(Array.isArray(schema.type), name)
       if (schema.type !== 'array') continue
       const isFilter = name.endsWith('[in]')
       t.is(explode, isFilter, name)

@@ -51,10 +51,7 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
   const next = `/v1/changes?after=42&records_per_page=${unpagedRecords(limits)}`
   const page = { changes: [event], meta: { status: 200, message: '1 changes', links: { next } } }
   const position: Schema = {
-    type: ['integer', 'string'],
-    minimum: 0,
-    maximum: MAX_ID,
-    pattern: '^(latest|0|[1-9][0-9]{0,15})$',
+    anyOf: [integer(0, MAX_ID), { type: 'string', pattern: '^(latest|0|[1-9][0-9]{0,15})$' }],
   }
   const meta = object({
     status: { type: 'integer', const: 200 },

@@ -199,7 +199,7 @@ function searchParameter(resource: Resource): Parameter {
 export function collectionParameters(resource: Resource, limits: Config['limits']): Parameter[] {
   const keys = columnsOf(resource).flatMap(column => [column, `-${column}`])
   const description =
-    'The sort keys, separated by commas. The prefix `-` sorts in descending order. Text is sorted by code point. In ascending order, missing values come first. Records with equal keys, and all records without a sort key, are sorted by ascending id.'
+    'The sort keys, separated by commas, each field at most once. The prefix `-` sorts in descending order. Text is sorted by code point. In ascending order, missing values come first. Records with equal keys, and all records without a sort key, are sorted by ascending id.'
   return [
     ...includeParameters(resource),
     namesInQuery('sort', description, keys, keys.slice(-1)),
