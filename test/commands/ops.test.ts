@@ -47,13 +47,15 @@ test.serial('piped: prints the reply as JSON, with the name of the user', async 
 })
 
 test.serial('terminal: tables of ports, checkers and workers that fit the width', async t => {
-  const state = 'UP; name=http/A; node=\u009b31mproxy; weight=1/1; scur=0/0; qcur=0'
-  const headers = { 'X-Haproxy-Server-State': state }
+  const headers = {
+    'X-Haproxy-Server-State': 'UP; name=http/A; node=\u009b31mproxy; weight=1/1; scur=0/0; qcur=0',
+  }
   const checker = setInterval(
     () => check(operator.controlPort('http'), '/healthcheck/http', { headers }),
     1000,
   )
   t.teardown(() => clearInterval(checker))
+  const state = 'UP; name=http/A; node=?31mproxy; weight=1/1; scur=0/0; qcur=0'
   await operator.until(({ ports }) => ports.http?.checkers[0]?.server_state === state)
   const [narrow, wide] = [await opsOnTerminal(80, 'status'), await opsOnTerminal(140, 'status')]
   for (const [columns, { code, stdout }] of [

@@ -121,7 +121,8 @@ export function createControl(options: ControlOptions) {
     const check = {
       address: canonical(request.socket.remoteAddress ?? '') ?? 'unknown',
       status: health.status,
-      server_state: typeof state === 'string' ? state.slice(0, 256) : null,
+      // Control characters would reach the terminal of an operator who reads the status.
+      server_state: typeof state === 'string' ? state.slice(0, 256).replaceAll(/\p{Cc}/gu, '?') : null,
       maintenance: options.maintenance.startOf(label),
     }
     checkers.record(label, check, currentMoment())
