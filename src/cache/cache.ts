@@ -24,7 +24,7 @@ const noCache: Cache = {
   close: () => {},
 }
 
-/** Larger values are not stored: many of them at once would stall the event loop of a reader, and Redis. */
+/** Larger values are neither stored nor used: many of them at once would stall the event loop of a reader, and Redis. */
 const MAX_VALUE_BYTES = 65_536
 /** Minimum time between two reactions to rejected writes. */
 const REJECTED_PAUSE_MS = 10_000
@@ -34,7 +34,8 @@ const REJECTED_PAUSE_MS = 10_000
  * another key is detected and treated as a miss.
  */
 function valueFor(key: string, stored: unknown): string | undefined {
-  return typeof stored === 'string' && stored.startsWith(key) ? stored.slice(key.length) : undefined
+  if (typeof stored !== 'string' || !stored.startsWith(key)) return undefined
+  return stored.length <= key.length + MAX_VALUE_BYTES ? stored.slice(key.length) : undefined
 }
 
 /** If no node of a Redis Cluster can be used, the error of the last one says why. */

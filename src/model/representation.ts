@@ -46,11 +46,11 @@ export function collectionText(name: string, records: readonly string[], meta: o
   return `{"${name}":[${records.join(',')}],"meta":${JSON.stringify(meta)}}`
 }
 
-/** Whether a text from outside is the JSON of an array of objects, as embedded records are. */
+/** Whether a text from outside is the JSON of an array of objects with ids, as embedded records are. */
 export function isListOfRecords(text: string): boolean {
   try {
     const list: unknown = JSON.parse(text)
-    return Array.isArray(list) && list.every(isObject)
+    return Array.isArray(list) && list.every(one => isObject(one) && typeof one.id === 'number')
   } catch {
     return false
   }

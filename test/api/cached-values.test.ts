@@ -26,7 +26,7 @@ if (url !== undefined) {
   const redis = new Redis({ path: decodeURIComponent(new URL(url).pathname) })
   test.after.always(() => redis.disconnect())
 
-  test('cached values: a value of another key, or that is no JSON array of objects, is a miss and is replaced', async t => {
+  test('cached values: a value of another key, one that is no list of records, and a large one is a miss and is replaced', async t => {
     // The first value is written only if Redis is connected when it is read.
     await createOperator(service).until(status => status.redis === 'connected')
     const { user, path, groups } = await createMember()
@@ -51,6 +51,8 @@ if (url !== undefined) {
       '{}',
       '[1]',
       '[[]]',
+      '[{"name":"without an id"}]',
+      `[${'{"id":1},'.repeat(8000)}{"id":1}]`,
       `${key}${JSON.stringify(groups)}`,
       JSON.stringify(groups).slice(0, -1),
     ]
