@@ -15,9 +15,14 @@ const statementTimeout = (ms: number) =>
 
 /**
  * Returns SQL that makes the server end a silent connection, and so release the locks of a node that vanished during a
- * transaction. Connections that are only idle are closed earlier, by the client.
+ * transaction. Connections that are only idle are closed earlier, by the client. The same limit ends a statement that waits for a
+ * table which LOCK TABLES, FLUSH TABLES or ALTER TABLE holds: MySQL does not notice that the client has given up, so such
+ * sessions, and the row locks of their transactions, would add up until it accepts no further connection.
  */
-const waitTimeout = (ms: number) => (ms === 0 ? '' : `, wait_timeout = ${Math.ceil((2 * ms) / 1000)}`)
+function waitTimeouts(ms: number): string {
+  const seconds = Math.ceil((2 * ms) / 1000)
+  return seconds === 0 ? '' : `, wait_timeout = ${seconds}, lock_wait_timeout = ${seconds}`
+}
 
 /**
  * From 1,000 values on, MariaDB would convert IN to a subquery, and would then lock rows in the order of the list instead
@@ -75,7 +80,7 @@ export async function prepareSession(raw: Connection, silenceTimeoutMs: number):
   )
   await query(
     `SET SESSION sql_mode = 'STRICT_ALL_TABLES', ${behaviour}, ${characters}, innodb_lock_wait_timeout = ${LOCK_WAIT_S}
-      ${waitTimeout(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion} ${wholeNames}
+      ${waitTimeouts(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion} ${wholeNames}
       ${variables.has('wsrep_sync_wait') ? galeraReads : ''}`,
   )
   await query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE')
