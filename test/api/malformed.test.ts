@@ -69,6 +69,12 @@ const malformed: [title: string, request: string | Buffer][] = [
     'http://]/v1/users',
     '//a@[::#x',
     '//a@[::/v1/%75sers#x',
+    'http://a:b@x/v1/users',
+    'ftp://x/v1/users',
+    'x:///v1/users',
+    '*/v1/users',
+    '/v1/users#x',
+    '/v1\\users#x',
   ].map((target): [string, string] => [
     `the target ${target}`,
     `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
@@ -99,6 +105,20 @@ test.serial('malformed: the error of a target that is not percent-encoded says w
   expectError(t, answer, 400, 'malformed_request')
   t.regex(answer?.body.meta.message ?? '', /percent-encode spaces and characters outside ASCII$/)
 })
+
+test.serial(
+  'malformed: every form of a target has the same path, in which a backslash is no slash',
+  async t => {
+    for (const origin of ['', 'http://x', 'HTTPS://x:8000']) {
+      const ask = (target: string) =>
+        sendRaw(service.url, `GET ${origin}${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+      t.is((await ask('/v1/users?first_name=a/b?c')).answer?.status, 200)
+      expectError(t, (await ask('/v1\\users')).answer, 404, 'route_not_found')
+      expectError(t, (await ask('/')).answer, 404, 'route_not_found')
+      if (origin !== '') expectError(t, (await ask('?x=1')).answer, 404, 'route_not_found')
+    }
+  },
+)
 
 test.serial('malformed: every valid form of Host is accepted, including an empty one', async t => {
   for (const host of [

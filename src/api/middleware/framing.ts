@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
+import { namedHost } from '../../core/known-hosts.ts'
 import { expectationFailed } from '../errors.ts'
 
 /** A name or an address, with or without a port (RFC 3986, 3.2.2 and 3.2.3). */
@@ -26,13 +27,15 @@ function hostsOf(rawHeaders: readonly string[]): string[] {
   return hosts
 }
 
-/** Exactly one Host in HTTP/1.1 (RFC 9112, 3.2). */
-function assertHost({ rawHeaders, httpVersion }: IncomingMessage): void {
+/** Exactly one Host in HTTP/1.1 (RFC 9112, 3.2). That of a target in absolute form must be valid, too. */
+function assertHost(request: IncomingMessage): void {
+  const { rawHeaders, httpVersion } = request
   const hosts = hostsOf(rawHeaders)
   const [host = ''] = hosts
   if (hosts.length > 1 || (hosts.length === 0 && httpVersion === '1.1'))
     throw malformed(`the request has ${hosts.length} Host headers, exactly one is required`)
-  if (!validHost.test(host)) throw malformed('Host: must be a name or an address, with or without a port')
+  if (!validHost.test(host) || !validHost.test(namedHost(request) ?? ''))
+    throw malformed('Host: must be a name or an address, with or without a port')
 }
 
 /** The connection closes, because a proxy may disagree about where the body ends (RFC 9112, 6.1). */

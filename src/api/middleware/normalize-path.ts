@@ -1,6 +1,6 @@
 // Normalizes the path before routing, so that all spellings match the same route: `%75sers` becomes `users`. An escaped
 // slash stays escaped.
-import type { Context, Middleware } from 'koa'
+import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { malformedPath } from '../errors.ts'
 
@@ -11,22 +11,29 @@ function normalize(path: string): string {
     .join('/')
 }
 
-/** Koa parses the target with `url.parse`, which throws for some hosts, such as that of `http://[::/v1/users`. */
-function pathOf(ctx: Context): string {
-  try {
-    return ctx.path
-  } catch {
-    throw new ApiError('malformed_request', 'the request target is neither a path nor a valid URL')
-  }
+/** A path with or without a query; a host can precede them, because targets in absolute form must be accepted (RFC 9112, 3.2.2). */
+const targetPattern = /^(?:https?:\/\/[^/?#]*)?((?:\/[^?#]*)?(?:\?[^#]*)?|\*)$/i
+
+/**
+ * Returns the path and the query of a target. Koa would parse other targets with `url.parse`, which takes a backslash for a slash: a
+ * proxy with rules for paths would read another path.
+ */
+function pathAndQuery(target: string): string {
+  const found = targetPattern.exec(target)?.[1]
+  if (found === undefined)
+    throw new ApiError(
+      'malformed_request',
+      'the request target must be a path or an http URL, without a fragment',
+    )
+  return /^[/*]/.test(found) ? found : `/${found}`
 }
 
 /** Throws `malformed_request`. */
 export const normalizePath: Middleware = (ctx, next) => {
-  const path = pathOf(ctx)
-  if (path.includes('%')) {
+  ctx.url = pathAndQuery(ctx.url)
+  if (ctx.path.includes('%')) {
     try {
-      // Without the authority of an absolute URL, which would be parsed again.
-      ctx.url = normalize(path) + ctx.search
+      ctx.url = normalize(ctx.path) + ctx.search
     } catch {
       throw malformedPath()
     }
