@@ -28,7 +28,8 @@ export function openApi(
   const hasChanges = routes.some(({ path }) => path === '/v1/changes')
   const needsCaller = routes.some(({ operation }) => 'security' in operation)
   return JSON.stringify({
-    openapi: '3.1.1',
+    // Not 3.1.1, which says the same: several tools, such as swagger-parser up to 10.1.0, refuse it.
+    openapi: '3.1.0',
     info: {
       title: 'users-api',
       version: '1',

@@ -18,7 +18,7 @@ const settings = readFileSync(new URL('../../../config/default.json', import.met
 const books = booksWith(255, false)
 const schemas = schemasOf([users, groups, books], parseConfig(JSON.parse(settings), false).limits)
 const contract = createContract({
-  openapi: '3.1.1',
+  openapi: '3.1.0',
   servers: [],
   info: { description: '' },
   paths: {},
