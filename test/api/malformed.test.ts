@@ -70,6 +70,8 @@ const malformed: [title: string, request: string | Buffer][] = [
     '//a@[::#x',
     '//a@[::/v1/%75sers#x',
     'http://a:b@x/v1/users',
+    'http:///v1/users',
+    'http://:80/v1/users',
     'ftp://x/v1/users',
     'x:///v1/users',
     '*/v1/users',

@@ -1,4 +1,4 @@
-// Rejects requests that Node's parser accepts, but whose version, Host, Transfer-Encoding or Expect header another
+// Rejects requests that Node's parser accepts, but whose version, host, Transfer-Encoding or Expect header another
 // recipient could read differently. This prevents request smuggling (RFC 9112).
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
@@ -34,8 +34,9 @@ function assertHost(request: IncomingMessage): void {
   const [host = ''] = hosts
   if (hosts.length > 1 || (hosts.length === 0 && httpVersion === '1.1'))
     throw malformed(`the request has ${hosts.length} Host headers, exactly one is required`)
-  if (!validHost.test(host) || !validHost.test(namedHost(request) ?? ''))
-    throw malformed('Host: must be a name or an address, with or without a port')
+  if (!validHost.test(host)) throw malformed('Host: must be a name or an address, with or without a port')
+  if (!validHost.test(namedHost(request) ?? ''))
+    throw malformed('the host of the request target must be a name or an address, with or without a port')
 }
 
 /** The connection closes, because a proxy may disagree about where the body ends (RFC 9112, 6.1). */

@@ -1,5 +1,5 @@
-// Normalizes the path before routing, so that all spellings match the same route: `%75sers` becomes `users`. An escaped
-// slash stays escaped.
+// Reduces the request target to its path and query, and normalizes the path before routing, so that all spellings match the same
+// route: `%75sers` becomes `users`. An escaped slash stays escaped.
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { malformedPath } from '../errors.ts'
@@ -11,8 +11,11 @@ function normalize(path: string): string {
     .join('/')
 }
 
-/** A path with or without a query; a host can precede them, because targets in absolute form must be accepted (RFC 9112, 3.2.2). */
-const targetPattern = /^(?:https?:\/\/[^/?#]*)?((?:\/[^?#]*)?(?:\?[^#]*)?|\*)$/i
+/**
+ * A path and a query, or `*`. A scheme and a host can precede them, because targets in absolute form must be accepted (RFC 9112,
+ * 3.2.2). The host must not be empty (RFC 9110, 4.2.1), the path may be.
+ */
+const targetPattern = /^(?:https?:\/\/[^/?#:][^/?#]*)?((?:\/[^?#]*)?(?:\?[^#]*)?|\*)$/i
 
 /**
  * Returns the path and the query of a target. Koa would parse other targets with `url.parse`, which takes a backslash for a slash: a
@@ -23,7 +26,7 @@ function pathAndQuery(target: string): string {
   if (found === undefined)
     throw new ApiError(
       'malformed_request',
-      'the request target must be a path or an http URL, without a fragment',
+      'the request target must be a path, or an http or https URL with a host, without a fragment',
     )
   return /^[/*]/.test(found) ? found : `/${found}`
 }
