@@ -24,14 +24,14 @@ const noCache: Cache = {
   close: () => {},
 }
 
-/** Larger values are neither stored nor used: many of them at once would stall the event loop of a reader, and Redis. */
+/** Larger values are not stored: many of them at once would stall the event loop of a reader, and Redis. */
 const MAX_VALUE_BYTES = 65_536
 /** Minimum time between two reactions to rejected writes. */
 const REJECTED_PAUSE_MS = 10_000
 
 /**
  * Extracts the value from the stored text. Each stored text begins with its key, so a reply that belongs to
- * another key is detected and treated as a miss.
+ * another key is detected and treated as a miss. So is a value with more characters than the bytes of any stored one.
  */
 function valueFor(key: string, stored: unknown): string | undefined {
   if (typeof stored !== 'string' || !stored.startsWith(key)) return undefined

@@ -50,7 +50,7 @@ export function collectionText(name: string, records: readonly string[], meta: o
 export function isListOfRecords(text: string): boolean {
   try {
     const list: unknown = JSON.parse(text)
-    return Array.isArray(list) && list.every(one => isObject(one) && typeof one.id === 'number')
+    return Array.isArray(list) && list.every(one => isObject(one) && Number.isSafeInteger(one.id))
   } catch {
     return false
   }
