@@ -29,7 +29,8 @@ export interface Query {
 }
 
 const field = fc.constantFrom<Field>('first_name', 'last_name')
-const sorts = fc.uniqueArray(
+/** Generates the sort keys of a query, which can be none. */
+export const sorts = fc.uniqueArray(
   fc.record({
     key: fc.constantFrom<Field | 'id'>('first_name', 'last_name', 'id'),
     descending: fc.boolean(),

@@ -66,7 +66,8 @@ async function seekMember(
 type KeyValues = readonly (readonly [column: string, value: string | null])[]
 
 /**
- * Restricts a query to the records that sort before those with these values. NULL sorts before all values.
+ * Restricts a query to the records that sort before those with these values. In ascending order, NULL sorts before all values.
+ * @param descending the order. In the opposite one, the records after them are those before them
  * @param isInclusive whether those with these values are also among them
  */
 function whereBefore(
@@ -103,7 +104,7 @@ function indexedKeys({ unique }: Resource, sort: readonly SortKey[]): readonly S
 }
 
 /**
- * Restricts a page to the records between those at its ends, by the first sort keys, so that only these are sorted. No index
+ * Restricts a page to the records from its first to its last one, by the first sort keys, so that only these are sorted. No index
  * provides the whole order.
  */
 async function seekSorted(resource: Resource, query: PageQuery, on: Statements): Promise<PageSeek> {
@@ -122,17 +123,18 @@ async function seekSorted(resource: Resource, query: PageQuery, on: Statements):
   const [first] = page
   const last = page.at(-1)
   if (first === undefined || last === undefined) return { narrow: shown => shown.whereRaw('FALSE') }
-  const [earlier] = await on.select(knex => {
+  const countEarlier = (knex: Knex) => {
     const counted = knex(table).count({ count: '*' })
     whereBefore(counted, valuesOf(first), descending, false)
     return counted
-  })
+  }
+  const [earlier] = startIndex === 0 ? [] : await on.select(countEarlier)
   return {
     narrow(shown) {
       whereBefore(shown, valuesOf(first), !descending, true)
       whereBefore(shown, valuesOf(last), descending, true)
     },
-    skip: startIndex - Number(earlier?.count),
+    skip: startIndex - Number(earlier?.count ?? 0),
   }
 }
 
