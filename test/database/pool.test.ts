@@ -369,15 +369,18 @@ test.serial('pool: the server releases the locks of a node that vanished during 
   await close()
 })
 
-test.serial('pool: the server ends a statement that waits for a table whose client has given up', async t => {
-  const [holder, observer] = [mysql.createConnection(url).promise(), mysql.createConnection(url).promise()]
-  t.teardown(() => [holder, observer].map(connection => connection.destroy()))
-  await holder.query('LOCK TABLES count_changes WRITE')
-  const impatient = open(500)
-  const write = impatient.transaction(trx => trx.execute('DELETE FROM count_changes WHERE id = 0', []))
-  await t.throwsAsync(write, { any: true, code: 'unavailable' })
-  const isWaiting = ({ info }: Session) => info?.startsWith('DELETE FROM count_changes') === true
-  await until(async () => !(await sessionsOf(url, observer)).some(isWaiting))
-  await holder.query('UNLOCK TABLES')
-  await impatient.close()
-})
+test.serial(
+  'pool: the server ends a statement that waits for a table after its client has given up',
+  async t => {
+    const [holder, observer] = [mysql.createConnection(url).promise(), mysql.createConnection(url).promise()]
+    t.teardown(() => [holder, observer].map(connection => connection.destroy()))
+    await holder.query('LOCK TABLES count_changes WRITE')
+    const impatient = open(500)
+    const write = impatient.transaction(trx => trx.execute('DELETE FROM count_changes WHERE id = 0', []))
+    await t.throwsAsync(write, { any: true, code: 'unavailable' })
+    const isWaiting = ({ info }: Session) => info?.startsWith('DELETE FROM count_changes') === true
+    await until(async () => !(await sessionsOf(url, observer)).some(isWaiting))
+    await holder.query('UNLOCK TABLES')
+    await impatient.close()
+  },
+)

@@ -110,7 +110,7 @@ export function createFleet(options: FleetOptions) {
     const withoutDatabase = message.type === 'heartbeat' && message.databaseDownMs !== undefined
     const memoryBytes = message.type === 'heartbeat' ? message.rssBytes : 0
     const overMemoryLimit = memoryBytes > limits.memoryBytes
-    const before = findWorker(id)
+    const wasMarked = findWorker(id)?.toBeReplaced
     record({ type: 'message', id, withoutDatabase, overMemoryLimit })
     switch (message.type) {
       case 'hello':
@@ -129,7 +129,7 @@ export function createFleet(options: FleetOptions) {
         options.listening()
         break
       case 'heartbeat':
-        if (findWorker(id)?.toBeReplaced !== before?.toBeReplaced)
+        if (findWorker(id)?.toBeReplaced !== wasMarked)
           log.warn({ worker: handle.worker.process.pid, memoryBytes }, 'worker exceeds fleet.memoryBytes')
         options.heartbeat(message, handle.heartbeat)
         handle.heartbeat = message
