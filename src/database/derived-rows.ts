@@ -1,13 +1,7 @@
 // The rows that follow from the changes of a transaction: counts, events and generations. They are stored before its COMMIT.
 import { idName, type Resource } from '../model/resource.ts'
 import type { Change } from './changes.ts'
-import {
-  type CountChange,
-  deleteMemberCounts,
-  insertCountChanges,
-  memberChange,
-  recordChange,
-} from './counting/counts.ts'
+import { type CountChange, insertCountChanges, memberChange, recordChange } from './counting/counts.ts'
 import { appendEvents, type NewEvent } from './feed/events.ts'
 import type { Transaction } from './transaction.ts'
 import { renewGeneration } from './version.ts'
@@ -56,22 +50,14 @@ function eventsOf(changes: readonly Change[]): NewEvent[] {
 export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean) {
   const { changes } = trx
   const countChanges: CountChange[] = []
-  /** The ids of deleted records that can have members. */
-  const deleted = new Map<Resource, number[]>()
   const outdated = new Set<string>()
   for (const change of changes) {
     const countChange = countChangeOf(change)
     if (countChange !== undefined) countChanges.push(countChange)
     const generation = outdatedBy(change)?.generation
-    if (generation === undefined) continue
-    outdated.add(generation)
-    if (change.type !== 'deleted') continue
-    const ids = deleted.get(change.resource)
-    if (ids === undefined) deleted.set(change.resource, [change.id])
-    else ids.push(change.id)
+    if (generation !== undefined) outdated.add(generation)
   }
   const countRows = await insertCountChanges(trx, countChanges)
-  for (const [resource, ids] of deleted) await deleteMemberCounts(trx, resource, ids)
   const events = recordsEvents ? eventsOf(changes) : []
   await appendEvents(trx, events)
   // All writers share these rows, so they are locked last.

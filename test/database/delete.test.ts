@@ -3,10 +3,12 @@ import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
+import { BLOCK_IDS } from '../../src/database/counting/counts.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
+import { compactAll } from '../support/compact-all.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
@@ -36,9 +38,11 @@ async function createLargeGroup(): Promise<number> {
   if (row === undefined) throw new Error('the group exists already')
   await database.transaction(async trx => {
     await trx.execute('INSERT INTO memberships (user_id, group_id) SELECT id, ? FROM users', [row.id])
-    await trx.execute('INSERT INTO counts (kind, slot, amount) VALUES (?)', [
-      ['groups.members', row.id, MEMBERS],
-    ])
+    await trx.execute(
+      `INSERT INTO counts (kind, slot, block, amount)
+       SELECT 'groups.members', ?, id DIV ${BLOCK_IDS} AS block, COUNT(*) FROM users GROUP BY block`,
+      [row.id],
+    )
   })
   return row.id
 }
@@ -141,7 +145,7 @@ test.serial(
     t.is(await removal, 'removed')
     t.is(await countMembers(id), 0)
     t.deepEqual(await database.knex('groups').where({ id }), [])
-    await database.compact()
+    await compactAll(database)
     t.deepEqual(await database.knex('counts').where({ kind: 'groups.members', slot: id }), [])
     t.is(await remove(id), 'not_found')
   },

@@ -15,13 +15,12 @@ const takeSql = `SELECT id, kind, slot, block, amount FROM count_changes
   ORDER BY id LIMIT ${MAX_COMPACT_ROWS} FOR UPDATE SKIP LOCKED`
 
 /**
- * Deletes the counts that the changes have reduced to 0. Ids are not used again, so each slot and block whose rows are all
- * deleted would keep a count forever.
+ * Deletes those of the changed counts that are 0 now. Ids are not used again, so each slot and block whose rows are all deleted
+ * would keep a count forever.
  */
 async function deleteZeros(trx: Transaction, changes: readonly CountChange[]): Promise<void> {
-  const reduced = changes.filter(({ amount }) => amount < 0)
-  for (const kind of new Set(reduced.map(change => change.kind)))
-    for (const part of partsOf(reduced.filter(change => change.kind === kind)))
+  for (const kind of new Set(changes.map(change => change.kind)))
+    for (const part of partsOf(changes.filter(change => change.kind === kind)))
       await trx.execute(
         `${deleteListedSql('counts', ['slot', 'block'], part.length)} WHERE kind = ? AND amount = 0`,
         [...part.flatMap(({ slot, block }) => [slot, block]), kind],

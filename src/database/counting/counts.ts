@@ -3,7 +3,6 @@
 // Compaction (`compaction.ts`) occasionally adds these rows to `counts`. A count is the sum of both tables in one snapshot.
 import type { Knex } from 'knex'
 import type { Resource } from '../../model/resource.ts'
-import { deleteListedSql } from '../listed-rows.ts'
 import type { Transaction } from '../transaction.ts'
 
 /**
@@ -84,20 +83,6 @@ export async function insertCountChanges(trx: Transaction, changes: readonly Cou
   if (merged.length > 0)
     await trx.execute('INSERT INTO count_changes (kind, slot, block, amount) VALUES ?', [asRows(merged)])
   return merged.length
-}
-
-/** Deletes the member counts of records that the transaction deletes. @param ids at least one */
-export async function deleteMemberCounts(
-  trx: Transaction,
-  resource: Resource,
-  ids: readonly number[],
-): Promise<void> {
-  // count_changes comes first: its locks wait for a compaction of the rows, which are then in counts.
-  for (const table of ['count_changes', 'counts'])
-    await trx.execute(`${deleteListedSql(table, ['slot'], ids.length)} WHERE kind = ?`, [
-      ...ids,
-      membersKind(resource),
-    ])
 }
 
 /** Returns an SQL expression for the count of a kind. @param within restricts the slots */

@@ -1,9 +1,9 @@
 // Compares the kept counts with the tables and corrects them, also while other processes write.
 import type { Resource } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
-import { listedRows, partsOf } from '../listed-rows.ts'
-import type { Statements, Transaction } from '../transaction.ts'
-import { BLOCK_IDS, deleteMemberCounts, insertCountChanges, membersKind, SLOT_IDS } from './counts.ts'
+import { partsOf } from '../listed-rows.ts'
+import type { Statements } from '../transaction.ts'
+import { BLOCK_IDS, insertCountChanges, membersKind, SLOT_IDS } from './counts.ts'
 import { excludeEarlierSql } from './earlier-versions.ts'
 
 /** A kind of counts and the table that it counts. */
@@ -15,8 +15,6 @@ interface Source {
   readonly block: string
   /** Names what a count counts: `users 0 to 2047`; `groups.members 7, users 0 to 16383`. */
   readonly idsOf: (slot: number, block: number) => string
-  /** For members, the resource of the records that have them. The slot is the id of such a record. */
-  readonly owner?: Resource
 }
 
 const range = (part: number, size: number) => `${part * size} to ${(part + 1) * size - 1}`
@@ -36,7 +34,6 @@ const sourcesOf = (resource: Resource): Source[] => [
     block: `${ownKey} DIV ${BLOCK_IDS}`,
     idsOf: (slot: number, block: number) =>
       `${membersKind(to)} ${slot}, ${resource.plural} ${range(block, BLOCK_IDS)}`,
-    owner: to,
   })),
 ]
 
@@ -80,34 +77,6 @@ export function createRecount(database: Database, resources: readonly Resource[]
     return (await compare(on)).filter(difference => keys.has(keyOf(difference)))
   }
 
-  /** Returns those of the records that exist. The lock keeps them from being deleted, and their member counts with them. */
-  async function lockRecords(
-    trx: Transaction,
-    { plural }: Resource,
-    ids: readonly number[],
-  ): Promise<Set<number>> {
-    const lockSql = `SELECT own.id FROM ${listedRows(['id'], ids.length)} AS listed
-      STRAIGHT_JOIN \`${plural}\` AS own ON own.id = listed.id LOCK IN SHARE MODE`
-    return new Set((await trx.query(lockSql, [...ids])).map(({ id }) => Number(id)))
-  }
-
-  /** Corrects counts of one kind, with few statements: the locks of the records are held until all counts are corrected. */
-  async function correctPart(
-    trx: Transaction,
-    { kind, owner }: Source,
-    part: Awaited<ReturnType<typeof find>>,
-  ) {
-    const slots = part.map(({ slot }) => slot)
-    const existing = new Set(owner === undefined ? slots : await lockRecords(trx, owner, slots))
-    const corrections = part.filter(({ slot }) => existing.has(slot))
-    await insertCountChanges(
-      trx,
-      corrections.map(({ slot, block, kept, actual }) => ({ kind, slot, block, amount: actual - kept })),
-    )
-    const ended = slots.filter(slot => !existing.has(slot))
-    if (owner !== undefined && ended.length > 0) await deleteMemberCounts(trx, owner, ended)
-  }
-
   return {
     find: () => find(database),
 
@@ -121,9 +90,11 @@ export function createRecount(database: Database, resources: readonly Resource[]
         // Two recounts would correct the same difference twice. This row makes the second one wait for the first.
         await trx.execute('UPDATE schema_info SET recounts = recounts + 1 WHERE id = 1', [])
         const differences = await find(trx)
-        for (const source of sources.values())
-          for (const part of partsOf(differences.filter(({ kind }) => kind === source.kind)))
-            await correctPart(trx, source, part)
+        const corrections = differences.map(({ kept, actual, ...place }) => ({
+          ...place,
+          amount: actual - kept,
+        }))
+        for (const part of partsOf(corrections)) await insertCountChanges(trx, part)
         if (keepExact) await trx.execute(excludeEarlierSql, [])
         return differences
       }),
