@@ -286,6 +286,34 @@ test('alert rules: fire after their thresholds and not before', async t => {
   t.notRegex(await readFile(bare, 'utf8'), /annotations/)
 })
 
+test('alerts: a certificate expires in some days, or has expired', async t => {
+  const expected = (port: string, state: string) => ({
+    exp_labels: { severity: 'ticket', instance: 'a:81', port },
+    exp_annotations: {
+      summary: `the certificate of port ${port} of a:81 ${state}: replace its files, which are read again within a minute`,
+    },
+  })
+  const tests = [
+    {
+      interval: '1m',
+      input_series: [
+        { series: 'users_api_certificate_expiry_seconds{instance="a:81", port="old"}', values: '-90000x90' },
+        { series: 'users_api_certificate_expiry_seconds{instance="a:81", port="soon"}', values: '180000x90' },
+      ],
+      alert_rule_test: [
+        {
+          alertname: 'UsersApiCertificateExpires',
+          eval_time: '62m',
+          exp_alerts: [expected('old', 'has expired'), expected('soon', 'expires in 2d 2h 0m 0s')],
+        },
+      ],
+    },
+  ]
+  const file = join(folder, 'certificate-test.json')
+  await writeFile(file, JSON.stringify({ rule_files: [configFile('monitoring/alerts.yml')], tests }))
+  await t.notThrowsAsync(runTool(t, 'promtool', ['test', 'rules', file]))
+})
+
 test('metrics: every metric in the dashboard and the rules exists', async t => {
   await ask(`${service.url}/v1/users/1?include=groups`)
   const text = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''
