@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'ava'
 import fc from 'fast-check'
 import { openApi } from '../support/api-suite.ts'
-import { names } from '../support/names.ts'
+import { compareCodePoints, names } from '../support/names.ts'
 import {
   arbitraryEquality,
   arbitraryGroupFilter,
@@ -149,6 +149,21 @@ test('query: a page anywhere in a sorted collection has the records of the model
   })
   await fc.assert(property, { numRuns: 400 })
   t.pass()
+})
+
+test('query: a page anywhere in the sorted groups has the records of the model', async t => {
+  const ascending = groups.map(({ name }) => name).sort(compareCodePoints)
+  for (const sort of ['name', '-name', 'name,-id', '-name,id']) {
+    const sorted = sort.startsWith('-') ? ascending.toReversed() : ascending
+    for (let start = 0; start <= groups.length; start++) {
+      const { body } = await api.get(`/v1/groups?sort=${sort}&start_index=${start}&records_per_page=3`)
+      t.deepEqual(
+        body.groups?.map(({ name }) => String(name)),
+        sorted.slice(start, start + 3),
+        `${sort} from ${start}`,
+      )
+    }
+  }
 })
 
 /** Encodes `text` for a query string. `choices` selects the form of each byte. */
