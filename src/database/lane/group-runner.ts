@@ -1,9 +1,10 @@
 // Runs the groups of one writer until each of their writes has its result: a group in one transaction, and after a conflict or a
 // refusal its parts. A write that needs a lock of another session is tried again until it gets it (`locked-writes.ts`).
+import { ApiError } from '../../core/api-error.ts'
 import type { Semaphore } from '../../core/semaphore.ts'
 import { isContention, isLocked } from '../driver-errors.ts'
 import type { Transaction } from '../transaction.ts'
-import { PartRefused, writeGroup } from './group-write.ts'
+import { writeGroup } from './group-write.ts'
 import { createLockedWrites } from './locked-writes.ts'
 import { type WaitingPlaces, writePatiently } from './patient-write.ts'
 import type { Entry, Ticket, WriterOptions } from './writer.ts'
@@ -104,7 +105,9 @@ export function createGroupRunner<I>(
     try {
       await writeTogether(entries)
     } catch (error) {
-      if (!isContention(error) && !(error instanceof PartRefused)) return fail(entries, error)
+      // The others can succeed without a request whose key or response is refused. After `unavailable`, they may be stored.
+      const isRefusal = error instanceof ApiError && error.code !== 'unavailable'
+      if (!isContention(error) && !isRefusal) return fail(entries, error)
       const free = isLocked(error) ? await setHeldAside(entries) : entries
       if (free.length < entries.length) return run(free)
       const middle = Math.ceil(entries.length / 2)

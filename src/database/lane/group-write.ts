@@ -13,9 +13,6 @@ import type { Transaction } from '../transaction.ts'
 import type { Result } from './outcome.ts'
 import type { Entry, WriterOptions } from './writer.ts'
 
-/** The key of one of the requests, or the response to it, is refused. Nothing is stored, and the others can succeed without it. */
-export class PartRefused extends Error {}
-
 /** @throws Error if there are fewer changes than outcomes with a change */
 function assertRecorded(results: readonly (Result | 'locked')[], changes: readonly Change[]): void {
   let changed = 0
@@ -50,7 +47,12 @@ function responseTo(receipt: Receipt, result: Result): SavedResponse | ApiError 
 
 type Delivery = (() => void) | 'locked'
 
-async function write<I>(
+/**
+ * @param beforeWrite is called between the claim of the keys and the write
+ * @returns for each entry a function that delivers its result
+ * @throws ApiError if the key of one of the requests, or the response to it, is refused
+ */
+export async function writeGroup<I>(
   writer: Pick<WriterOptions<I>, 'apply'>,
   trx: Transaction,
   entries: readonly Entry<I>[],
@@ -88,24 +90,4 @@ async function write<I>(
   await saveResponses(trx, responses)
   await releaseKeys(trx, unused)
   return deliveries
-}
-
-/**
- * @param beforeWrite is called between the claim of the keys and the write
- * @returns for each entry a function that delivers its result
- * @throws PartRefused if an ApiError is that of one of several entries
- */
-export async function writeGroup<I>(
-  writer: Pick<WriterOptions<I>, 'apply'>,
-  trx: Transaction,
-  entries: readonly Entry<I>[],
-  beforeWrite: () => Promise<void>,
-): Promise<readonly Delivery[]> {
-  try {
-    return await write(writer, trx, entries, beforeWrite)
-  } catch (error) {
-    throw error instanceof ApiError && entries.length > 1 && entries.some(({ receipt }) => receipt)
-      ? new PartRefused(error.message)
-      : error
-  }
 }

@@ -2,7 +2,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
-import { ApiError } from '../../../src/core/api-error.ts'
+import { ApiError, unavailable } from '../../../src/core/api-error.ts'
 import type { Change } from '../../../src/database/changes.ts'
 import type { Receipt } from '../../../src/database/idempotency-rows.ts'
 import { createLane } from '../../../src/database/lane/lane.ts'
@@ -180,6 +180,34 @@ test('lane: a response that is refused leaves the other writes of its group stor
   const lane = open(async items => items.map(() => stored))
   await expectOneRefused(t, lane, new ApiError('limit_exceeded', 'refused'))
   t.deepEqual(lane.groups, [[1, 2, 3], [1, 2], [1], [2], [3]])
+})
+
+test('lane: a group whose outcome is unknown is not repeated', async t => {
+  const groups: number[][] = []
+  const unknown = unavailable(new Error('the answer to COMMIT is lost'))
+  const lane = createLane({
+    attempt: async act => {
+      await act(transaction())
+      throw unknown
+    },
+    maxWaiting: 1,
+    timeoutMs: 2000,
+  })
+  const { writeOnce } = lane.createWriter<Write>({
+    keysOf: ({ keys }) => keys,
+    async apply(trx, items) {
+      groups.push(items.map(({ number }) => number))
+      for (const { number } of items)
+        trx.record({ type: 'updated', resource: users, id: 1, before: number, after: 1, origin })
+      return items.map(() => stored)
+    },
+  })
+  const all = [1, 2].map(number => writeOnce(write(number, `${number}`), receipt(`k${number}`)))
+  t.deepEqual<unknown, unknown>(await Promise.allSettled(all), [
+    { status: 'rejected', reason: unknown },
+    { status: 'rejected', reason: unknown },
+  ])
+  t.deepEqual(groups, [[1, 2]])
 })
 
 test('lane: a write with a key that meets a lock waits alone, and the others of its group do not', async t => {
