@@ -52,7 +52,6 @@ const unreachable = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'PROTOCOL_CONNECTION_LOST',
-  'PROTOCOL_SEQUENCE_TIMEOUT',
   'HANDSHAKE_NO_SSL_SUPPORT',
   ...misconfigured,
   ...full,
@@ -171,7 +170,8 @@ export function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   // Knex has no error codes for a pool that is full or closed, mysql2 has none for a statement on a closed connection.
   if (error.name === 'KnexTimeoutError') return true
-  // The message of a server error is not searched: it contains the statement, which can contain any text.
+  // The message of a server error is not searched: it contains the statement, which can contain any text. The error of several
+  // hosts has the messages of all, and the code of only one.
   const isClosed = /closed state|Connection lost|^aborted$|^Unable to acquire a connection$/.test(
     error.message,
   )
