@@ -179,9 +179,6 @@ export function createDatabase(
       waiting: pool.numPendingAcquires(),
       max: pool.max,
     }),
-    close: async () => {
-      numbering.close()
-      await Promise.all([outage.close(), knex.destroy()])
-    },
+    close: () => Promise.all([outage.close(), knex.destroy()]),
   }
 }

@@ -449,3 +449,27 @@ test.serial('numbering: the reason why it fails is logged once', async t => {
   // Once more after a success.
   t.deepEqual(lines, ['denied', 'denied'])
 })
+
+test.serial('numbering: one that cannot go on because its database is closed logs nothing', async t => {
+  // The readers of earlier tests would number the events of the other database.
+  const settings = { ...config.database, url: await createTestDatabase() }
+  const lines: unknown[] = []
+  const log = pino({ base: null }, { write: (line: string) => lines.push(JSON.parse(line)) })
+  const [holder, closing] = [createDatabase(settings, log), createDatabase(settings, log)]
+  t.teardown(() => holder.close())
+  const events = Array.from({ length: 600 }, () => ['2026-01-01 00:00:00', 1, '[]'])
+  let ended: Promise<unknown> = Promise.resolve()
+  await holder.transaction(async trx => {
+    await trx.query('SELECT last_id FROM change_head WHERE id = 1 FOR UPDATE', [])
+    await holder.transaction(other =>
+      other.execute('INSERT INTO change_queue (at, amount, events) VALUES ?', [events]),
+    )
+    const numbered = closing.numbering.requestForReader()
+    await until(() => closing.pool().used === 1)
+    // The numbering waits for the lock. After it has numbered 500 events, it gets no connection for the others.
+    ended = Promise.all([numbered, closing.close()])
+  })
+  await ended
+  t.not((await holder.query('SELECT id FROM change_queue', [])).length, 0)
+  t.deepEqual(lines, [])
+})

@@ -40,7 +40,6 @@ async function numberRows(trx: Transaction): Promise<number> {
 
 export function createNumbering(transaction: RunTransaction, log: Log) {
   let isRunning = false
-  let isClosed = false
   let last = { endedMs: -Infinity, durationMs: 0 }
   /** The requested pause after the last numbering; Infinity: none is requested. */
   let pauseMs = Infinity
@@ -50,10 +49,10 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
   /** The reason that was logged last, since the last success. */
   let logged: string | undefined
 
-  /** The sweep repeats a failed numbering, and `database` logs outages. */
+  /** The sweep repeats a failed numbering. `database` logs outages, and a closed pool is an ApiError, too. */
   function onFailed(error: unknown): void {
     const reason = reasonOf(error)
-    if (isClosed || error instanceof ApiError || reason === logged) return
+    if (error instanceof ApiError || reason === logged) return
     logged = reason
     log.error({ reason }, 'changes do not get their numbers, retrying')
   }
@@ -99,11 +98,6 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
     requestForReader(): Promise<void> {
       request(READER_PAUSE_MS)
       return new Promise(resolve => waiting.push(resolve))
-    },
-
-    /** A numbering that is running can fail from now on. */
-    close(): void {
-      isClosed = true
     },
   }
 }
