@@ -127,15 +127,15 @@ test.serial('includes: a load takes one round while groups change all the time',
 })
 
 test.serial(
-  'includes: a load takes two rounds and a snapshot while the records change all the time',
+  'includes: a load takes one round and a snapshot while the records change all the time',
   async t => {
     const { reads, loads, sizes } = await loadWhile(async number => {
       await rename(`renamed ${number}`)
       await modify('UPDATE users SET version = version + 1', [])
     })
-    t.deepEqual(reads, ['round', 'round', 'snapshot'])
+    t.deepEqual(reads, ['round', 'snapshot'])
     t.deepEqual(sizes, [2999, 3, 12_000, undefined])
     // The snapshot does not see the rename that followed its read.
-    t.regex(loads[2]?.text ?? '', /"id":4000,"name":"renamed 2"/)
+    t.regex(loads[2]?.text ?? '', /"id":4000,"name":"renamed 1"/)
   },
 )

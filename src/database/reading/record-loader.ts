@@ -36,9 +36,8 @@ export function createCompleteLoader(
 
   return createBatcher(async (ids: readonly number[]) => {
     const complete = new Map<number, Included>()
-    let changed = await collect(complete, ids)
-    if (changed.length > 0) changed = await collect(complete, changed)
-    // Under steady changes, each further round could find another change. A snapshot has none, but costs more.
+    const changed = await collect(complete, ids)
+    // A snapshot reads these again, so that no further change comes between the two reads. It costs more.
     if (changed.length > 0) await database.snapshot(trx => collect(complete, changed, trx))
     return complete
   }, completeLimits)
