@@ -47,32 +47,25 @@ export function createAcceptor(
 ) {
   /** Whether it accepts connections, or does so again after a pause. */
   let isStarted = false
-  let isAccepting = false
   let isOpening = false
   let pause: NodeJS.Timeout | undefined
 
+  const shouldListen = () => isStarted && pause === undefined
+
   async function open(): Promise<void> {
-    isAccepting = true
     if (isOpening) return
     isOpening = true
-    while (isAccepting && !server.listening) {
+    while (shouldListen() && !server.listening) {
       const socket = await requestSocket()
-      if (isAccepting) await listen(server, address, use, 0, socket)
+      if (shouldListen()) await listen(server, address, use, 0, socket)
       else socket.close()
     }
     isOpening = false
   }
 
   function close(): void {
-    isAccepting = false
     // `http.Server.close()` would also end idle connections, and so lose requests that are on their way.
     net.Server.prototype.close.call(server)
-  }
-
-  function resume(): void {
-    clearTimeout(pause)
-    pause = undefined
-    if (isStarted) void open()
   }
 
   function stop(): void {
@@ -87,14 +80,14 @@ export function createAcceptor(
       return open()
     },
 
-    /** Leaves new connections to other workers for a moment, or until `resume`. Another call does not prolong it. */
+    /** Leaves new connections to other workers for a moment. Another call does not prolong it. */
     pause(): void {
       close()
-      pause ??= setTimeout(resume, PAUSE_MS)
+      pause ??= setTimeout(() => {
+        pause = undefined
+        void open()
+      }, PAUSE_MS)
     },
-
-    /** Ends a pause. It has no effect before the start, and after a stop. */
-    resume,
 
     /** Other processes accept the connections that wait. */
     stop,

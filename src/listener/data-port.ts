@@ -180,8 +180,7 @@ export function createDataPort(options: DataPortOptions) {
       if (maxActive !== undefined) connections.keepActive(maxActive)
       if (newState === 'closing' && emptiesQueue === true) acceptor.stopWhenEmpty()
       else if (newState === 'closing') acceptor.stop()
-      else if (maxActive === undefined) acceptor.resume()
-      else acceptor.pause()
+      else if (maxActive !== undefined) acceptor.pause()
     },
     /** Uses another certificate, or other ticket keys, for new connections. The supervisor has validated them. */
     useTls(settings: TlsSettings): void {

@@ -10,13 +10,13 @@ const TOLERANCE = 0.1
 const MAY_HANG_AFTER_BEATS = 1.5
 
 /** By port label: the number of active connections that a worker keeps. Ports without too many are missing. */
-type MaxActive = Readonly<Record<string, number>>
+export type MaxActive = Readonly<Record<string, number>>
 
 type Candidate = Pick<WorkerView, 'id' | 'state' | 'missedHeartbeats' | 'heartbeat'>
 
 /**
- * Returns the limits by worker id. A worker that may hang accepts no connections, so it has no part in the mean: the
- * others must not leave any to it.
+ * Returns the limits by worker id. Each holds for a moment, so a limit that stands is sent again. A worker that may hang
+ * accepts no connections, so it has no part in the mean: the others must not leave any to it.
  */
 export function balance(candidates: readonly Candidate[]): Map<number, MaxActive> {
   const workers = candidates.filter(
@@ -35,23 +35,4 @@ export function balance(candidates: readonly Candidate[]): Map<number, MaxActive
       if (count >= mean) limits.set(id, { ...limits.get(id), [label]: kept(count) })
   }
   return limits
-}
-
-/** @param send sends a worker its desired state */
-export function createBalancer(workers: () => readonly WorkerView[], send: (id: number) => void) {
-  let limits: ReadonlyMap<number, MaxActive> = new Map()
-
-  return {
-    /**
-     * Computes the limits anew and sends them, also those that have not changed: a worker accepts connections again
-     * soon after each message.
-     */
-    update(): void {
-      const before = limits
-      limits = balance(workers())
-      for (const id of new Set([...before.keys(), ...limits.keys()])) send(id)
-    },
-
-    limitsOf: (id: number): MaxActive | undefined => limits.get(id),
-  }
 }

@@ -7,7 +7,7 @@ import { type DataSocket, release } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
 import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
-import { createBalancer } from './balance.ts'
+import { balance, type MaxActive } from './balance.ts'
 import { type Reload, watchOf } from './fleet-state.ts'
 import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
@@ -109,9 +109,8 @@ export function createFleet(options: FleetOptions) {
     if (handle === undefined) return
     const withoutDatabase = message.type === 'heartbeat' && message.databaseDownMs !== undefined
     const memoryBytes = message.type === 'heartbeat' ? message.rssBytes : 0
-    const overMemoryLimit = memoryBytes > limits.memoryBytes
     const wasMarked = findWorker(id)?.toBeReplaced
-    record({ type: 'message', id, withoutDatabase, overMemoryLimit })
+    record({ type: 'message', id, withoutDatabase, overMemoryLimit: memoryBytes > limits.memoryBytes })
     switch (message.type) {
       case 'hello':
         send(id)
@@ -160,8 +159,8 @@ export function createFleet(options: FleetOptions) {
   const findWorker = (id: number) => loop.state().workers.find(worker => worker.id === id)
 
   /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
-  function send(id: number): void {
-    const state = desiredOf(desired.current(), loop.state(), id, sockets, balancer.limitsOf(id))
+  function send(id: number, maxActive?: MaxActive): void {
+    const state = desiredOf(desired.current(), loop.state(), id, sockets, maxActive)
     handles.get(id)?.worker.send(state, () => {})
   }
 
@@ -177,7 +176,6 @@ export function createFleet(options: FleetOptions) {
       const { worker, startedMs, heartbeat } = handle
       return [{ ...one, pid: worker.process.pid, startedMs, silentMs, missedHeartbeats, heartbeat }]
     })
-  const balancer = createBalancer(workers, send)
   const watcher = createWatcher(() => watchOf(loop.state()), workers, loop.clock, record)
 
   cluster.on('message', (worker, message) => {
@@ -188,7 +186,9 @@ export function createFleet(options: FleetOptions) {
 
   return {
     start(): void {
-      setInterval(balancer.update, heartbeatMs).unref()
+      setInterval(() => {
+        for (const [id, maxActive] of balance(workers())) send(id, maxActive)
+      }, heartbeatMs).unref()
       // An upgrade can have deleted the working directory of the supervisor.
       cluster.setupPrimary({ exec: options.exec, args: [], cwd: root })
       loop.start()

@@ -323,7 +323,6 @@ test('maxActive: active connections beyond it end with their next response, and 
   await t.throwsAsync(open(), { code: 'ECONNREFUSED' }, 'each limit is a reason to wait')
   port.setState('serving')
   port.setState('serving', { maxActive: 1 })
-  port.setState('serving')
   await untilAccepted()
   await until(() => port.report().connections === 4)
   port.setState('serving', { maxActive: 1 })

@@ -2,7 +2,7 @@
 import test from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
-import { balance, createBalancer } from '../../../src/supervisor/fleet/balance.ts'
+import { balance } from '../../../src/supervisor/fleet/balance.ts'
 
 function workersWith(counts: readonly number[]) {
   return counts.map((active, id) => {
@@ -131,26 +131,4 @@ test('balance: wherever the clients come back, the connections are spread within
     }),
     { numRuns: 1000 },
   )
-})
-
-test('balance: a worker whose limit ends is told', t => {
-  let counts = [26, 6]
-  const view = {
-    sinceMs: 0,
-    lastHeardMs: 0,
-    silentMs: 0,
-    toBeReplaced: false,
-    killed: false,
-    pid: 1,
-    startedMs: 0,
-  }
-  const workers = () => workersWith(counts).map(worker => ({ ...view, ...worker }))
-  const sent: number[] = []
-  const balancer = createBalancer(workers, id => sent.push(id))
-  balancer.update()
-  t.deepEqual(balancer.limitsOf(0), { http: 21 })
-  counts = [16, 16]
-  balancer.update()
-  t.is(balancer.limitsOf(0), undefined)
-  t.deepEqual(sent, [0, 0])
 })
