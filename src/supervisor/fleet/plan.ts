@@ -1,6 +1,6 @@
 // Decides what to do next about the workers: compares the state of the fleet with its limits and returns actions.
 // `plan` is pure: it knows no processes and keeps no state. The order is fixed: kill workers past a
-// deadline, exit if none can start, retire a surplus worker, fork a missing worker or a replacement.
+// deadline, exit if none can start, retire an old worker that has been replaced, fork a missing worker or a replacement.
 import { exitCodes } from '../../core/exit-codes.ts'
 import { type FleetState, type FleetWorker, watchOf } from './fleet-state.ts'
 
@@ -80,10 +80,9 @@ function planService(fleet: FleetState, limits: Limits, nowMs: number): Plan {
       `no worker could start: ${fleet.lastFailure?.reason}`,
     )
   const old = ready.find(worker => worker.toBeReplaced)
-  const surplus = old ?? ready[0]
   const isWatching = watchOf(fleet) !== undefined
-  if (surplus !== undefined && ready.length > limits.workers && !isWatching)
-    return { actions: [{ type: 'retire', id: surplus.id }], nextRunAtMs: Infinity }
+  if (old !== undefined && ready.length > limits.workers && !isWatching)
+    return { actions: [{ type: 'retire', id: old.id }], nextRunAtMs: Infinity }
 
   // A replacement starts only while no other worker boots, retires or is watched.
   const canReplace = old !== undefined && fleet.workers.length === ready.length && !isWatching
