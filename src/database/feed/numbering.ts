@@ -49,7 +49,7 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
   /** The reason that was logged last, since the last success. */
   let logged: string | undefined
 
-  /** The sweep repeats a failed numbering. `database` logs outages, and a closed pool is an ApiError, too. */
+  /** The sweep repeats a failed numbering. `database` logs outages, and the errors of a closed pool are ApiErrors, too. */
   function onFailed(error: unknown): void {
     const reason = reasonOf(error)
     if (error instanceof ApiError || reason === logged) return

@@ -105,7 +105,7 @@ export function createGroupRunner<I>(
     try {
       await writeTogether(entries)
     } catch (error) {
-      // The others can succeed without a request whose key or response is refused. After `unavailable`, they may be stored.
+      // The others can succeed without a request whose key or response is refused. With `unavailable`, they may be stored already.
       const isRefusal = error instanceof ApiError && error.code !== 'unavailable'
       if (!isContention(error) && !isRefusal) return fail(entries, error)
       const free = isLocked(error) ? await setHeldAside(entries) : entries

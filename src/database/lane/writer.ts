@@ -20,6 +20,7 @@ export interface WriterOptions<I> {
    * Writes items in a transaction, and says with `trx.record` what it has changed. It does not wait for locks of other sessions:
    * the result of an item is `locked`, or an error that `isLocked` tells that at least one of the items needs such a lock.
    * @returns one result for each item, in order
+   * @throws ApiError `unavailable`
    */
   apply(trx: Transaction, items: readonly I[]): Promise<readonly (Result | 'locked')[]>
   /** Waits for a lock that an item needs, as long as the session waits for locks, before it is applied alone. */

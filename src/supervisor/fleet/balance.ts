@@ -15,8 +15,8 @@ export type MaxActive = Readonly<Record<string, number>>
 type Candidate = Pick<WorkerView, 'id' | 'state' | 'missedHeartbeats' | 'heartbeat'>
 
 /**
- * Returns the limits by worker id. Each holds for a moment, so a limit that stands is sent again. A worker that may hang
- * accepts no connections, so it has no part in the mean: the others must not leave any to it.
+ * Returns the limits by worker id. A worker accepts none for a moment only, so a limit that stands is sent again. A worker that
+ * may hang accepts no connections, so it has no part in the mean: the others must not leave any to it.
  */
 export function balance(candidates: readonly Candidate[]): Map<number, MaxActive> {
   const workers = candidates.filter(

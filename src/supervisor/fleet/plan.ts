@@ -1,6 +1,6 @@
 // Decides what to do next about the workers: compares the state of the fleet with its limits and returns actions.
 // `plan` is pure: it knows no processes and keeps no state. The order is fixed: kill workers past a
-// deadline, exit if none can start, retire an old worker that has been replaced, fork a missing worker or a replacement.
+// deadline, exit if none can start, retire a surplus old worker, fork a missing worker or a replacement.
 import { exitCodes } from '../../core/exit-codes.ts'
 import { type FleetState, type FleetWorker, watchOf } from './fleet-state.ts'
 

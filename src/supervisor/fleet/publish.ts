@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { DataSocket } from '../../core/listen.ts'
 import type { DesiredState } from '../../core/messages.ts'
+import type { MaxActive } from './balance.ts'
 import type { FleetState } from './fleet-state.ts'
 import type { Handle } from './worker-handle.ts'
 
@@ -18,7 +19,7 @@ export function desiredOf(
   { workers, stop }: Pick<FleetState, 'workers' | 'stop'>,
   id: number,
   sockets: ReadonlyMap<string, DataSocket>,
-  maxActive: Readonly<Record<string, number>> = {},
+  maxActive: MaxActive = {},
 ): DesiredState {
   const isRetiring = workers.some(worker => worker.id === id && worker.state === 'retiring')
   const ports = Object.entries(desired.ports).map(([label, port]) => {
