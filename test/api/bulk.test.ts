@@ -203,7 +203,7 @@ test('bulk: DELETE deletes the records of a list in its order', async t => {
   const [a = 0, b = 0, c = 0, d = 0] = await createUsers(4)
   const group = await createGroup()
   await api.post(`/v1/groups/${group}/users`, { users: [{ id: a }, { id: d }] })
-  const answer = await api.delete(`/v1/users?id[in]=${c},${UNKNOWN},${a}&id=${b}&id%5Bin%5D=${c}`)
+  const answer = await api.delete(`/v1/users?id[in]=${c},${UNKNOWN},${a}&id[in]=${b}&id%5Bin%5D=${c}`)
   expectOk(t, answer)
   t.deepEqual(outcomes(answer), [
     [c, 200],
@@ -248,7 +248,9 @@ const faultyQueries: [query: string, code: string][] = [
   ['?id[in]=!1', 'invalid_parameter'],
   ['?id[in]=ID,', 'invalid_parameter'],
   ['?id[in]=ID,0', 'invalid_parameter'],
-  ['?id[in]=ID&id=x', 'invalid_parameter'],
+  ['?id=ID&id=ID', 'invalid_parameter'],
+  ['?id[in]=ID,1&id=ID', 'invalid_parameter'],
+  ['?id=ID&id%5Bin%5D=ID', 'invalid_parameter'],
   ['?id[in]=ID,%ff', 'invalid_parameter'],
   ['?id[in]=9007199254740992', 'invalid_parameter'],
   ['?id[gt]=1', 'unknown_parameter'],
@@ -285,7 +287,7 @@ test('bulk: DELETE of memberships, from both sides', async t => {
   for (const id of [user, other]) await api.post(`/v1/users/${id}/groups`, { groups: [{ id: a }, { id: b }] })
   const path = `/v1/users/${user}/groups`
   const { etag } = (await api.get(`/v1/users/${user}`)).headers
-  const answer = await api.delete(`${path}?id[in]=${b},${c},${b}&id=${UNKNOWN}`)
+  const answer = await api.delete(`${path}?id[in]=${b},${c},${b},${UNKNOWN}`)
   expectOk(t, answer)
   t.deepEqual(outcomes(answer, 'groups'), [
     [b, 200],

@@ -181,7 +181,7 @@ async function callRemoveMany(
   await call(t, operation, { path, query: '?id=1', headers: { 'if-match': '"another"' } })
   const removed = await call(t, operation, {
     path,
-    query: `?id=999999${id === undefined ? '' : `&id[in]=${id}`}`,
+    query: `?id[in]=999999${id === undefined ? '' : `,${id}`}`,
   })
   t.like(removed.body.meta, { deleted: id === undefined ? 0 : 1, failed: 1 })
 }

@@ -97,7 +97,7 @@ export const listFailures = (resource: Resource, limits: Config['limits']): ApiE
 /** The failures of a query string with the ids of several records. */
 export const idsFailures = ({ batchEntries }: Config['limits']): ApiError[] =>
   queryFailures(
-    search => parseIdsQuery(`id=1&${search}`, batchEntries),
+    search => parseIdsQuery(`id[in]=1&${search}`, batchEntries),
     'id[in]=abc',
     `id[in]=${Array.from({ length: batchEntries }, () => 2)}`,
   )

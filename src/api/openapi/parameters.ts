@@ -75,7 +75,7 @@ export function includeParameters(resource: Resource): Parameter[] {
 export const idParameter = (resource: Resource): Parameter =>
   inPath(idName(resource), `The id of the ${resource.singular}.`, { ...idSchema, examples: [1] })
 
-/** The parameters of a DELETE of several records: one list. At least one of them is required. */
+/** The parameters of a DELETE of several records. One of them is required. */
 export const idsParameters = (description: string): Parameter[] => [
   listInQuery(
     'id[in]',
@@ -83,7 +83,7 @@ export const idsParameters = (description: string): Parameter[] => [
     { items: idItem, examples: [[1, 2]] },
     true,
   ),
-  inQuery('id', 'One more id, which can stand for the whole list.', { ...idSchema, examples: [1] }),
+  inQuery('id', 'A single id, instead of the list.', { ...idSchema, examples: [1] }),
 ]
 
 /** The parameter of all operations. */

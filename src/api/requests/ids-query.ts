@@ -5,7 +5,8 @@ import { notAnId, Parameters } from './parameters.ts'
 const names = ['id', 'id[in]']
 
 /**
- * Parses `id[in]=1,2&id=3`, which is one list, in its order. At least one id is required, and no other parameter is allowed.
+ * Parses `id=1`, or `id[in]=1,2&id[in]=3`, which is one list, in its order. At least one id is required, and no other parameter is
+ * allowed. `id` must be alone: a GET with `id=1&id[in]=1,2` selects the one record that matches both.
  * @param max maximum number of ids
  * @throws ApiError with all faults
  */
@@ -20,6 +21,8 @@ export function parseIdsQuery(search: string, max: number): number[] {
       else ids.push(id)
     }
   if (lists.length === 0) parameters.fault('id[in]', 'is required: the ids to delete, separated by commas')
+  if (lists.length > 1 && lists.some(({ name }) => name === 'id'))
+    parameters.fault('id', 'must be the only parameter; use id[in] for several ids')
   if (ids.length > max)
     parameters.fault('id[in]', `has ${ids.length} ids; at most ${max} are allowed`, 'limit_exceeded')
   parameters.faults.throw()
