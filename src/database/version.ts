@@ -27,10 +27,10 @@ export type Precondition = (version: number) => boolean
 
 /**
  * Returns the select list for the token of the resources that records of `resource` can include, as `generation`:
- * a change to one of the random tokens changes their XOR. It is empty if they have no tokens.
+ * a change to one of the random tokens changes their XOR. It is empty if they can include none.
  */
 export function generationColumns(knex: Knex, resource: Resource): Knex.Raw[] {
-  const tables = new Set(resource.relations.flatMap(({ to }) => to.generation ?? []))
+  const tables = new Set(resource.relations.map(({ to }) => to.generation))
   if (tables.size === 0) return []
   // Plain text: Knex would compile nested queries anew for each statement.
   const tokens = [...tables].map(table => `(${knex(table).select('token').toQuery()})`)

@@ -1,7 +1,7 @@
 // The definition of the resource `group`.
-import type { Resource } from './resource.ts'
+import type { RelatedResource } from './resource.ts'
 
-export const groups: Resource = {
+export const groups: RelatedResource = {
   singular: 'group',
   plural: 'groups',
   description: 'A named set of users. No two groups have the same name.',

@@ -19,7 +19,7 @@ export interface TextField {
 export interface Relation {
   /** The name in filters, in paths and in `include`. */
   readonly name: string
-  readonly to: Resource
+  readonly to: RelatedResource
   readonly table: string
   /** The column with the id of the resource that defines the relation. */
   readonly ownKey: string
@@ -46,10 +46,13 @@ export interface Resource {
   readonly relations: readonly Relation[]
   /**
    * The name of a one-row table with a token that changes when a record of this resource is updated or
-   * deleted. Cache keys contain the token. Required if another resource can include this one.
+   * deleted. Cache keys of the resources that include this one contain the token.
    */
   readonly generation?: string
 }
+
+/** A resource that another one can include. Without a token, cached includes would be stale after a change of its records. */
+export type RelatedResource = Resource & Required<Pick<Resource, 'generation'>>
 
 /** The name of the id of a record beside other ids, in paths and events: `user_id`. */
 export const idName = ({ singular }: Resource): string => `${singular}_id`

@@ -11,7 +11,7 @@ import { createIdempotencyKeys } from '../../src/database/idempotency-keys.ts'
 import { exactCollation } from '../../src/database/migrations/collation.ts'
 import { addSearch } from '../../src/database/migrations/search-columns.ts'
 import { resources as registry } from '../../src/model/index.ts'
-import type { Resource } from '../../src/model/resource.ts'
+import type { RelatedResource, Resource } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
 import { type Answer, createClient } from '../support/http.ts'
@@ -23,7 +23,7 @@ import { createDatabase as createTestDatabase } from '../support/service.ts'
 const MAX_ROLES = 3
 const table = 'user_roles'
 
-const roles: Resource = {
+const roles: RelatedResource = {
   singular: 'role',
   plural: 'roles',
   description: 'What a user may do.',

@@ -38,7 +38,11 @@ export function createMembershipHandlers(
    * @param added the resource of the added records, and the field of a batch
    */
   const addHandler =
-    (side: Memberships['side'], target: Resource, added: Pick<Relation, 'to' | 'name'>): Handler =>
+    (
+      side: Memberships['side'],
+      target: Resource,
+      added: { readonly to: Resource; readonly name: string },
+    ): Handler =>
     async ctx => {
       const id = pathId(target, ctx.params)
       parseNoQuery(ctx.querystring)

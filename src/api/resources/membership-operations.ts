@@ -23,7 +23,11 @@ import { collectionParameters, idParameter, idsParameters, pagingParameters } fr
 import { maxRelatedRecords, parsePagingQuery, unpagedRecords } from '../requests/query.ts'
 
 /** What the operations that add records of `to` to a record of `resource` have in common. @param name the name of a batch */
-function addition(resource: Resource, { to, name }: Pick<Relation, 'to' | 'name'>, limits: Config['limits']) {
+function addition(
+  resource: Resource,
+  { to, name }: { readonly to: Resource; readonly name: string },
+  limits: Config['limits'],
+) {
   const type = capitalize(to.singular)
   return {
     operationId: `add${capitalize(resource.singular)}${capitalize(name)}`,
@@ -49,7 +53,7 @@ function addition(resource: Resource, { to, name }: Pick<Relation, 'to' | 'name'
  */
 function removal(
   resource: Resource,
-  { to, name }: Pick<Relation, 'to' | 'name'>,
+  { to, name }: { readonly to: Resource; readonly name: string },
   removed: string,
   error: ApiError,
   limits: Config['limits'],

@@ -8,14 +8,14 @@ import {
   recordText,
   representationOf,
 } from '../../../src/model/representation.ts'
-import type { Relation, Resource } from '../../../src/model/resource.ts'
+import type { RelatedResource, Relation, Resource } from '../../../src/model/resource.ts'
 import { users } from '../../../src/model/users.ts'
 
-const withField = (resource: Resource, name: string): Resource => ({
+const withField = <R extends Resource>(resource: R, name: string): R => ({
   ...resource,
   fields: { ...resource.fields, [name]: { maxCodePoints: 10, required: 'create', example: 'x' } },
 })
-const relatedTo = (to: Resource, name = 'groups'): Resource => {
+const relatedTo = (to: RelatedResource, name = 'groups'): Resource => {
   const keys = { table: 'memberships', ownKey: 'user_id', otherKey: 'group_id' }
   const relation: Relation = { name, to, ...keys, maxPerRecord: () => 1 }
   return { ...users, relations: [relation] }
