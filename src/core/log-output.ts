@@ -62,6 +62,8 @@ export function createOutput(stream: Writable, onDropped: (lines: number) => voi
     lines = 0
   }
 
+  // Node.js would join chunks that have waited for a slow reader, and a part of the result could be written.
+  Object.assign(stream, { _writev: undefined })
   // Replaces pino's own destination, which retries forever at process exit if the reader (pm2's daemon) is gone.
   stream.on('error', () => {
     mayBeCut = true

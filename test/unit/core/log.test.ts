@@ -142,6 +142,11 @@ test('log: chunks contain whole lines, at most 32 KiB; without a reader, lines a
       // The chunk counts as read when the test calls this function.
       read = done
     },
+    // As a pipe or a socket does, which could write a part of it.
+    writev(waiting, done) {
+      chunks.push(waiting.map(({ chunk }) => String(chunk)).join(''))
+      read = done
+    },
   })
   const reports: number[] = []
   const { buffered } = createOutput(stream, lines => reports.push(lines))
