@@ -1,7 +1,9 @@
 // What events do to the state of the worker fleet. `reduce` is pure: it returns the state after one event. It neither forks
 // nor kills: plan.ts derives the actions from the state, and fleet.ts performs them. All times are milliseconds of one
 // monotonic clock.
+import type { WorkerMessage } from '../../core/messages.ts'
 import { type ExitCause, type FleetState, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
+import type { Limits } from './plan.ts'
 
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 15_000
@@ -9,13 +11,16 @@ const MAX_BACKOFF_MS = 15_000
 const STABLE_MS = 30_000
 
 export type FleetEvent =
-  | { readonly type: 'forked' | 'listening' | 'retired' | 'killed'; readonly id: number }
   | {
-      readonly type: 'message'
+      readonly type: 'forked'
       readonly id: number
-      readonly withoutDatabase: boolean
-      readonly overMemoryLimit: boolean
+      readonly pid: number | undefined
+      readonly startedMs: number
     }
+  | { readonly type: 'retired'; readonly id: number }
+  | { readonly type: 'killed'; readonly id: number; readonly reason: string }
+  /** Without `message`, the worker is known to be unable to send one. */
+  | { readonly type: 'message'; readonly id: number; readonly message?: WorkerMessage }
   | { readonly type: 'exited'; readonly id: number; readonly cause: ExitCause }
   | { readonly type: 'reload'; readonly watchMs: number }
   /** `watchPassed`: the watched worker is no worse than the old ones. `skipWait`: a second signal ends the drain delay of a stop. */
@@ -80,6 +85,40 @@ function listening(fleet: FleetState, id: number, nowMs: number): FleetState {
   }
 }
 
+function received(
+  fleet: FleetState,
+  id: number,
+  message: WorkerMessage | undefined,
+  memoryBytes: number,
+  nowMs: number,
+): FleetState {
+  const heard = updateWorker(fleet, id, () => ({ lastHeardMs: nowMs }))
+  switch (message?.type) {
+    case 'listening':
+      return listening(heard, id, nowMs)
+    case 'fatal':
+      return updateWorker(heard, id, () => ({
+        exitCause: { reason: message.reason, exitCode: message.exitCode },
+      }))
+    case 'heartbeat':
+      return updateWorker(heard, id, ({ state, sinceMs, toBeReplaced }) => {
+        // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
+        // fails instead, and the old workers stay.
+        const suspendTimeout =
+          message.databaseDownMs !== undefined && state === 'booting' && fleet.reload.state !== 'running'
+        // A new worker is exempt, so a limit below normal use causes at most one replacement every STABLE_MS.
+        const hasGrown = message.rssBytes > memoryBytes && state === 'ready' && nowMs - sinceMs >= STABLE_MS
+        return {
+          heartbeat: message,
+          sinceMs: suspendTimeout ? nowMs : sinceMs,
+          toBeReplaced: toBeReplaced || hasGrown,
+        }
+      })
+    default:
+      return heard
+  }
+}
+
 /** The new worker retires, because it alone is to be replaced, and the old ones stay. */
 function watchFailed(fleet: FleetState, reason: string): FleetState {
   const watched = watchOf(fleet)?.id
@@ -90,39 +129,32 @@ function watchFailed(fleet: FleetState, reason: string): FleetState {
   }
 }
 
-function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState {
+function apply(fleet: FleetState, event: FleetEvent, { memoryBytes }: Limits, nowMs: number): FleetState {
   switch (event.type) {
     case 'forked': {
       const worker: FleetWorker = {
         id: event.id,
+        pid: event.pid,
+        startedMs: event.startedMs,
         state: 'booting',
         sinceMs: nowMs,
         lastHeardMs: undefined,
         toBeReplaced: false,
         killed: false,
+        heartbeat: undefined,
+        exitCause: undefined,
       }
       return { ...fleet, workers: [...fleet.workers, worker] }
     }
     case 'message':
-      return updateWorker(fleet, event.id, ({ state, sinceMs, toBeReplaced }) => {
-        // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
-        // fails instead, and the old workers stay.
-        const suspendTimeout =
-          event.withoutDatabase && state === 'booting' && fleet.reload.state !== 'running'
-        // A new worker is exempt, so a limit below normal use causes at most one replacement every STABLE_MS.
-        const hasGrown = event.overMemoryLimit && state === 'ready' && nowMs - sinceMs >= STABLE_MS
-        return {
-          lastHeardMs: nowMs,
-          sinceMs: suspendTimeout ? nowMs : sinceMs,
-          toBeReplaced: toBeReplaced || hasGrown,
-        }
-      })
-    case 'listening':
-      return listening(fleet, event.id, nowMs)
+      return received(fleet, event.id, event.message, memoryBytes, nowMs)
     case 'retired':
       return updateWorker(fleet, event.id, () => ({ state: 'retiring', sinceMs: nowMs }))
     case 'killed':
-      return updateWorker(fleet, event.id, () => ({ killed: true }))
+      return updateWorker(fleet, event.id, ({ exitCause = { reason: event.reason } }) => ({
+        killed: true,
+        exitCause,
+      }))
     case 'exited':
       return exited(fleet, event.id, event.cause, nowMs)
     case 'reload':
@@ -147,21 +179,13 @@ function apply(fleet: FleetState, event: FleetEvent, nowMs: number): FleetState 
   }
 }
 
-/**
- * Returns the state after an event.
- * @param targetWorkers number of workers that should be ready: a reload is done when so many run the new code
- */
-export function reduce(
-  fleet: FleetState,
-  event: FleetEvent,
-  targetWorkers: number,
-  nowMs: number,
-): FleetState {
-  const next = apply(fleet, event, nowMs)
+/** Returns the state after an event. */
+export function reduce(fleet: FleetState, event: FleetEvent, limits: Limits, nowMs: number): FleetState {
+  const next = apply(fleet, event, limits, nowMs)
   if (next.reload.state !== 'running') return next
   if (next.stop !== undefined)
     return { ...next, reload: { state: 'failed', reason: 'the service is stopping' } }
   const fresh = next.workers.filter(worker => worker.state === 'ready' && !worker.toBeReplaced).length
   const hasOld = next.workers.some(worker => worker.toBeReplaced)
-  return fresh >= targetWorkers && !hasOld ? { ...next, reload: { state: 'done' } } : next
+  return fresh >= limits.workers && !hasOld ? { ...next, reload: { state: 'done' } } : next
 }

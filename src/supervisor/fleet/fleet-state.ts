@@ -1,8 +1,13 @@
-// The state of the worker fleet: which workers exist, how often they failed, and whether a reload or a stop is running. All
-// times are milliseconds of one monotonic clock.
+// The state of the worker fleet: which workers exist and what they have reported, how often they failed, and whether a reload or
+// a stop is running. Times are milliseconds of one monotonic clock, unless their comment names another one.
+import type { Heartbeat } from '../../core/messages.ts'
 
 export interface FleetWorker {
   readonly id: number
+  /** Undefined if the process could not be started. */
+  readonly pid: number | undefined
+  /** `Date.now()` at the fork. */
+  readonly startedMs: number
   readonly state: 'booting' | 'ready' | 'retiring'
   /** When the worker entered its state. While it boots and waits for the database: the time of its last message. */
   readonly sinceMs: number
@@ -12,6 +17,10 @@ export interface FleetWorker {
   readonly toBeReplaced: boolean
   /** SIGKILL has been sent. */
   readonly killed: boolean
+  /** The last one. */
+  readonly heartbeat: Heartbeat | undefined
+  /** Why the worker will exit: the fatal error that it has reported, or else the reason of the SIGKILL. */
+  readonly exitCause: ExitCause | undefined
 }
 
 /** Why a worker exited. */

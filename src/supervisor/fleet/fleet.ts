@@ -1,31 +1,35 @@
 // Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results as the events of
 // events.ts. Supervisor and workers exchange only the messages of core/messages.ts.
-import cluster from 'node:cluster'
+import cluster, { type Worker } from 'node:cluster'
 import type { Config } from '../../config/config.ts'
 import { root } from '../../config/root.ts'
+import { reasonOf } from '../../core/error-reason.ts'
 import { type DataSocket, release } from '../../core/listen.ts'
 import type { Log } from '../../core/log.ts'
-import { type Heartbeat, parseWorkerMessage, type WorkerMessage } from '../../core/messages.ts'
+import {
+  type DesiredPort,
+  type DesiredState,
+  type Heartbeat,
+  parseWorkerMessage,
+  type WorkerMessage,
+} from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
 import { balance, type MaxActive } from './balance.ts'
 import { type Reload, watchOf } from './fleet-state.ts'
 import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
-import { desiredOf, publishRevision } from './publish.ts'
 import { createWatcher } from './watch.ts'
-import { exitCauseOf, forkWorker, type Handle } from './worker-handle.ts'
 import type { WorkerView } from './worker-view.ts'
 
 /** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
 const MIN_HEARTBEAT_MS = 300
+/** Timeout of the acknowledgements of a revision. A healthy worker replies within a few ms, even on a busy machine. */
+const PUBLISH_TIMEOUT_MS = 1000
 /** The id of a worker without a process. Those of node:cluster begin with 1. */
 const NO_WORKER = 0
 
-/** A worker whose resident memory exceeds `memoryBytes` is replaced as in a reload. */
-type FleetLimits = Limits & Pick<Config['fleet'], 'beatMs' | 'memoryBytes'>
-
 interface FleetOptions {
-  readonly limits: FleetLimits
+  readonly limits: Limits & Pick<Config['fleet'], 'beatMs'>
   /** Path of the file that a worker runs. */
   readonly exec: string
   readonly log: Log
@@ -45,16 +49,12 @@ export type Fleet = ReturnType<typeof createFleet>
 export function createFleet(options: FleetOptions) {
   const { limits, log, desired, sockets } = options
   const heartbeatMs = Math.max(limits.beatMs, MIN_HEARTBEAT_MS)
-  const tickMs = Math.min(heartbeatMs, limits.silentMs / 4)
-  const handles = new Map<number, Handle>()
+  // A step leaves every worker the time for a heartbeat before it is killed.
+  const maxStepMs = Math.max(MIN_HEARTBEAT_MS, Math.min(heartbeatMs, limits.silentMs / 4))
   let lostWorkers = 0
-  let resolveReload = (_outcome: Reload): void => {}
-  const { record, ...loop } = createLoop({
-    limits,
-    tickMs,
-    perform,
-    reloadEnded: outcome => resolveReload(outcome),
-  })
+  const { record, ...loop } = createLoop({ limits, maxStepMs, perform })
+
+  const findWorker = (id: number) => loop.state().workers.find(worker => worker.id === id)
 
   function perform(action: Action): void {
     switch (action.type) {
@@ -62,80 +62,65 @@ export function createFleet(options: FleetOptions) {
         fork()
         break
       case 'retire':
-        log.info({ worker: handles.get(action.id)?.worker.process.pid }, 'worker retiring')
+        log.info({ worker: findWorker(action.id)?.pid }, 'worker retiring')
         record({ type: 'retired', id: action.id })
         if (loop.state().stop !== undefined) for (const socket of sockets.values()) release(socket)
         send(action.id)
         break
       case 'kill':
-        kill(action.id, action.reason)
+        log.error({ worker: findWorker(action.id)?.pid, reason: action.reason }, 'worker killed')
+        record({ type: 'killed', id: action.id, reason: action.reason })
+        // Not worker.kill(): it waits for the worker to disconnect first.
+        cluster.workers?.[action.id]?.process.kill('SIGKILL')
         break
       case 'exit':
         options.exit(action.exitCode, action.reason)
     }
   }
 
-  function kill(id: number, reason: string): void {
-    record({ type: 'killed', id })
-    const handle = handles.get(id)
-    if (handle === undefined) return
-    const hasDatabase = handle.heartbeat?.databaseDownMs === undefined
-    handle.killReason = hasDatabase ? reason : `${reason}, and had no database`
-    log.error({ worker: handle.worker.process.pid, reason: handle.killReason }, 'worker killed')
-    // Not worker.kill(): it waits for the worker to disconnect first.
-    handle.worker.process.kill('SIGKILL')
-  }
-
   function fork(): void {
-    const handle = forkWorker()
-    if (typeof handle === 'string') {
-      log.error({ reason: handle }, 'worker process error')
-      record({ type: 'forked', id: NO_WORKER })
-      record({ type: 'exited', id: NO_WORKER, cause: { reason: handle } })
+    let worker: Worker
+    try {
+      worker = cluster.fork()
+    } catch (error) {
+      // Node.js throws some failures of a spawn, such as ENOMEM, and emits others.
+      const reason = reasonOf(error)
+      log.error({ reason }, 'worker process error')
+      record({ type: 'forked', id: NO_WORKER, pid: undefined, startedMs: Date.now() })
+      record({ type: 'exited', id: NO_WORKER, cause: { reason } })
       return
     }
-    const { worker } = handle
-    handles.set(worker.id, handle)
+    const { id, process } = worker
     // If the spawn failed, no exit event follows.
     worker.on('error', error => {
       log.error({ reason: error.message }, 'worker process error')
-      if (worker.process.pid === undefined) exited(worker.id, -1, null)
+      if (process.pid === undefined) exited(id, -1, null)
     })
-    record({ type: 'forked', id: worker.id })
+    record({ type: 'forked', id, pid: process.pid, startedMs: Date.now() })
   }
 
   function received(id: number, message: WorkerMessage): void {
-    const handle = handles.get(id)
-    if (handle === undefined) return
-    const withoutDatabase = message.type === 'heartbeat' && message.databaseDownMs !== undefined
-    const memoryBytes = message.type === 'heartbeat' ? message.rssBytes : 0
-    const wasMarked = findWorker(id)?.toBeReplaced
-    record({ type: 'message', id, withoutDatabase, overMemoryLimit: memoryBytes > limits.memoryBytes })
+    const before = findWorker(id)
+    if (before === undefined) return
+    record({ type: 'message', id, message })
     switch (message.type) {
       case 'hello':
         send(id)
         break
-      case 'socket-request':
-        handle.worker.send(
-          { type: 'socket', label: message.label },
-          sockets.get(message.label)?.handle,
-          () => {},
-        )
+      case 'socket-request': {
+        const { label } = message
+        cluster.workers?.[id]?.send({ type: 'socket', label }, sockets.get(label)?.handle, () => {})
         break
+      }
       case 'listening':
-        record({ type: 'listening', id })
         watcher.listening(id)
         options.listening()
         break
       case 'heartbeat':
-        if (findWorker(id)?.toBeReplaced !== wasMarked)
-          log.warn({ worker: handle.worker.process.pid, memoryBytes }, 'worker exceeds fleet.memoryBytes')
-        options.heartbeat(message, handle.heartbeat)
-        handle.heartbeat = message
+        if (findWorker(id)?.toBeReplaced !== before.toBeReplaced)
+          log.warn({ worker: before.pid, memoryBytes: message.rssBytes }, 'worker exceeds fleet.memoryBytes')
+        options.heartbeat(message, before.heartbeat)
         watcher.beat(id)
-        break
-      case 'fatal':
-        handle.fatal = message
         break
       case 'issuer-keys':
         if (desired.keepIssuerKeys(message)) void publish()
@@ -143,38 +128,54 @@ export function createFleet(options: FleetOptions) {
   }
 
   function exited(id: number, code: number, signal: string | null): void {
-    const handle = handles.get(id)
-    if (handle === undefined) return
-    const cause = exitCauseOf(handle, code, signal)
-    const isExpected = loop.state().stop !== undefined || findWorker(id)?.state === 'retiring'
+    const worker = findWorker(id)
+    if (worker === undefined) return
+    const { pid, exitCause, state } = worker
+    const reason = signal === null ? `worker exited with code ${code}` : `worker terminated by ${signal}`
+    const cause = exitCause ?? { reason, killedExternally: signal === 'SIGKILL' }
+    const isExpected = loop.state().stop !== undefined || state === 'retiring'
     if (!isExpected) lostWorkers++
-    log[isExpected ? 'info' : 'warn'](
-      { worker: handle.worker.process.pid, reason: cause.reason },
-      'worker exited',
-    )
-    handles.delete(id)
+    log[isExpected ? 'info' : 'warn']({ worker: pid, reason: cause.reason }, 'worker exited')
     record({ type: 'exited', id, cause })
   }
 
-  const findWorker = (id: number) => loop.state().workers.find(worker => worker.id === id)
-
-  /** Sends a worker its desired state. A failed send is ignored: that worker is exiting. */
-  function send(id: number, maxActive?: MaxActive): void {
-    const state = desiredOf(desired.current(), loop.state(), id, sockets, maxActive)
-    handles.get(id)?.worker.send(state, () => {})
+  /**
+   * Sends a worker its desired state: every port of a retiring worker is closing. A failed send is ignored: that worker is exiting.
+   * @param maxActive by label
+   */
+  function send(id: number, maxActive: MaxActive = {}): void {
+    const isRetiring = findWorker(id)?.state === 'retiring'
+    const isStopping = loop.state().stop !== undefined
+    const state = desired.current()
+    const ports = Object.entries(state.ports).map(([label, port]): [string, DesiredPort] => {
+      if (!isRetiring) return [label, { ...port, maxActive: maxActive[label] }]
+      const emptiesQueue = isStopping && !sockets.get(label)?.isInherited
+      return [label, { ...port, state: 'closing', emptiesQueue }]
+    })
+    const message: DesiredState = { ...state, ports: Object.fromEntries(ports) }
+    cluster.workers?.[id]?.send(message, () => {})
   }
 
-  const publish = () =>
-    publishRevision(desired.nextRevision(), handles, send, id => findWorker(id)?.state === 'booting')
+  /**
+   * Resolves when every worker that has booted has acknowledged a new revision with a heartbeat, or has exited. A worker that does
+   * not reply in time keeps its last heartbeat.
+   */
+  async function publish(): Promise<void> {
+    const revision = desired.nextRevision()
+    for (const { id } of loop.state().workers) send(id)
+    await loop.until(
+      ({ workers }) =>
+        workers.every(
+          ({ state, heartbeat }) => state === 'booting' || (heartbeat?.appliedRevision ?? 0) >= revision,
+        ),
+      PUBLISH_TIMEOUT_MS,
+    )
+  }
 
   const workers = (): WorkerView[] =>
-    loop.state().workers.flatMap(one => {
-      const handle = handles.get(one.id)
-      if (handle === undefined) return []
-      const silentMs = loop.clock() - (one.lastHeardMs ?? -Infinity)
-      const missedHeartbeats = silentMs / heartbeatMs
-      const { worker, startedMs, heartbeat } = handle
-      return [{ ...one, pid: worker.process.pid, startedMs, silentMs, missedHeartbeats, heartbeat }]
+    loop.state().workers.map(worker => {
+      const silentMs = loop.clock() - (worker.lastHeardMs ?? -Infinity)
+      return { ...worker, silentMs, missedHeartbeats: silentMs / heartbeatMs }
     })
   const watcher = createWatcher(() => watchOf(loop.state()), workers, loop.clock, record)
 
@@ -198,18 +199,16 @@ export function createFleet(options: FleetOptions) {
      * Replaces every worker, one after another. Must not be called while another reload is running.
      * @param watchMs for how long the first new worker serves beside the old ones; 0 turns the watch off
      */
-    reload(watchMs: number): Promise<Reload> {
-      const outcome = new Promise<Reload>(resolve => {
-        resolveReload = resolve
-      })
+    async reload(watchMs: number): Promise<Reload> {
       record({ type: 'reload', watchMs })
-      return outcome
+      await loop.until(({ reload }) => reload.state !== 'running')
+      return loop.state().reload
     },
     stop: (delayMs: number) => record({ type: 'stop', delayMs }),
     /** Ends the current wait of a stop: first the drain delay, then the wait for in-flight requests. */
     skipWait: () => record({ type: 'skipWait' }),
     /** Counts as a message of a worker that is known to be unable to send one. */
-    excuse: (id: number) => record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false }),
+    excuse: (id: number) => record({ type: 'message', id }),
     watch: watcher.report,
     isReloading: () => loop.state().reload.state === 'running',
     isStopping: () => loop.state().stop !== undefined,

@@ -1,15 +1,17 @@
-// Keeps the state of the fleet: records events in it (events.ts), and runs its plan (plan.ts) after them and at the next deadline.
+// Keeps the state of the fleet: records events in it (events.ts), and runs its plan (plan.ts) after them and at short intervals.
 import { type FleetEvent, reduce } from './events.ts'
-import { emptyFleet, type FleetState, type Reload } from './fleet-state.ts'
+import { emptyFleet, type FleetState } from './fleet-state.ts'
 import { type Action, type Limits, plan } from './plan.ts'
+
+/** How often the plan runs without an event. The deadlines in it can be missed by so much. */
+const TICK_MS = 100
 
 interface LoopOptions {
   readonly limits: Limits
-  /** Maximum time between two runs of the plan, unless the supervisor itself is suspended. */
-  readonly tickMs: number
-  /** Performs an action of the plan, and records its result. */
+  /** The longest step of the clock. */
+  readonly maxStepMs: number
+  /** Performs an action of the plan, and records its result: the plan runs again after it. */
   perform(action: Action): void
-  reloadEnded(outcome: Reload): void
 }
 
 /**
@@ -27,19 +29,33 @@ function createClock(maxStepMs: number): () => number {
 }
 
 /** All times are those of its clock. */
-export function createLoop({ limits, tickMs, perform, reloadEnded }: LoopOptions) {
+export function createLoop({ limits, maxStepMs, perform }: LoopOptions) {
   let fleet: FleetState = emptyFleet
-  let timer: NodeJS.Timeout | undefined
+  /** What waits for a condition. Each is called after an event. */
+  const waiting = new Set<() => void>()
   /** Also true before the start, when there are no sockets for workers: commands take effect with the first run. */
   let isRunScheduled = true
-  // Its timer reads the clock at least once a tick. A step leaves every worker the time for a heartbeat before it is killed.
-  const clock = createClock(1.5 * tickMs)
+  const clock = createClock(maxStepMs)
 
   function record(event: FleetEvent): void {
-    const before = fleet.reload
-    fleet = reduce(fleet, event, limits.workers, clock())
-    if (before.state === 'running' && fleet.reload.state !== 'running') reloadEnded(fleet.reload)
+    fleet = reduce(fleet, event, limits, clock())
+    for (const check of waiting) check()
     scheduleRun()
+  }
+
+  /** Resolves as soon as a condition is true, or after `timeoutMs`. */
+  async function until(condition: (fleet: FleetState) => boolean, timeoutMs?: number): Promise<void> {
+    if (condition(fleet)) return
+    await new Promise<void>(resolve => {
+      const end = () => {
+        clearTimeout(timeout)
+        waiting.delete(check)
+        resolve()
+      }
+      const check = () => condition(fleet) && end()
+      const timeout = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs)
+      waiting.add(check)
+    })
   }
 
   /** Runs the plan after the messages that have already arrived, so that no worker is killed despite a pending message. */
@@ -50,18 +66,18 @@ export function createLoop({ limits, tickMs, perform, reloadEnded }: LoopOptions
   }
 
   function run(): void {
-    const nowMs = clock()
-    for (;;) {
-      const { actions, nextRunAtMs } = plan(fleet, limits, nowMs)
-      if (actions.length === 0) {
-        clearTimeout(timer)
-        timer = setTimeout(scheduleRun, Math.min(Math.ceil(nextRunAtMs - nowMs), tickMs))
-        break
-      }
-      for (const action of actions) perform(action)
-    }
     isRunScheduled = false
+    for (const action of plan(fleet, limits, clock())) perform(action)
   }
 
-  return { state: () => fleet, record, start: run, clock }
+  return {
+    state: () => fleet,
+    record,
+    until,
+    clock,
+    start(): void {
+      setInterval(scheduleRun, TICK_MS)
+      run()
+    },
+  }
 }

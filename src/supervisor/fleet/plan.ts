@@ -15,6 +15,8 @@ export interface Limits {
   readonly retireMs: number
   /** Number of consecutive boot failures, with no worker ready, that ends the supervisor. */
   readonly bootFailures: number
+  /** A worker whose resident memory exceeds it is replaced as in a reload. */
+  readonly memoryBytes: number
 }
 
 export type Action =
@@ -23,33 +25,19 @@ export type Action =
   | { readonly type: 'kill'; readonly id: number; readonly reason: string }
   | { readonly type: 'exit'; readonly exitCode: number; readonly reason: string }
 
-interface Plan {
-  readonly actions: readonly Action[]
-  /** Time of the next deadline; Infinity if only an event can lead to new actions. */
-  readonly nextRunAtMs: number
-}
-
-interface Deadline {
-  readonly atMs: number
-  readonly reason: string
-}
-
-/** The earliest deadline of a worker, which is killed if it misses it. */
-function deadlineOf({ state, sinceMs, lastHeardMs }: FleetWorker, limits: Limits): Deadline {
-  const silence: Deadline = {
-    atMs: lastHeardMs === undefined ? Infinity : lastHeardMs + limits.silentMs,
-    reason: `worker sent no message for ${limits.silentMs} ms`,
-  }
-  if (state === 'ready') return silence
-  const transition: Deadline =
-    state === 'booting'
-      ? { atMs: sinceMs + limits.bootMs, reason: `worker did not listen within ${limits.bootMs} ms` }
-      : { atMs: sinceMs + limits.retireMs, reason: `worker did not exit within ${limits.retireMs} ms` }
-  return transition.atMs < silence.atMs ? transition : silence
-}
-
-function exit(exitCode: number, reason: string): Plan {
-  return { actions: [{ type: 'exit', exitCode, reason }], nextRunAtMs: Infinity }
+/** Returns why a worker is to be killed; undefined if it has missed no deadline. */
+function faultOf(
+  { state, sinceMs, lastHeardMs }: FleetWorker,
+  limits: Limits,
+  nowMs: number,
+): string | undefined {
+  if (nowMs - (lastHeardMs ?? nowMs) >= limits.silentMs)
+    return `worker sent no message for ${limits.silentMs} ms`
+  if (state === 'booting' && nowMs - sinceMs >= limits.bootMs)
+    return `worker did not listen within ${limits.bootMs} ms`
+  if (state === 'retiring' && nowMs - sinceMs >= limits.retireMs)
+    return `worker did not exit within ${limits.retireMs} ms`
+  return undefined
 }
 
 /** The plan while the service stops: ready workers retire when the drain delay is over. */
@@ -57,9 +45,10 @@ function planStop(
   workers: readonly FleetWorker[],
   stop: NonNullable<FleetState['stop']>,
   nowMs: number,
-): Plan {
-  if (workers.length === 0) return exit(exitCodes.stopped, 'all workers have exited')
-  const actions = workers
+): Action[] {
+  if (workers.length === 0)
+    return [{ type: 'exit', exitCode: exitCodes.stopped, reason: 'all workers have exited' }]
+  return workers
     .filter(worker => !worker.killed)
     .flatMap(({ id, state }): Action[] => {
       // A booting worker has no requests to finish.
@@ -67,44 +56,40 @@ function planStop(
         return [{ type: 'kill', id, reason: 'the service is stopping' }]
       return state === 'ready' && nowMs >= stop.retireAtMs ? [{ type: 'retire', id }] : []
     })
-  return { actions, nextRunAtMs: nowMs < stop.retireAtMs ? stop.retireAtMs : Infinity }
 }
 
 /** The plan while the service runs: `limits.workers` ready workers; old ones are replaced one at a time, new one first. */
-function planService(fleet: FleetState, limits: Limits, nowMs: number): Plan {
+function planService(fleet: FleetState, limits: Limits, nowMs: number): Action[] {
   const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
   const ready = live.filter(({ state }) => state === 'ready')
-  if (ready.length === 0 && fleet.bootFailures >= limits.bootFailures)
-    return exit(
-      fleet.lastFailure?.exitCode ?? exitCodes.noWorkers,
-      `no worker could start: ${fleet.lastFailure?.reason}`,
-    )
+  if (ready.length === 0 && fleet.bootFailures >= limits.bootFailures) {
+    const { exitCode = exitCodes.noWorkers, reason } = fleet.lastFailure ?? {}
+    return [{ type: 'exit', exitCode, reason: `no worker could start: ${reason}` }]
+  }
   const old = ready.find(worker => worker.toBeReplaced)
   const isWatching = watchOf(fleet) !== undefined
   if (old !== undefined && ready.length > limits.workers && !isWatching)
-    return { actions: [{ type: 'retire', id: old.id }], nextRunAtMs: Infinity }
+    return [{ type: 'retire', id: old.id }]
 
   // A replacement starts only while no other worker boots, retires or is watched.
   const canReplace = old !== undefined && fleet.workers.length === ready.length && !isWatching
-  if (live.length >= limits.workers && !canReplace) return { actions: [], nextRunAtMs: Infinity }
+  const isMissing = live.length < limits.workers || canReplace
   // One at a time: if there is no process for it, the next one waits for the backoff.
-  if (nowMs < fleet.forkAfterMs) return { actions: [], nextRunAtMs: fleet.forkAfterMs }
-  return { actions: [{ type: 'fork' }], nextRunAtMs: Infinity }
+  return isMissing && nowMs >= fleet.forkAfterMs ? [{ type: 'fork' }] : []
 }
 
-/**
- * Returns the next actions. Call it again after these are performed and recorded, until it returns none; then call it at
- * `nextRunAtMs` or after the next event.
- */
-export function plan(fleet: FleetState, limits: Limits, nowMs: number): Plan {
-  const deadlines = fleet.workers
+/** Returns the next actions. It runs again when these are performed and recorded, after each event, and at short intervals. */
+export function plan(fleet: FleetState, limits: Limits, nowMs: number): Action[] {
+  const overdue = fleet.workers
     .filter(worker => !worker.killed)
-    .map(worker => ({ id: worker.id, ...deadlineOf(worker, limits) }))
-  const overdue = deadlines.filter(({ atMs }) => atMs <= nowMs)
-  if (overdue.length > 0)
-    return { actions: overdue.map(({ id, reason }) => ({ type: 'kill', id, reason })), nextRunAtMs: nowMs }
-
-  const { actions, nextRunAtMs } =
-    fleet.stop === undefined ? planService(fleet, limits, nowMs) : planStop(fleet.workers, fleet.stop, nowMs)
-  return { actions, nextRunAtMs: Math.min(nextRunAtMs, ...deadlines.map(({ atMs }) => atMs)) }
+    .flatMap((worker): Action[] => {
+      const fault = faultOf(worker, limits, nowMs)
+      if (fault === undefined) return []
+      const hasDatabase = worker.heartbeat?.databaseDownMs === undefined
+      return [{ type: 'kill', id: worker.id, reason: hasDatabase ? fault : `${fault}, and had no database` }]
+    })
+  if (overdue.length > 0) return overdue
+  return fleet.stop === undefined
+    ? planService(fleet, limits, nowMs)
+    : planStop(fleet.workers, fleet.stop, nowMs)
 }

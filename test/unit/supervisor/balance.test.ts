@@ -1,25 +1,20 @@
 // The fair share of each worker: which have too many connections, and that these end up spread over all workers.
 import test from 'ava'
 import fc from 'fast-check'
-import type { Heartbeat } from '../../../src/core/messages.ts'
 import { balance } from '../../../src/supervisor/fleet/balance.ts'
+import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
 function workersWith(counts: readonly number[]) {
   return counts.map((active, id) => {
-    const heartbeat: Heartbeat = {
-      type: 'heartbeat',
-      appliedRevision: 1,
-      ports: {
-        http: { state: 'serving', connections: active, active, inFlight: 0, unanswered: {}, quietMs: 0 },
-      },
-      traffic: {},
-      routes: {},
-      lagMs: 0,
-      lagP99Ms: 0,
-      cache: { hits: 0, misses: 0, state: 'none' },
-      pool: { used: 0, free: 0, waiting: 0, max: 0 },
-      rssBytes: 0,
+    const http = {
+      state: 'serving' as const,
+      connections: active,
+      active,
+      inFlight: 0,
+      unanswered: {},
+      quietMs: 0,
     }
+    const heartbeat = { ...emptyHeartbeat, ports: { http } }
     return { id, state: 'ready' as const, missedHeartbeats: 0, heartbeat }
   })
 }

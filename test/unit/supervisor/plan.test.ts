@@ -1,38 +1,45 @@
 // The fleet's state and plan in a simulation in which processes boot, hang, exit and follow commands, also at random.
 import test from 'ava'
 import fc from 'fast-check'
+import type { Heartbeat } from '../../../src/core/messages.ts'
 import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
 import { emptyFleet, type FleetState, watchOf } from '../../../src/supervisor/fleet/fleet-state.ts'
 import { type Action, type Limits, plan } from '../../../src/supervisor/fleet/plan.ts'
+import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
-const limits: Limits = { workers: 3, bootMs: 30_000, silentMs: 10_000, retireMs: 32_000, bootFailures: 5 }
+const limits: Limits = {
+  workers: 3,
+  bootMs: 30_000,
+  silentMs: 10_000,
+  retireMs: 32_000,
+  bootFailures: 5,
+  memoryBytes: 1000,
+}
 
 /** The fleet with a simulated clock: records each event and performs the planned actions, as loop.ts and fleet.ts do. */
 function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
   let fleet: FleetState = emptyFleet
   let nowMs = 1000
   let nextId = 1
-  let nextRunAtMs = Infinity
   const performed: Action[] = []
 
   function record(event: FleetEvent): void {
-    fleet = reduce(fleet, event, simulatedLimits.workers, nowMs)
+    fleet = reduce(fleet, event, simulatedLimits, nowMs)
   }
 
   function runPlan(): void {
     for (let iteration = 0; iteration < 20; iteration++) {
-      const next = plan(fleet, simulatedLimits, nowMs)
-      nextRunAtMs = next.nextRunAtMs
-      if (next.actions.length === 0) return
-      for (const action of next.actions) {
+      const actions = plan(fleet, simulatedLimits, nowMs)
+      if (actions.length === 0) return
+      for (const action of actions) {
         performed.push(action)
         if (action.type === 'exit') return
-        if (action.type === 'fork') record({ type: 'forked', id: nextId })
+        if (action.type === 'fork') record({ type: 'forked', id: nextId, pid: nextId, startedMs: 0 })
         if (action.type === 'fork' && forksFail)
           record({ type: 'exited', id: nextId, cause: { reason: 'spawn ENOMEM' } })
         if (action.type === 'fork') nextId++
         if (action.type === 'retire') record({ type: 'retired', id: action.id })
-        if (action.type === 'kill') record({ type: 'killed', id: action.id })
+        if (action.type === 'kill') record({ type: 'killed', id: action.id, reason: action.reason })
       }
     }
     throw new Error('the plan still returns actions after 20 iterations')
@@ -42,7 +49,6 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
     performed,
     fleet: () => fleet,
     nowMs: () => nowMs,
-    nextRunAtMs: () => nextRunAtMs,
     ended: () => performed.at(-1)?.type === 'exit',
     actions: (type: Action['type']) => performed.filter(action => action.type === type),
     ready: () =>
@@ -51,8 +57,8 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
       record(event)
       runPlan()
     },
-    message(id: number, withoutDatabase = false, overMemoryLimit = false): void {
-      simulation.dispatch({ type: 'message', id, withoutDatabase, overMemoryLimit })
+    message(id: number, more: Partial<Heartbeat> = {}): void {
+      simulation.dispatch({ type: 'message', id, message: { ...emptyHeartbeat, ...more } })
     },
     exit(id: number, reason = 'worker exited with code 1', killedExternally = false): void {
       simulation.dispatch({ type: 'exited', id, cause: { reason, killedExternally } })
@@ -62,18 +68,15 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
       const cause = { reason: 'invalid settings', exitCode: 78 }
       simulation.dispatch({ type: 'exited', id, cause })
     },
-    /** The message that tells it is an event of its own before. */
     listen(id: number): void {
-      record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false })
-      simulation.dispatch({ type: 'listening', id })
+      simulation.dispatch({ type: 'message', id, message: { type: 'listening' } })
     },
     /** Advances the clock; the workers in `responsive` send their messages in time. */
     pass(ms: number, responsive: () => readonly number[] = () => []): void {
       const untilMs = nowMs + ms
       while (nowMs < untilMs) {
-        nowMs = Math.min(untilMs, nowMs + 1000, Math.max(nowMs + 1, Math.ceil(nextRunAtMs)))
-        for (const id of responsive())
-          record({ type: 'message', id, withoutDatabase: false, overMemoryLimit: false })
+        nowMs = Math.min(untilMs, nowMs + 1000)
+        for (const id of responsive()) record({ type: 'message', id, message: emptyHeartbeat })
         runPlan()
       }
     },
@@ -209,11 +212,29 @@ test('boot failures: a cause that a retry cannot fix ends the supervisor at once
   t.deepEqual(serving.ready(), [2, 3])
 })
 
+test('exit cause: the fatal error that a worker has reported goes before the reason for which it is killed', t => {
+  const simulation = createSimulation()
+  const [fatal, silence] = [
+    { reason: 'run npm run migrate', exitCode: 78 },
+    'worker sent no message for 10000 ms',
+  ]
+  for (const id of [1, 2]) simulation.message(id)
+  simulation.dispatch({ type: 'message', id: 1, message: { type: 'fatal', ...fatal } })
+  simulation.pass(10_000)
+  simulation.dispatch({ type: 'message', id: 2, message: { type: 'fatal', ...fatal } })
+  t.deepEqual(simulation.actions('kill').slice(0, 2), [
+    { type: 'kill', id: 1, reason: silence },
+    { type: 'kill', id: 2, reason: silence },
+  ])
+  const causes = simulation.fleet().workers.map(({ exitCause }) => exitCause)
+  t.deepEqual(causes.slice(0, 2), [fatal, fatal])
+})
+
 test('boot timeout: a worker that does not listen is killed, but not while it waits for the database', t => {
   const simulation = createSimulation()
   simulation.pass(29_000, () => [1, 2, 3])
   for (let second = 0; second < 20; second++) {
-    simulation.message(1, true)
+    simulation.message(1, { databaseDownMs: 1 })
     simulation.pass(1000)
   }
   const reason = 'worker did not listen within 30000 ms'
@@ -326,13 +347,13 @@ test('reload: the boot timeout applies while the database is unreachable', t => 
   simulation.dispatch({ type: 'reload', watchMs: 0 })
   for (let second = 0; second < 30; second++) {
     for (const id of [1, 2, 3]) simulation.message(id)
-    simulation.message(4, true)
+    simulation.message(4, { databaseDownMs: 1 })
     simulation.pass(1000)
   }
-  t.deepEqual(simulation.actions('kill'), [
-    { type: 'kill', id: 4, reason: 'worker did not listen within 30000 ms' },
-  ])
-  simulation.exit(4, 'worker did not listen within 30000 ms')
+  const reason = 'worker did not listen within 30000 ms, and had no database'
+  t.deepEqual(simulation.actions('kill'), [{ type: 'kill', id: 4, reason }])
+  t.deepEqual(simulation.fleet().workers.at(-1)?.exitCause, { reason })
+  simulation.exit(4, reason)
   t.is(simulation.fleet().reload.state, 'failed')
   t.is(simulation.actions('fork').length, 4, 'no further attempt')
 })
@@ -405,10 +426,10 @@ test('reload with a watch: an old worker that exits meanwhile is not replaced, t
 
 test('memory limit: a worker above it is replaced as in a reload, but not in its first 30 s', t => {
   const simulation = createRunningSimulation()
-  simulation.message(2, false, true)
+  simulation.message(2, { rssBytes: 1001 })
   t.is(simulation.workerIds().length, 3)
   simulation.pass(30_000, simulation.workerIds)
-  simulation.message(2, false, true)
+  simulation.message(2, { rssBytes: 1001 })
   t.deepEqual(simulation.ready(), [1, 2, 3])
   simulation.listen(4)
   t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 2 })
@@ -418,7 +439,7 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
 
   const slow = createSimulation({ ...limits, bootMs: 60_000 })
   slow.pass(30_000, slow.workerIds)
-  slow.message(1, false, true)
+  slow.message(1, { rssBytes: 1001 })
   for (const id of slow.workerIds()) slow.listen(id)
   t.deepEqual(slow.workerIds(), [1, 2, 3], 'the time of the start does not count')
 })
@@ -426,7 +447,6 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
 test('stop: waits the drain delay, retires the workers, kills at the deadline and exits with 0', t => {
   const simulation = createRunningSimulation()
   simulation.dispatch({ type: 'stop', delayMs: 5000 })
-  t.is(simulation.nextRunAtMs(), simulation.nowMs() + 5000)
   simulation.pass(4999, simulation.workerIds)
   simulation.exit(1)
   t.deepEqual(simulation.actions('retire'), [])
@@ -524,8 +544,8 @@ test('any sequence of events keeps the invariants', t => {
             if (one.do === 'exit') simulation.exit(picked.id)
             if (one.do === 'kill') simulation.exit(picked.id, 'worker terminated by SIGKILL', true)
             if (one.do === 'hang') hung.add(picked.id)
-            if (one.do === 'growth') simulation.message(picked.id, false, true)
-            if (one.do === 'noDatabase') simulation.message(picked.id, true)
+            if (one.do === 'growth') simulation.message(picked.id, { rssBytes: 1001 })
+            if (one.do === 'noDatabase') simulation.message(picked.id, { databaseDownMs: 1 })
           }
 
           const fleet = simulation.fleet()
@@ -553,7 +573,7 @@ test('any sequence of events keeps the invariants', t => {
           if (one.do === 'reload') t.is(simulation.ready().length, readyBefore)
           // At most one worker too many; a missing worker always has a scheduled replacement.
           t.true(live.length <= workers + 1)
-          if (live.length < workers) t.true(simulation.nextRunAtMs() <= simulation.nowMs() + 15_000)
+          if (live.length < workers) t.true(fleet.forkAfterMs <= simulation.nowMs() + 15_000)
         }
       },
     ),

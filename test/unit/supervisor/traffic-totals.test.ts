@@ -5,20 +5,15 @@ import type { Heartbeat } from '../../../src/core/messages.ts'
 import { createTraffic } from '../../../src/listener/traffic.ts'
 import { percentileMs } from '../../../src/supervisor/control/history.ts'
 import { createFleetTraffic } from '../../../src/supervisor/control/traffic-totals.ts'
+import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
 type Traffic = ReturnType<typeof createTraffic>
 
 const heartbeatOf = (traffic: Traffic, hits: number): Heartbeat => ({
-  type: 'heartbeat',
-  ports: {},
+  ...emptyHeartbeat,
   traffic: { http: traffic.totals() },
   routes: { http: traffic.routes() },
-  lagMs: 0,
-  lagP99Ms: 0,
   cache: { hits, misses: 0, state: 'none' },
-  pool: { used: 0, free: 0, waiting: 0, max: 10 },
-  rssBytes: 0,
-  appliedRevision: 0,
 })
 
 const sum = (counts: readonly number[] = []) => counts.reduce((all, count) => all + count, 0)

@@ -11,6 +11,7 @@ import {
   figuresBetween,
 } from '../../../src/supervisor/fleet/watch.ts'
 import type { WorkerView } from '../../../src/supervisor/fleet/worker-view.ts'
+import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
 const none: Figures = { responses: 0, failed: 0 }
 const figures = fc
@@ -108,8 +109,7 @@ const heartbeat = (
   responses: Record<string, number>,
   more: { unanswered?: Record<string, number>; databaseDownMs?: number } = {},
 ): Heartbeat => ({
-  type: 'heartbeat',
-  appliedRevision: 1,
+  ...emptyHeartbeat,
   ports: {
     http: {
       state: 'serving',
@@ -120,13 +120,7 @@ const heartbeat = (
       quietMs: 0,
     },
   },
-  traffic: {},
   routes: { http: { '/v1/users': { responses, latency: [], latencySumMs: 0 } } },
-  lagMs: 0,
-  lagP99Ms: 0,
-  cache: { hits: 0, misses: 0, state: 'none' },
-  pool: { used: 0, free: 0, waiting: 0, max: 0 },
-  rssBytes: 0,
   ...(more.databaseDownMs !== undefined && { databaseDownMs: more.databaseDownMs }),
 })
 
@@ -141,6 +135,7 @@ function openWatch(untilMs = Infinity, views: Readonly<Record<number, Partial<Wo
     lastHeardMs: 0,
     toBeReplaced: id < 3,
     killed: false,
+    exitCause: undefined,
     pid: id,
     startedMs: 0,
     silentMs: 0,
