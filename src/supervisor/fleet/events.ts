@@ -4,6 +4,7 @@
 import type { WorkerMessage } from '../../core/messages.ts'
 import { type ExitCause, type FleetState, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
 import type { Limits } from './plan.ts'
+import { afterHeartbeat, startWatch } from './watch.ts'
 
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 15_000
@@ -23,10 +24,9 @@ export type FleetEvent =
   | { readonly type: 'message'; readonly id: number; readonly message?: WorkerMessage }
   | { readonly type: 'exited'; readonly id: number; readonly cause: ExitCause }
   | { readonly type: 'reload'; readonly watchMs: number }
-  /** `watchPassed`: the watched worker is no worse than the old ones. `skipWait`: a second signal ends the drain delay of a stop. */
-  | { readonly type: 'watchPassed' | 'skipWait' }
-  | { readonly type: 'watchFailed'; readonly reason: string }
   | { readonly type: 'stop'; readonly delayMs: number }
+  /** A second signal ends the drain delay of a stop. */
+  | { readonly type: 'skipWait' }
 
 /** Returns the pause before the next fork. @param failures the number of failures in a row */
 function backoffMs(failures: number): number {
@@ -80,8 +80,21 @@ function listening(fleet: FleetState, id: number, nowMs: number): FleetState {
     bootFailures: 0,
     reload:
       reload.state === 'running' && reload.watchMs !== undefined && isNew
-        ? { state: 'running', watch: { id, untilMs: nowMs + reload.watchMs } }
+        ? { state: 'running', watch: startWatch(fleet, id, nowMs + reload.watchMs) }
         : reload,
+  }
+}
+
+/** If the watch fails, the new worker retires, because it alone is to be replaced, and the old ones stay. */
+function judged(fleet: FleetState, id: number, { beatMs }: Limits, nowMs: number): FleetState {
+  const watch = watchOf(fleet)
+  if (watch === undefined) return fleet
+  const reload = afterHeartbeat(fleet, watch, id, beatMs, nowMs)
+  if (reload.state !== 'failed') return { ...fleet, reload }
+  return {
+    ...fleet,
+    reload,
+    workers: fleet.workers.map(one => ({ ...one, toBeReplaced: one.id === watch.id })),
   }
 }
 
@@ -89,7 +102,7 @@ function received(
   fleet: FleetState,
   id: number,
   message: WorkerMessage | undefined,
-  memoryBytes: number,
+  limits: Limits,
   nowMs: number,
 ): FleetState {
   const heard = updateWorker(fleet, id, () => ({ lastHeardMs: nowMs }))
@@ -100,36 +113,29 @@ function received(
       return updateWorker(heard, id, () => ({
         exitCause: { reason: message.reason, exitCode: message.exitCode },
       }))
-    case 'heartbeat':
-      return updateWorker(heard, id, ({ state, sinceMs, toBeReplaced }) => {
+    case 'heartbeat': {
+      const { databaseDownMs, rssBytes } = message
+      const next = updateWorker(heard, id, ({ state, sinceMs, toBeReplaced }) => {
         // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
         // fails instead, and the old workers stay.
         const suspendTimeout =
-          message.databaseDownMs !== undefined && state === 'booting' && fleet.reload.state !== 'running'
+          databaseDownMs !== undefined && state === 'booting' && fleet.reload.state !== 'running'
         // A new worker is exempt, so a limit below normal use causes at most one replacement every STABLE_MS.
-        const hasGrown = message.rssBytes > memoryBytes && state === 'ready' && nowMs - sinceMs >= STABLE_MS
+        const hasGrown = rssBytes > limits.memoryBytes && state === 'ready' && nowMs - sinceMs >= STABLE_MS
         return {
           heartbeat: message,
           sinceMs: suspendTimeout ? nowMs : sinceMs,
           toBeReplaced: toBeReplaced || hasGrown,
         }
       })
+      return judged(next, id, limits, nowMs)
+    }
     default:
       return heard
   }
 }
 
-/** The new worker retires, because it alone is to be replaced, and the old ones stay. */
-function watchFailed(fleet: FleetState, reason: string): FleetState {
-  const watched = watchOf(fleet)?.id
-  return {
-    ...fleet,
-    reload: { state: 'failed', reason },
-    workers: fleet.workers.map(one => ({ ...one, toBeReplaced: one.id === watched })),
-  }
-}
-
-function apply(fleet: FleetState, event: FleetEvent, { memoryBytes }: Limits, nowMs: number): FleetState {
+function apply(fleet: FleetState, event: FleetEvent, limits: Limits, nowMs: number): FleetState {
   switch (event.type) {
     case 'forked': {
       const worker: FleetWorker = {
@@ -147,7 +153,7 @@ function apply(fleet: FleetState, event: FleetEvent, { memoryBytes }: Limits, no
       return { ...fleet, workers: [...fleet.workers, worker] }
     }
     case 'message':
-      return received(fleet, event.id, event.message, memoryBytes, nowMs)
+      return received(fleet, event.id, event.message, limits, nowMs)
     case 'retired':
       return updateWorker(fleet, event.id, () => ({ state: 'retiring', sinceMs: nowMs }))
     case 'killed':
@@ -166,10 +172,6 @@ function apply(fleet: FleetState, event: FleetEvent, { memoryBytes }: Limits, no
         reload: { state: 'running', ...(event.watchMs > 0 && { watchMs: event.watchMs }) },
         workers: fleet.workers.map(worker => ({ ...worker, toBeReplaced: true })),
       }
-    case 'watchPassed':
-      return { ...fleet, reload: { state: 'running' } }
-    case 'watchFailed':
-      return watchFailed(fleet, event.reason)
     case 'stop':
       return { ...fleet, stop: { retireAtMs: nowMs + event.delayMs, killNow: false } }
     case 'skipWait':

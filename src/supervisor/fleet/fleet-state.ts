@@ -1,6 +1,7 @@
 // The state of the worker fleet: which workers exist and what they have reported, how often they failed, and whether a reload or
 // a stop is running. Times are milliseconds of one monotonic clock, unless their comment names another one.
 import type { Heartbeat } from '../../core/messages.ts'
+import type { FiguresByRoute } from './figures.ts'
 
 export interface FleetWorker {
   readonly id: number
@@ -36,6 +37,10 @@ export interface ExitCause {
 export interface Watch {
   readonly id: number
   readonly untilMs: number
+  /** The last heartbeats before the watch, by worker id. */
+  readonly before: ReadonlyMap<number, Heartbeat | undefined>
+  /** The first figures that show a fault of the new worker, and the workers that have sent a heartbeat since. */
+  readonly suspicion?: { readonly fresh: FiguresByRoute; readonly heard: readonly number[] } | undefined
 }
 
 export type Reload =

@@ -1,7 +1,6 @@
 // Runs the worker processes: performs the actions of plan.ts through node:cluster and records their results as the events of
 // events.ts. Supervisor and workers exchange only the messages of core/messages.ts.
 import cluster, { type Worker } from 'node:cluster'
-import type { Config } from '../../config/config.ts'
 import { root } from '../../config/root.ts'
 import { reasonOf } from '../../core/error-reason.ts'
 import { type DataSocket, release } from '../../core/listen.ts'
@@ -15,21 +14,21 @@ import {
 } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
 import { balance, type MaxActive } from './balance.ts'
-import { type Reload, watchOf } from './fleet-state.ts'
+import type { Reload } from './fleet-state.ts'
 import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
-import { createWatcher } from './watch.ts'
-import type { WorkerView } from './worker-view.ts'
+import { describeWatch } from './watch.ts'
+import { viewOf, type WorkerView } from './worker-view.ts'
 
 /** Shorter heartbeat intervals count as this long: on a busy machine every process is late by some milliseconds. */
-const MIN_HEARTBEAT_MS = 300
+const MIN_BEAT_MS = 300
 /** Timeout of the acknowledgements of a revision. A healthy worker replies within a few ms, even on a busy machine. */
 const PUBLISH_TIMEOUT_MS = 1000
 /** The id of a worker without a process. Those of node:cluster begin with 1. */
 const NO_WORKER = 0
 
 interface FleetOptions {
-  readonly limits: Limits & Pick<Config['fleet'], 'beatMs'>
+  readonly limits: Limits
   /** Path of the file that a worker runs. */
   readonly exec: string
   readonly log: Log
@@ -47,12 +46,10 @@ interface FleetOptions {
 export type Fleet = ReturnType<typeof createFleet>
 
 export function createFleet(options: FleetOptions) {
-  const { limits, log, desired, sockets } = options
-  const heartbeatMs = Math.max(limits.beatMs, MIN_HEARTBEAT_MS)
-  // A step leaves every worker the time for a heartbeat before it is killed.
-  const maxStepMs = Math.max(MIN_HEARTBEAT_MS, Math.min(heartbeatMs, limits.silentMs / 4))
+  const { log, desired, sockets } = options
+  const limits: Limits = { ...options.limits, beatMs: Math.max(options.limits.beatMs, MIN_BEAT_MS) }
   let lostWorkers = 0
-  const { record, ...loop } = createLoop({ limits, maxStepMs, perform })
+  const { record, ...loop } = createLoop(limits, perform)
 
   const findWorker = (id: number) => loop.state().workers.find(worker => worker.id === id)
 
@@ -113,14 +110,12 @@ export function createFleet(options: FleetOptions) {
         break
       }
       case 'listening':
-        watcher.listening(id)
         options.listening()
         break
       case 'heartbeat':
         if (findWorker(id)?.toBeReplaced !== before.toBeReplaced)
           log.warn({ worker: before.pid, memoryBytes: message.rssBytes }, 'worker exceeds fleet.memoryBytes')
         options.heartbeat(message, before.heartbeat)
-        watcher.beat(id)
         break
       case 'issuer-keys':
         if (desired.keepIssuerKeys(message)) void publish()
@@ -172,12 +167,10 @@ export function createFleet(options: FleetOptions) {
     )
   }
 
-  const workers = (): WorkerView[] =>
-    loop.state().workers.map(worker => {
-      const silentMs = loop.clock() - (worker.lastHeardMs ?? -Infinity)
-      return { ...worker, silentMs, missedHeartbeats: silentMs / heartbeatMs }
-    })
-  const watcher = createWatcher(() => watchOf(loop.state()), workers, loop.clock, record)
+  const workers = (): WorkerView[] => {
+    const nowMs = loop.clock()
+    return loop.state().workers.map(worker => viewOf(worker, limits.beatMs, nowMs))
+  }
 
   cluster.on('message', (worker, message) => {
     const parsed = parseWorkerMessage(message)
@@ -189,7 +182,7 @@ export function createFleet(options: FleetOptions) {
     start(): void {
       setInterval(() => {
         for (const [id, maxActive] of balance(workers())) send(id, maxActive)
-      }, heartbeatMs).unref()
+      }, limits.beatMs).unref()
       // An upgrade can have deleted the working directory of the supervisor.
       cluster.setupPrimary({ exec: options.exec, args: [], cwd: root })
       loop.start()
@@ -209,7 +202,8 @@ export function createFleet(options: FleetOptions) {
     skipWait: () => record({ type: 'skipWait' }),
     /** Counts as a message of a worker that is known to be unable to send one. */
     excuse: (id: number) => record({ type: 'message', id }),
-    watch: watcher.report,
+    /** Returns the watch that is going on, as the status shows it. */
+    watch: () => describeWatch(loop.state(), loop.clock()),
     isReloading: () => loop.state().reload.state === 'running',
     isStopping: () => loop.state().stop !== undefined,
     workers,

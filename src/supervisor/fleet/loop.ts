@@ -6,14 +6,6 @@ import { type Action, type Limits, plan } from './plan.ts'
 /** How often the plan runs without an event. The deadlines in it can be missed by so much. */
 const TICK_MS = 100
 
-interface LoopOptions {
-  readonly limits: Limits
-  /** The longest step of the clock. */
-  readonly maxStepMs: number
-  /** Performs an action of the plan, and records its result: the plan runs again after it. */
-  perform(action: Action): void
-}
-
 /**
  * Returns a clock in ms that does not count suspensions of the supervisor, in which its workers may be suspended as well: between
  * two readings it advances by at most `maxStepMs`.
@@ -28,14 +20,18 @@ function createClock(maxStepMs: number): () => number {
   }
 }
 
-/** All times are those of its clock. */
-export function createLoop({ limits, maxStepMs, perform }: LoopOptions) {
+/**
+ * All times are those of its clock.
+ * @param perform performs an action of the plan, and records its result: the plan runs again after it
+ */
+export function createLoop(limits: Limits, perform: (action: Action) => void) {
   let fleet: FleetState = emptyFleet
   /** What waits for a condition. Each is called after an event. */
   const waiting = new Set<() => void>()
   /** Also true before the start, when there are no sockets for workers: commands take effect with the first run. */
   let isRunScheduled = true
-  const clock = createClock(maxStepMs)
+  // A step leaves every worker the time for a heartbeat before it is killed.
+  const clock = createClock(Math.max(3 * TICK_MS, Math.min(limits.beatMs, limits.silentMs / 4)))
 
   function record(event: FleetEvent): void {
     fleet = reduce(fleet, event, limits, clock())

@@ -9,6 +9,8 @@ export interface Limits {
   readonly workers: number
   /** Timeout from the fork until the worker listens, in ms; time spent waiting for the database does not count. */
   readonly bootMs: number
+  /** The interval of the heartbeats, in ms. */
+  readonly beatMs: number
   /** A worker that sends no message for this long counts as hung, in ms. */
   readonly silentMs: number
   /** Timeout from the start of retirement until the exit, in ms. */

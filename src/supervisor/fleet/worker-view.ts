@@ -11,5 +11,10 @@ export interface WorkerView extends FleetWorker {
   readonly missedHeartbeats: number
 }
 
+export function viewOf(worker: FleetWorker, beatMs: number, nowMs: number): WorkerView {
+  const silentMs = nowMs - (worker.lastHeardMs ?? -Infinity)
+  return { ...worker, silentMs, missedHeartbeats: silentMs / beatMs }
+}
+
 export const hangs = ({ missedHeartbeats }: Pick<WorkerView, 'missedHeartbeats'>): boolean =>
   missedHeartbeats > HANGS_AFTER_BEATS

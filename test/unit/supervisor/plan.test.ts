@@ -9,6 +9,7 @@ import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
 const limits: Limits = {
   workers: 3,
+  beatMs: 1000,
   bootMs: 30_000,
   silentMs: 10_000,
   retireMs: 32_000,
@@ -363,9 +364,9 @@ test('reload with a watch: no old worker retires before the first new one has pa
   simulation.dispatch({ type: 'reload', watchMs: 10_000 })
   simulation.listen(4)
   t.like(simulation.fleet().reload, { watch: { id: 4, untilMs: simulation.nowMs() + 10_000 } })
-  simulation.pass(60_000, simulation.workerIds)
+  simulation.pass(9999, simulation.workerIds)
   t.deepEqual(simulation.ready(), [1, 2, 3, 4])
-  simulation.dispatch({ type: 'watchPassed' })
+  simulation.pass(1, simulation.workerIds)
   t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 1 })
   simulation.exit(1)
   simulation.listen(5)
@@ -386,8 +387,11 @@ test('reload with a watch: a worker that fails it retires, and the old ones stay
   const simulation = createRunningSimulation()
   simulation.dispatch({ type: 'reload', watchMs: 10_000 })
   simulation.listen(4)
-  simulation.dispatch({ type: 'watchFailed', reason: 'it answers 500' })
-  t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'it answers 500' })
+  simulation.pass(9000, simulation.workerIds)
+  simulation.pass(1000, () => [1, 2, 3])
+  simulation.message(4, { databaseDownMs: 1 })
+  const reason = 'the first new worker has lost the database'
+  t.deepEqual(simulation.fleet().reload, { state: 'failed', reason })
   t.deepEqual(simulation.actions('retire'), [{ type: 'retire', id: 4 }])
   simulation.exit(4)
   simulation.pass(60_000, simulation.workerIds)
@@ -419,7 +423,7 @@ test('reload with a watch: an old worker that exits meanwhile is not replaced, t
   simulation.listen(4)
   simulation.exit(2)
   t.deepEqual(simulation.workerIds(), [1, 3, 4])
-  simulation.dispatch({ type: 'watchPassed' })
+  simulation.pass(10_000, simulation.workerIds)
   simulation.listen(5)
   t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 1 })
 })
@@ -493,16 +497,7 @@ test('any sequence of events keeps the invariants', t => {
     {
       weight: 6,
       arbitrary: fc.record({
-        do: fc.constantFrom(
-          'listen',
-          'exit',
-          'kill',
-          'hang',
-          'growth',
-          'noDatabase',
-          'pass watch',
-          'fail watch',
-        ),
+        do: fc.constantFrom('listen', 'exit', 'kill', 'hang', 'growth', 'noDatabase'),
         pick: fc.nat(8),
       }),
     },
@@ -532,13 +527,7 @@ test('any sequence of events keeps the invariants', t => {
               simulation.dispatch({ type: 'reload', watchMs })
           } else if (one.do === 'stop') simulation.dispatch({ type: 'stop', delayMs: 5000 })
           else if (one.do === 'skipWait') simulation.dispatch({ type: 'skipWait' })
-          else if (one.do === 'pass watch' || one.do === 'fail watch') {
-            // The watcher records an outcome only while a watch is going on.
-            if (watchOf(simulation.fleet()) !== undefined)
-              simulation.dispatch(
-                one.do === 'pass watch' ? { type: 'watchPassed' } : { type: 'watchFailed', reason: '5xx' },
-              )
-          } else if (picked !== undefined) {
+          else if (picked !== undefined) {
             if (one.do === 'listen' && picked.state === 'booting' && !picked.killed)
               simulation.listen(picked.id)
             if (one.do === 'exit') simulation.exit(picked.id)

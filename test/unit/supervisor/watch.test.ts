@@ -2,15 +2,15 @@
 import test from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
-import type { FleetEvent } from '../../../src/supervisor/fleet/events.ts'
+import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
 import {
-  createWatcher,
   type Figures,
   failsMoreOften,
   faultOf,
   figuresBetween,
-} from '../../../src/supervisor/fleet/watch.ts'
-import type { WorkerView } from '../../../src/supervisor/fleet/worker-view.ts'
+} from '../../../src/supervisor/fleet/figures.ts'
+import { emptyFleet, watchOf } from '../../../src/supervisor/fleet/fleet-state.ts'
+import type { Limits } from '../../../src/supervisor/fleet/plan.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
 const none: Figures = { responses: 0, failed: 0 }
@@ -124,99 +124,99 @@ const heartbeat = (
   ...(more.databaseDownMs !== undefined && { databaseDownMs: more.databaseDownMs }),
 })
 
-/** Opens a watch over worker 3 of a fleet with the old workers 1 and 2. @param views what is special about workers, by id */
-function openWatch(untilMs = Infinity, views: Readonly<Record<number, Partial<WorkerView>>> = {}) {
-  const beats = new Map<number, Heartbeat>()
-  const events: FleetEvent[] = []
-  const view = (id: number): WorkerView => ({
-    id,
-    state: 'ready',
-    sinceMs: 0,
-    lastHeardMs: 0,
-    toBeReplaced: id < 3,
-    killed: false,
-    exitCause: undefined,
-    pid: id,
-    startedMs: 0,
-    silentMs: 0,
-    missedHeartbeats: 0,
-    heartbeat: beats.get(id),
-    ...views[id],
-  })
-  const watcher = createWatcher(
-    () => ({ id: 3, untilMs }),
-    () => [1, 2, 3].map(view),
-    () => performance.now(),
-    event => events.push(event),
-  )
-  watcher.listening(3)
-  const beat = (id: number, sent: Heartbeat) => {
-    beats.set(id, sent)
-    watcher.beat(id)
+const limits: Limits = {
+  workers: 2,
+  beatMs: 1000,
+  bootMs: 30_000,
+  silentMs: Infinity,
+  retireMs: 30_000,
+  bootFailures: 5,
+  memoryBytes: 1000,
+}
+
+/** A fleet with the workers 1 and 2 in which a reload has begun, and its first new worker, 3, listens. */
+function openWatch(watchMs = 1e9) {
+  let fleet = emptyFleet
+  const record = (event: FleetEvent, nowMs = 0) => {
+    fleet = reduce(fleet, event, limits, nowMs)
   }
-  return { beat, events, types: () => events.map(({ type }) => type), listening: watcher.listening }
+  const listen = (id: number) => {
+    record({ type: 'forked', id, pid: id, startedMs: 0 })
+    record({ type: 'message', id, message: { type: 'listening' } })
+  }
+  for (const id of [1, 2]) listen(id)
+  record({ type: 'reload', watchMs })
+  listen(3)
+  return {
+    beat: (id: number, message: Heartbeat, nowMs = 0) => record({ type: 'message', id, message }, nowMs),
+    listen,
+    outcome: () => (watchOf(fleet) === undefined ? fleet.reload.state : 'watching'),
+    reload: () => record({ type: 'reload', watchMs }),
+  }
 }
 
 test('watch: gives up when each old worker has sent a heartbeat without the fault of the new one', t => {
-  const { beat, types, listening } = openWatch()
+  const { beat, listen, outcome } = openWatch()
   beat(1, heartbeat({ '2xx': 50 }))
   beat(3, heartbeat({ '5xx': 20 }))
   beat(1, heartbeat({ '2xx': 100 }))
   beat(3, heartbeat({ '5xx': 40 }))
   beat(2, heartbeat({ '2xx': 100 }))
-  t.deepEqual(types(), [])
+  t.is(outcome(), 'watching')
   // The replacement of an old worker that has exited.
-  listening(4)
+  listen(4)
   beat(3, heartbeat({ '5xx': 60 }))
-  t.deepEqual(types(), ['watchFailed'])
+  t.is(outcome(), 'failed')
 })
 
 test('watch: a fault that has ended is no evidence for a later one', t => {
-  const { beat, types } = openWatch()
+  const { beat, outcome } = openWatch()
   beat(1, heartbeat({ '2xx': 50 }))
   beat(3, heartbeat({ '5xx': 20 }))
   beat(3, heartbeat({ '5xx': 20, '2xx': 2000 }))
   for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 100 }))
   beat(3, heartbeat({ '5xx': 120, '2xx': 2000 }))
-  t.deepEqual(types(), [])
+  t.is(outcome(), 'watching')
   for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 101 }))
   beat(3, heartbeat({ '5xx': 120, '2xx': 2000 }))
-  t.deepEqual(types(), ['watchFailed'])
+  t.is(outcome(), 'failed')
 })
 
 test('watch: the fault that ended a watch is no evidence in the next one', t => {
-  const { beat, types, listening } = openWatch()
+  const { beat, listen, outcome, reload } = openWatch()
   beat(1, heartbeat({ '2xx': 50 }))
   beat(3, heartbeat({ '5xx': 20 }))
   for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 100 }))
   beat(3, heartbeat({ '5xx': 60 }))
-  t.deepEqual(types(), ['watchFailed'])
-  // The next reload.
-  listening(3)
+  t.is(outcome(), 'failed')
+  reload()
+  listen(4)
   beat(1, heartbeat({ '2xx': 150 }))
-  beat(3, heartbeat({ '5xx': 120 }))
-  t.deepEqual(types(), ['watchFailed'])
+  beat(4, heartbeat({ '5xx': 60 }))
+  t.is(outcome(), 'watching')
 })
 
 test('watch: waits neither for an old worker that hangs, nor for the new one that uses too much memory', t => {
-  const { beat, types } = openWatch(Infinity, { 2: { missedHeartbeats: 5 }, 3: { toBeReplaced: true } })
-  beat(1, heartbeat({ '2xx': 50 }))
-  beat(3, heartbeat({ '5xx': 20 }))
-  beat(1, heartbeat({ '2xx': 100 }))
-  beat(3, heartbeat({ '5xx': 40 }))
-  t.deepEqual(types(), ['watchFailed'])
+  const { beat, outcome } = openWatch()
+  const isStable = 40_000
+  for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 50 }))
+  beat(3, { ...heartbeat({ '5xx': 20 }), rssBytes: 1001 }, isStable)
+  beat(1, heartbeat({ '2xx': 100 }), isStable)
+  beat(3, heartbeat({ '5xx': 40 }), isStable)
+  t.is(outcome(), 'failed')
 })
 
 test('watch: at its end, a new worker passes unless it is without the database', t => {
   for (const [databaseDownMs, expected] of [
-    [undefined, 'watchPassed'],
-    [1, 'watchFailed'],
+    [undefined, 'running'],
+    [1, 'failed'],
   ] as const) {
-    const { beat, types } = openWatch(0)
-    beat(1, heartbeat({}))
-    t.deepEqual(types(), [])
-    beat(3, heartbeat({}, databaseDownMs === undefined ? {} : { databaseDownMs }))
-    t.deepEqual(types(), [expected])
+    const { beat, outcome } = openWatch(10_000)
+    beat(1, heartbeat({}), 10_000)
+    beat(3, heartbeat({}), 9999)
+    t.is(outcome(), 'watching')
+    beat(3, heartbeat({}, databaseDownMs === undefined ? {} : { databaseDownMs }), 10_000)
+    t.is(outcome(), expected)
   }
 })
 
@@ -252,7 +252,7 @@ function simulate(
       if (!hangs) responses[outcome] = (responses[outcome] ?? 0) + connections
       const unanswered = hangs && nowMs - plan.startMs >= 3000 ? connections : 0
       if (nowMs % 1000 === plan.offsets[index])
-        watch.beat(id, heartbeat({ ...responses }, { unanswered: { '/v1/users': unanswered } }))
+        watch.beat(id, heartbeat({ ...responses }, { unanswered: { '/v1/users': unanswered } }), nowMs)
     }
   return watch
 }
@@ -275,7 +275,7 @@ const plans = fc.record({
 test('watch: a stall of the database that all workers have alike is no reason to give up', t => {
   fc.assert(
     fc.property(plans, plan => {
-      t.deepEqual(simulate(plan, () => true).types(), [])
+      t.is(simulate(plan, () => true).outcome(), 'watching')
     }),
     { numRuns: 1000 },
   )
@@ -284,8 +284,7 @@ test('watch: a stall of the database that all workers have alike is no reason to
 test('watch: a new worker that alone stops answering is given up', t => {
   fc.assert(
     fc.property(plans, plan => {
-      const { types } = simulate({ ...plan, lengthMs: 60_000 }, id => id === 3)
-      t.true(types().includes('watchFailed'))
+      t.is(simulate({ ...plan, lengthMs: 60_000 }, id => id === 3).outcome(), 'failed')
     }),
   )
 })
