@@ -18,7 +18,6 @@ import { createCheckers } from './supervisor/control/checkers.ts'
 import { createControl } from './supervisor/control/control-ports.ts'
 import { createDocuments } from './supervisor/control/documents.ts'
 import { createStatusReader } from './supervisor/control/status.ts'
-import { createFleetTraffic } from './supervisor/control/traffic-totals.ts'
 import { createControlSocket } from './supervisor/control-socket.ts'
 import { createDesiredState } from './supervisor/desired-state.ts'
 import { createDiagnoses } from './supervisor/diagnoses.ts'
@@ -63,7 +62,6 @@ async function supervise(): Promise<void> {
   const faults = loaded.flatMap(one => (one.status === 'rejected' ? [reasonOf(one.reason)] : []))
   if (faults.length > 0) throw new ConfigError(faults)
   const maintenance = createMaintenance(config, log, desired)
-  const traffic = createFleetTraffic(maintenance.labels)
   const sockets = new Map<string, DataSocket>()
   const inherited = await takeSockets(countListenFds(), config)
   const systemd = createSystemd(readSystemdRequest(), log)
@@ -80,7 +78,6 @@ async function supervise(): Promise<void> {
     log,
     desired,
     sockets,
-    heartbeat: traffic.heartbeat,
     listening() {
       process.send?.('ready')
       systemd.ready()
@@ -93,7 +90,7 @@ async function supervise(): Promise<void> {
   })
   const checkers = createCheckers()
   const status = createStatusReader({ config, maintenance, fleet, checkers, certificates })
-  const documents = createDocuments(maintenance.labels, { status, traffic, fleet })
+  const documents = createDocuments(maintenance.labels, { status, fleet })
   const control = createControl({
     config,
     log,

@@ -1,5 +1,6 @@
 // Counters of the responses of one data port, by route. They only increase.
 import { latencyBoundsMs, NO_ROUTE, type TrafficTotals } from '../core/messages.ts'
+import { addTraffic, noTraffic } from '../core/traffic-totals.ts'
 
 interface Counters {
   readonly responses: Record<string, number>
@@ -12,15 +13,6 @@ const createCounters = (): Counters => ({
   latency: new Array<number>(latencyBoundsMs.length + 1).fill(0),
   latencySumMs: 0,
 })
-
-/** Adds `counters` to `sum`. */
-function add(sum: Counters, { responses, latency, latencySumMs }: Counters): Counters {
-  for (const [outcome, number] of Object.entries(responses))
-    sum.responses[outcome] = (sum.responses[outcome] ?? 0) + number
-  for (const [bucket, number] of latency.entries()) sum.latency[bucket] = (sum.latency[bucket] ?? 0) + number
-  sum.latencySumMs += latencySumMs
-  return sum
-}
 
 export function createTraffic() {
   const byRoute = new Map([[NO_ROUTE, createCounters()]])
@@ -54,9 +46,9 @@ export function createTraffic() {
       counters.latencySumMs += durationMs
     },
     /** Returns the sums over all routes. */
-    totals: (): TrafficTotals => [...byRoute.values()].reduce(add, createCounters()),
+    totals: (): TrafficTotals => [...byRoute.values()].reduce(addTraffic, noTraffic),
     /** Returns the totals of NO_ROUTE, and of each route that has had a response. */
     routes: (): Record<string, TrafficTotals> =>
-      Object.fromEntries([...byRoute].map(([route, counters]) => [route, add(createCounters(), counters)])),
+      Object.fromEntries([...byRoute].map(([route, counters]) => [route, addTraffic(noTraffic, counters)])),
   }
 }

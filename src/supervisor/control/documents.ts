@@ -14,12 +14,12 @@ export interface Document {
 export type Documents = Readonly<Record<string, () => Document | Promise<Document>>>
 
 export function createDocuments(labels: readonly string[], sources: Sources): Documents {
-  const { status, traffic, fleet } = sources
+  const { status, fleet } = sources
   const page = createPage()
   const metrics = createMetrics(sources)
   const history = createHistory(labels, () => {
     // The samples are kept, so they contain only what the history shows.
-    const { ports, cache } = traffic.totals()
+    const { ports, cache } = fleet.totals()
     const connections = Object.fromEntries(
       Object.entries(status.current().ports).map(([label, port]) => [label, port.connections]),
     )

@@ -1,6 +1,7 @@
 // Keeps the traffic of the last five minutes, one sample a second, for the status page.
 import { latencyBoundsMs, type TrafficTotals } from '../../core/messages.ts'
-import type { FleetTotals } from './traffic-totals.ts'
+import { noTraffic } from '../../core/traffic-totals.ts'
+import type { FleetTotals } from '../fleet/totals.ts'
 
 const INTERVAL_MS = 1000
 const SAMPLES = 300
@@ -55,8 +56,11 @@ export function createHistory(labels: readonly string[], takeSample: () => Sampl
   function ofPort(label: string) {
     const traffic = <T>(value: (latest: TrafficTotals, earlier: TrafficTotals, seconds: number) => T) =>
       series((sample, before, seconds) => {
-        const [latest, earlier] = [sample.totals.ports[label], before.totals.ports[label]]
-        return latest === undefined || earlier === undefined ? null : value(latest, earlier, seconds)
+        const [latest = noTraffic, earlier = noTraffic] = [
+          sample.totals.ports[label],
+          before.totals.ports[label],
+        ]
+        return value(latest, earlier, seconds)
       })
     const rate = (outcomes: readonly string[]) =>
       traffic(

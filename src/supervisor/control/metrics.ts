@@ -3,15 +3,14 @@
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 import { type Heartbeat, latencyBoundsMs } from '../../core/messages.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import type { FleetTotals } from '../fleet/totals.ts'
 import type { WorkerView } from '../fleet/worker-view.ts'
 import { portStates } from '../port-states.ts'
 import type { PortStatus, Status, StatusReader } from './status.ts'
-import type { FleetTotals, FleetTraffic } from './traffic-totals.ts'
 
 /** What the documents of a control port are computed from. */
 export interface Sources {
   readonly status: StatusReader
-  readonly traffic: FleetTraffic
   readonly fleet: Fleet
 }
 
@@ -181,7 +180,7 @@ function workerMetrics(workers: readonly WorkerView[]) {
 }
 
 /** Creates the text of `/metrics` and its media type. */
-export function createMetrics({ status, traffic, fleet }: Sources) {
+export function createMetrics({ status, fleet }: Sources) {
   const supervisorRegistry = new Registry()
   collectDefaultMetrics({ register: supervisorRegistry })
 
@@ -189,7 +188,7 @@ export function createMetrics({ status, traffic, fleet }: Sources) {
     contentType: supervisorRegistry.contentType,
     async text(): Promise<string> {
       const ofFleet = [
-        ...trafficMetrics(traffic.totals()),
+        ...trafficMetrics(fleet.totals()),
         ...statusMetrics(status.current()),
         ...workerMetrics(fleet.workers()),
         metric('counter', 'users_api_lost_workers_total', 'Workers that have exited without being retired.', [

@@ -4,6 +4,7 @@
 import type { WorkerMessage } from '../../core/messages.ts'
 import { type ExitCause, type FleetState, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
 import type { Limits } from './plan.ts'
+import { addWorker } from './totals.ts'
 import { afterHeartbeat, startWatch } from './watch.ts'
 
 const FIRST_BACKOFF_MS = 100
@@ -57,9 +58,14 @@ function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause,
 
 function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number): FleetState {
   const worker = fleet.workers.find(one => one.id === id)
-  const rest = { ...fleet, workers: fleet.workers.filter(one => one.id !== id) }
-  if (worker === undefined || worker.state === 'retiring') return rest
-  const next = recordFailure(rest, worker, cause, nowMs)
+  if (worker === undefined) return fleet
+  const rest = {
+    ...fleet,
+    workers: fleet.workers.filter(one => one !== worker),
+    exitedTotals: addWorker(fleet.exitedTotals, worker.heartbeat),
+  }
+  if (worker.state === 'retiring' || fleet.stop !== undefined) return rest
+  const next = recordFailure({ ...rest, lostWorkers: fleet.lostWorkers + 1 }, worker, cause, nowMs)
   const isBootingNew = worker.state === 'booting' && !worker.toBeReplaced
   if (fleet.reload.state !== 'running' || !(isBootingNew || watchOf(fleet)?.id === id)) return next
   // The new code fails: the reload ends, the old workers stay, and the old code gets no boot failure for it.

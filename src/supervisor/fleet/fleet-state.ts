@@ -2,6 +2,7 @@
 // a stop is running. Times are milliseconds of one monotonic clock, unless their comment names another one.
 import type { Heartbeat } from '../../core/messages.ts'
 import type { FiguresByRoute } from './figures.ts'
+import { addWorker, type FleetTotals, noTotals } from './totals.ts'
 
 export interface FleetWorker {
   readonly id: number
@@ -51,6 +52,10 @@ export type Reload =
 
 export interface FleetState {
   readonly workers: readonly FleetWorker[]
+  /** The traffic of the workers that have exited. */
+  readonly exitedTotals: FleetTotals
+  /** The number of workers that have exited without being retired. */
+  readonly lostWorkers: number
   /** Consecutive failures. Workers that were forked together count once. */
   readonly failures: number
   /** Consecutive failures before the worker was ready; Infinity if a retry cannot help. */
@@ -65,6 +70,8 @@ export interface FleetState {
 
 export const emptyFleet: FleetState = {
   workers: [],
+  exitedTotals: noTotals,
+  lostWorkers: 0,
   failures: 0,
   bootFailures: 0,
   lastFailure: undefined,
@@ -75,6 +82,10 @@ export const emptyFleet: FleetState = {
 
 export const watchOf = ({ reload }: FleetState): Watch | undefined =>
   reload.state === 'running' ? reload.watch : undefined
+
+/** Returns the traffic of all workers, including those that have exited. */
+export const totalsOf = ({ workers, exitedTotals }: FleetState): FleetTotals =>
+  workers.reduce((totals, { heartbeat }) => addWorker(totals, heartbeat), exitedTotals)
 
 export function updateWorker(
   fleet: FleetState,

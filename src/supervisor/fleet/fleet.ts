@@ -8,13 +8,12 @@ import type { Log } from '../../core/log.ts'
 import {
   type DesiredPort,
   type DesiredState,
-  type Heartbeat,
   parseWorkerMessage,
   type WorkerMessage,
 } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
 import { balance, type MaxActive } from './balance.ts'
-import type { Reload } from './fleet-state.ts'
+import { type Reload, totalsOf } from './fleet-state.ts'
 import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
 import { describeWatch } from './watch.ts'
@@ -35,8 +34,6 @@ interface FleetOptions {
   readonly desired: DesiredStateStore
   /** The bound sockets of the data ports by label, complete before the start. The workers listen on them. */
   readonly sockets: ReadonlyMap<string, DataSocket>
-  /** Called for each heartbeat. @param before the previous heartbeat of the same worker */
-  heartbeat(now: Heartbeat, before: Heartbeat | undefined): void
   /** Called when a worker listens on every data port. */
   listening(): void
   /** Ends the supervisor. Called when no worker is left after a stop, or when no worker can start. */
@@ -48,7 +45,6 @@ export type Fleet = ReturnType<typeof createFleet>
 export function createFleet(options: FleetOptions) {
   const { log, desired, sockets } = options
   const limits: Limits = { ...options.limits, beatMs: Math.max(options.limits.beatMs, MIN_BEAT_MS) }
-  let lostWorkers = 0
   const { record, ...loop } = createLoop(limits, perform)
 
   const findWorker = (id: number) => loop.state().workers.find(worker => worker.id === id)
@@ -115,7 +111,6 @@ export function createFleet(options: FleetOptions) {
       case 'heartbeat':
         if (findWorker(id)?.toBeReplaced !== before.toBeReplaced)
           log.warn({ worker: before.pid, memoryBytes: message.rssBytes }, 'worker exceeds fleet.memoryBytes')
-        options.heartbeat(message, before.heartbeat)
         break
       case 'issuer-keys':
         if (desired.keepIssuerKeys(message)) void publish()
@@ -129,7 +124,6 @@ export function createFleet(options: FleetOptions) {
     const reason = signal === null ? `worker exited with code ${code}` : `worker terminated by ${signal}`
     const cause = exitCause ?? { reason, killedExternally: signal === 'SIGKILL' }
     const isExpected = loop.state().stop !== undefined || state === 'retiring'
-    if (!isExpected) lostWorkers++
     log[isExpected ? 'info' : 'warn']({ worker: pid, reason: cause.reason }, 'worker exited')
     record({ type: 'exited', id, cause })
   }
@@ -208,6 +202,7 @@ export function createFleet(options: FleetOptions) {
     isStopping: () => loop.state().stop !== undefined,
     workers,
     /** Returns how many workers have exited without being retired. */
-    lostWorkers: () => lostWorkers,
+    lostWorkers: () => loop.state().lostWorkers,
+    totals: () => totalsOf(loop.state()),
   }
 }

@@ -194,6 +194,7 @@ test('boot failures: without memory for a process, the supervisor waits longer a
   simulation.pass(15_000)
   t.is(simulation.actions('fork').length, limits.bootFailures)
   t.like(simulation.performed.at(-1), { type: 'exit', reason: 'no worker could start: spawn ENOMEM' })
+  t.is(simulation.fleet().lostWorkers, limits.bootFailures)
 })
 
 test('boot failures: a cause that a retry cannot fix ends the supervisor at once, unless a worker is ready', t => {
@@ -285,6 +286,7 @@ test('reload: replaces one worker after another, starting the new one first', t 
   }
   t.deepEqual(simulation.fleet().reload, { state: 'done' })
   t.deepEqual(simulation.ready(), [4, 5, 6])
+  t.is(simulation.fleet().lostWorkers, 0, 'retired workers are not lost')
 })
 
 test('reload: is done when enough new workers are ready, and a stop ends it', t => {
@@ -465,6 +467,7 @@ test('stop: waits the drain delay, retires the workers, kills at the deadline an
   t.false(simulation.ended())
   simulation.exit(3)
   t.deepEqual(simulation.performed.at(-1), { type: 'exit', exitCode: 0, reason: 'all workers have exited' })
+  t.is(simulation.fleet().lostWorkers, 0, 'nor are those that exit during a stop')
 })
 
 test('stop: a worker that boots has no requests, and is killed at once', t => {

@@ -4,8 +4,20 @@ import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
 import { createTraffic } from '../../../src/listener/traffic.ts'
 import { percentileMs } from '../../../src/supervisor/control/history.ts'
-import { createFleetTraffic } from '../../../src/supervisor/control/traffic-totals.ts'
+import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
+import { emptyFleet, totalsOf } from '../../../src/supervisor/fleet/fleet-state.ts'
+import type { Limits } from '../../../src/supervisor/fleet/plan.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
+
+const limits: Limits = {
+  workers: 3,
+  beatMs: 1000,
+  bootMs: 30_000,
+  silentMs: 10_000,
+  retireMs: 30_000,
+  bootFailures: 5,
+  memoryBytes: 1000,
+}
 
 type Traffic = ReturnType<typeof createTraffic>
 
@@ -27,13 +39,17 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
     durationMs: fc.double({ min: 0, max: 20_000, noNaN: true }),
   })
   const property = fc.property(fc.array(event, { maxLength: 60 }), events => {
-    const fleet = createFleetTraffic(['http'])
-    const fresh = () => ({
-      traffic: createTraffic(),
-      answered: 0,
-      unreported: [] as { route: string; processed: boolean }[],
-      last: undefined as Heartbeat | undefined,
-    })
+    let fleet = emptyFleet
+    let nextId = 1
+    const record = (event: FleetEvent) => {
+      fleet = reduce(fleet, event, limits, 0)
+    }
+    const fresh = () => {
+      const id = nextId++
+      record({ type: 'forked', id, pid: id, startedMs: 0 })
+      const unreported: { route: string; processed: boolean }[] = []
+      return { id, traffic: createTraffic(), answered: 0, unreported }
+    }
     const workers = [fresh(), fresh(), fresh()]
     const expected: (typeof workers)[number]['unreported'] = []
     for (const { worker: at, kind, route, status, durationMs } of events) {
@@ -46,13 +62,15 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
         worker.traffic.recordResponse(undefined, status, undefined)
         worker.unreported.push({ route: 'none', processed: false })
       } else if (kind === 'heartbeat') {
-        const heartbeat = heartbeatOf(worker.traffic, worker.answered)
-        fleet.heartbeat(heartbeat, worker.last)
-        worker.last = heartbeat
+        const message = heartbeatOf(worker.traffic, worker.answered)
+        record({ type: 'message', id: worker.id, message })
         expected.push(...worker.unreported.splice(0))
-      } else workers[at] = fresh()
+      } else {
+        record({ type: 'exited', id: worker.id, cause: { reason: 'killed' } })
+        workers[at] = fresh()
+      }
     }
-    const { ports, routes, cache } = fleet.totals()
+    const { ports, routes, cache } = totalsOf(fleet)
     const processed = expected.filter(one => one.processed)
     t.is(sum(Object.values(ports.http?.responses ?? {})), expected.length)
     t.is(sum(ports.http?.latency), processed.length)
