@@ -64,6 +64,7 @@ for (const [share, everyNth] of [
       const { requests, failures, failed: failedAtEnd } = await load.stop()
       t.is(failedAtEnd, failed)
       t.deepEqual(Object.keys(failures), ['500'])
+      t.deepEqual(service.logLines(/worker exceeds/), [])
       t.log(`${failed} of ${requests} requests got 500; ${error}`)
     },
   )

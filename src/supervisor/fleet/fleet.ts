@@ -108,10 +108,14 @@ export function createFleet(options: FleetOptions) {
       case 'listening':
         options.listening()
         break
-      case 'heartbeat':
-        if (findWorker(id)?.toBeReplaced !== before.toBeReplaced)
-          log.warn({ worker: before.pid, memoryBytes: message.rssBytes }, 'worker exceeds fleet.memoryBytes')
+      case 'heartbeat': {
+        const { rssBytes: memoryBytes } = message
+        // A failed watch marks its worker as well.
+        const isMarked = findWorker(id)?.toBeReplaced && !before.toBeReplaced
+        if (isMarked && memoryBytes > limits.memoryBytes)
+          log.warn({ worker: before.pid, memoryBytes }, 'worker exceeds fleet.memoryBytes')
         break
+      }
       case 'issuer-keys':
         if (desired.keepIssuerKeys(message)) void publish()
     }
