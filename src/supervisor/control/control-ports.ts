@@ -67,8 +67,11 @@ const alive: ControlResponse = {
   body: { meta: { status: 200, message: 'the supervisor is running', code: 'alive' } },
 }
 
-/** Has the format of a data port's error response. @param status that of the error, except for an unknown path */
-function failure(request: IncomingMessage, error: ApiError, status = error.status): ControlResponse {
+/** Has the format of a data port's error response. */
+function failure(request: IncomingMessage, thrown: unknown): ControlResponse {
+  const error = thrown instanceof ApiError ? thrown : new ApiError('internal_error', String(thrown))
+  // Not 404: a load balancer would take a mistyped path for a drained port.
+  const status = error.code === 'port_not_found' ? 400 : error.status
   const id = requestIdOf(request)
   return {
     status,
@@ -129,34 +132,21 @@ export function createControl(options: ControlOptions) {
     return healthResponse(health)
   }
 
-  async function documentResponse(
-    request: IncomingMessage,
-    document: Documents[string],
-  ): Promise<ControlResponse> {
-    try {
-      return { status: 200, ...(await document()) }
-    } catch (error) {
-      return failure(request, new ApiError('internal_error', String(error)))
-    }
-  }
-
-  function respond(request: IncomingMessage): ControlResponse | Promise<ControlResponse> {
+  /** @throws ApiError, or what a document throws */
+  async function respond(request: IncomingMessage): Promise<ControlResponse> {
     const { expect } = request.headers
-    if (!options.isKnownHost(namedHost(request)))
-      return failure(request, new ApiError('malformed_request', unknownHost))
-    if (expect !== undefined && expect.toLowerCase() !== '100-continue') return failure(request, notExpected)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return failure(request, notAllowed)
+    if (!options.isKnownHost(namedHost(request))) throw new ApiError('malformed_request', unknownHost)
+    if (expect !== undefined && expect.toLowerCase() !== '100-continue') throw notExpected
+    if (request.method !== 'GET' && request.method !== 'HEAD') throw notAllowed
     const path = pathOf(request)
     const document = options.documents[path]
-    if (document !== undefined) return documentResponse(request, document)
+    if (document !== undefined) return { status: 200, ...(await document()) }
     if (path === LIVENESS) return alive
     if (path === READINESS) return readiness()
     const label = labels.find(one => path === HEALTH + one)
     if (label !== undefined) return check(request, label)
-    // Not 404: a load balancer would take a mistyped path for a drained port.
     const known = [...labels.map(one => HEALTH + one), READINESS, LIVENESS].join(', ')
-    const error = new ApiError('port_not_found', `unknown path ${path}; the health checks are ${known}`)
-    return failure(request, error, 400)
+    throw new ApiError('port_not_found', `unknown path ${path}; the health checks are ${known}`)
   }
 
   const listeners = config.ports.map(({ label, port }) => {
@@ -164,7 +154,8 @@ export function createControl(options: ControlOptions) {
     const connections = createConnections(limits, () => {})
     server.on('connection', connections.add)
     serveRequests(server, connections, {
-      listener: async (request, response) => send(request, response, await respond(request)),
+      listener: async (request, response) =>
+        send(request, response, await respond(request).catch((error: unknown) => failure(request, error))),
       limits,
       connectNotAllowed: notAllowed,
     })

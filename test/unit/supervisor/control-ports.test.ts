@@ -1,0 +1,46 @@
+// A control port whose handler fails in a way that it does not expect.
+import { join } from 'node:path'
+import test from 'ava'
+import { createLog } from '../../../src/core/log.ts'
+import { createCheckers } from '../../../src/supervisor/control/checkers.ts'
+import { createControl } from '../../../src/supervisor/control/control-ports.ts'
+import { createDesiredState } from '../../../src/supervisor/desired-state.ts'
+import { createMaintenance } from '../../../src/supervisor/maintenance.ts'
+import { folder } from '../../support/folder.ts'
+import { claimPorts } from '../../support/ports.ts'
+
+test('control ports: an unexpected error is a response with status 500', async t => {
+  const { first: port, release } = await claimPorts()
+  t.teardown(release)
+  const log = createLog('silent', 'supervisor')
+  const config = {
+    ports: [{ label: 'http', port, protocol: 'http' as const }],
+    control: { host: '127.0.0.1', offset: 1 as const, socket: '' },
+    drain: { mode: '404' as const, delayMs: 0, idleMs: 0, quietMs: 0, deadlineMs: 0 },
+    stateFile: join(folder(t), 'state.json'),
+  }
+  const fail = () => {
+    throw new Error('unforeseen')
+  }
+  const maintenance = createMaintenance(config, log, createDesiredState('silent', {}))
+  const control = createControl({
+    config,
+    log,
+    checkers: createCheckers(),
+    isKnownHost: () => true,
+    health: fail,
+    documents: { '/status': fail },
+    maintenance,
+    inherited: new Map(),
+  })
+  await control.open()
+  t.teardown(() => {
+    maintenance.drain('http', 'refuse', 'the end of the test')
+    return control.sync('http')
+  })
+  for (const path of ['/healthcheck/http', '/readyz', '/status']) {
+    const response = await fetch(`http://127.0.0.1:${port + 1}${path}`)
+    t.is(response.status, 500)
+    t.like(await response.json(), { meta: { code: 'internal_error', message: 'Error: unforeseen' } })
+  }
+})
