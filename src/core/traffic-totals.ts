@@ -9,8 +9,12 @@ export const noTraffic: TrafficTotals = {
   latencySumMs: 0,
 }
 
-/** Returns the members of both. @param add combines two members with the same name */
-export function merge<T>(one: ByKey<T>, other: ByKey<T>, add: (one: T, other: T) => T): Record<string, T> {
+/** Returns the members of both objects. @param add combines two members with the same name */
+export function mergeByKey<T>(
+  one: ByKey<T>,
+  other: ByKey<T>,
+  add: (one: T, other: T) => T,
+): Record<string, T> {
   const merged = { ...one }
   for (const [key, value] of Object.entries(other)) {
     const known = merged[key]
@@ -20,7 +24,7 @@ export function merge<T>(one: ByKey<T>, other: ByKey<T>, add: (one: T, other: T)
 }
 
 export const addTraffic = (one: TrafficTotals, other: TrafficTotals): TrafficTotals => ({
-  responses: merge(one.responses, other.responses, (count, more) => count + more),
+  responses: mergeByKey(one.responses, other.responses, (count, more) => count + more),
   latency: one.latency.map((count, at) => count + (other.latency[at] ?? 0)),
   latencySumMs: one.latencySumMs + other.latencySumMs,
 })

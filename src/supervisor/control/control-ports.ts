@@ -109,7 +109,7 @@ const cannotRefuse = (label: string): string =>
 export type Control = ReturnType<typeof createControl>
 
 export function createControl(options: ControlOptions) {
-  const { config, checkers } = options
+  const { config, checkers, log } = options
   const { labels } = options.maintenance
 
   /** For readiness probes: the answer of the first port that is not serving, or 200. Not a check by a proxy. */
@@ -149,13 +149,18 @@ export function createControl(options: ControlOptions) {
     throw new ApiError('port_not_found', `unknown path ${path}; the health checks are ${known}`)
   }
 
+  function failed(request: IncomingMessage, thrown: unknown): ControlResponse {
+    if (!(thrown instanceof ApiError)) log.error({ reason: thrown, path: pathOf(request) }, 'internal_error')
+    return failure(request, thrown)
+  }
+
   const listeners = config.ports.map(({ label, port }) => {
     const server = createServer({ config: { limits, timeouts } })
     const connections = createConnections(limits, () => {})
     server.on('connection', connections.add)
     serveRequests(server, connections, {
       listener: async (request, response) =>
-        send(request, response, await respond(request).catch((error: unknown) => failure(request, error))),
+        send(request, response, await respond(request).catch((error: unknown) => failed(request, error))),
       limits,
       connectNotAllowed: notAllowed,
     })
@@ -164,7 +169,7 @@ export function createControl(options: ControlOptions) {
       server,
       address: { host: config.control.host, port: port + config.control.offset },
       socket: options.inherited.get(label),
-      log: options.log,
+      log,
       shouldBeOpen: () => options.maintenance.get(label).mode !== 'refuse',
     })
   })

@@ -54,7 +54,9 @@ function histogramValues(name: string, totals: FleetTotals): Value[] {
     })
     return [
       ...buckets,
-      { metricName: `${name}_sum`, labels, value: latencySumMs / 1000 },
+      // Rounded to microseconds: when a worker exits, the order of the additions changes, and with it the last digit. A counter
+      // that falls would count as started again.
+      { metricName: `${name}_sum`, labels, value: Math.round(latencySumMs * 1000) / 1e6 },
       { metricName: `${name}_count`, labels, value: count },
     ]
   })
@@ -191,9 +193,12 @@ export function createMetrics({ status, fleet }: Sources) {
         ...trafficMetrics(fleet.totals()),
         ...statusMetrics(status.current()),
         ...workerMetrics(fleet.workers()),
-        metric('counter', 'users_api_lost_workers_total', 'Workers that have exited without being retired.', [
-          { labels: {}, value: fleet.lostWorkers() },
-        ]),
+        metric(
+          'counter',
+          'users_api_lost_workers_total',
+          'Workers that have exited without being retired, or could not be created.',
+          [{ labels: {}, value: fleet.lostWorkers() }],
+        ),
       ]
       const metrics = [...ofFleet, ...(await supervisorRegistry.getMetricsAsJSON())]
       return AggregatorRegistry.aggregate([metrics]).metrics()

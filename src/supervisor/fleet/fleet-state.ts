@@ -19,7 +19,7 @@ export interface FleetWorker {
   readonly toBeReplaced: boolean
   /** SIGKILL has been sent. */
   readonly killed: boolean
-  /** The last one. */
+  /** The last heartbeat; undefined before the first one. */
   readonly heartbeat: Heartbeat | undefined
   /** Why the worker will exit: the fatal error that it has reported, or else the reason of the SIGKILL. */
   readonly exitCause: ExitCause | undefined
@@ -54,7 +54,7 @@ export interface FleetState {
   readonly workers: readonly FleetWorker[]
   /** The traffic of the workers that have exited. */
   readonly exitedTotals: FleetTotals
-  /** The number of workers that have exited without being retired. */
+  /** The number of workers that have exited without being retired, or could not be created. */
   readonly lostWorkers: number
   /** Consecutive failures. Workers that were forked together count once. */
   readonly failures: number

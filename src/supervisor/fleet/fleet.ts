@@ -205,7 +205,7 @@ export function createFleet(options: FleetOptions) {
     isReloading: () => loop.state().reload.state === 'running',
     isStopping: () => loop.state().stop !== undefined,
     workers,
-    /** Returns how many workers have exited without being retired. */
+    /** Returns how many workers have exited without being retired, or could not be created. */
     lostWorkers: () => loop.state().lostWorkers,
     totals: () => totalsOf(loop.state()),
   }

@@ -3,7 +3,7 @@ import { type FleetEvent, reduce } from './events.ts'
 import { emptyFleet, type FleetState } from './fleet-state.ts'
 import { type Action, type Limits, plan } from './plan.ts'
 
-/** How often the plan runs without an event. The deadlines in it can be missed by so much. */
+/** How often the plan runs without an event: an action can come so much later than its time. */
 const TICK_MS = 100
 
 /**
@@ -26,12 +26,13 @@ function createClock(maxStepMs: number): () => number {
  */
 export function createLoop(limits: Limits, perform: (action: Action) => void) {
   let fleet: FleetState = emptyFleet
-  /** What waits for a condition. Each is called after an event. */
+  /** The checks of the conditions that `until` waits for. They run after each event. */
   const waiting = new Set<() => void>()
   /** Also true before the start, when there are no sockets for workers: commands take effect with the first run. */
   let isRunScheduled = true
   // A step leaves every worker the time for a heartbeat before it is killed.
-  const clock = createClock(Math.max(3 * TICK_MS, Math.min(limits.beatMs, limits.silentMs / 4)))
+  const maxStepMs = Math.min(limits.beatMs, limits.silentMs / 4)
+  const clock = createClock(maxStepMs)
 
   function record(event: FleetEvent): void {
     fleet = reduce(fleet, event, limits, clock())
@@ -72,7 +73,8 @@ export function createLoop(limits: Limits, perform: (action: Action) => void) {
     until,
     clock,
     start(): void {
-      setInterval(scheduleRun, TICK_MS)
+      // Often enough that a busy supervisor does not lose time.
+      setInterval(scheduleRun, Math.min(TICK_MS, maxStepMs / 3))
       run()
     },
   }

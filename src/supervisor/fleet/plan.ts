@@ -80,7 +80,7 @@ function planService(fleet: FleetState, limits: Limits, nowMs: number): Action[]
   return isMissing && nowMs >= fleet.forkAfterMs ? [{ type: 'fork' }] : []
 }
 
-/** Returns the next actions. It runs again when these are performed and recorded, after each event, and at short intervals. */
+/** Returns the next actions. The plan runs again when these are performed and recorded, after each event, and at short intervals. */
 export function plan(fleet: FleetState, limits: Limits, nowMs: number): Action[] {
   const overdue = fleet.workers
     .filter(worker => !worker.killed)

@@ -1,6 +1,6 @@
 // The traffic of several workers together.
 import type { Heartbeat, TrafficTotals } from '../../core/messages.ts'
-import { addTraffic, merge } from '../../core/traffic-totals.ts'
+import { addTraffic, mergeByKey } from '../../core/traffic-totals.ts'
 
 type TotalsByKey = Readonly<Record<string, TrafficTotals>>
 
@@ -19,8 +19,8 @@ export function addWorker(totals: FleetTotals, last: Heartbeat | undefined): Fle
   if (last === undefined) return totals
   const { ports, routes, cache } = totals
   return {
-    ports: merge(ports, last.traffic, addTraffic),
-    routes: merge(routes, last.routes, (one, other) => merge(one, other, addTraffic)),
+    ports: mergeByKey(ports, last.traffic, addTraffic),
+    routes: mergeByKey(routes, last.routes, (one, other) => mergeByKey(one, other, addTraffic)),
     cache: { hits: cache.hits + last.cache.hits, misses: cache.misses + last.cache.misses },
   }
 }

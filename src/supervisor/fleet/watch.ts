@@ -27,8 +27,8 @@ export const startWatch = ({ workers }: FleetState, id: number, untilMs: number)
 function judge(fleet: FleetState, watch: Watch, worker: FleetWorker, beatMs: number, nowMs: number): Reload {
   const { suspicion } = watch
   const fresh = figuresOf(watch, worker)
-  const before = oldWorkers(fleet, watch)
-  const old = totalOf(watch, before)
+  const oldOnes = oldWorkers(fleet, watch)
+  const old = totalOf(watch, oldOnes)
   const reason = faultOf(fresh, old)
   if (reason === undefined) {
     if (nowMs < watch.untilMs) return { state: 'running', watch: { ...watch, suspicion: undefined } }
@@ -39,7 +39,7 @@ function judge(fleet: FleetState, watch: Watch, worker: FleetWorker, beatMs: num
   }
   const wasHeard = (one: FleetWorker) =>
     suspicion?.heard.includes(one.id) || hangs(viewOf(one, beatMs, nowMs))
-  if (suspicion !== undefined && !before.every(wasHeard)) return fleet.reload
+  if (suspicion !== undefined && !oldOnes.every(wasHeard)) return fleet.reload
   // What meets all workers is in their heartbeats by now.
   if (suspicion !== undefined && faultOf(suspicion.fresh, old) !== undefined)
     return { state: 'failed', reason }

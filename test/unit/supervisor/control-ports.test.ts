@@ -9,10 +9,13 @@ import { createMaintenance } from '../../../src/supervisor/maintenance.ts'
 import { folder } from '../../support/folder.ts'
 import { claimPorts } from '../../support/ports.ts'
 
-test('control ports: an unexpected error is a response with status 500', async t => {
+test('control ports: an unexpected error is logged, and the response has status 500', async t => {
   const { first: port, release } = await claimPorts()
   t.teardown(release)
-  const log = createLog('silent', 'supervisor')
+  const lines: string[] = []
+  const log = Object.assign(createLog('silent', 'supervisor'), {
+    error: ({ reason }: { reason: unknown }, text: string) => lines.push(`${text}: ${reason}`),
+  })
   const config = {
     ports: [{ label: 'http', port, protocol: 'http' as const }],
     control: { host: '127.0.0.1', offset: 1 as const, socket: '' },
@@ -42,5 +45,6 @@ test('control ports: an unexpected error is a response with status 500', async t
     const response = await fetch(`http://127.0.0.1:${port + 1}${path}`)
     t.is(response.status, 500)
     t.like(await response.json(), { meta: { code: 'internal_error', message: 'Error: unforeseen' } })
+    t.is(lines.pop(), 'internal_error: Error: unforeseen')
   }
 })

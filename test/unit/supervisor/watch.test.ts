@@ -198,11 +198,11 @@ test('watch: the fault that ended a watch is no evidence in the next one', t => 
 
 test('watch: waits neither for an old worker that hangs, nor for the new one that uses too much memory', t => {
   const { beat, outcome } = openWatch()
-  const isStable = 40_000
+  const stableMs = 40_000
   for (const id of [1, 2]) beat(id, heartbeat({ '2xx': 50 }))
-  beat(3, { ...heartbeat({ '5xx': 20 }), rssBytes: 1001 }, isStable)
-  beat(1, heartbeat({ '2xx': 100 }), isStable)
-  beat(3, heartbeat({ '5xx': 40 }), isStable)
+  beat(3, { ...heartbeat({ '5xx': 20 }), rssBytes: 1001 }, stableMs)
+  beat(1, heartbeat({ '2xx': 100 }), stableMs)
+  beat(3, heartbeat({ '5xx': 40 }), stableMs)
   t.is(outcome(), 'failed')
 })
 
