@@ -233,7 +233,7 @@ test.serial('status: lists checkers with address, time, response and HAProxy ser
 test.serial('workers: a worker that dies or hangs is replaced', async t => {
   const { service, operator, open } = await start(t, {
     workers: 2,
-    config: { fleet: { beatMs: 100, silentMs: 3000 } },
+    config: { fleet: { beatMs: 100, silentMs: 6000 } },
   })
   for (const signal of ['SIGKILL', 'SIGSEGV', 'SIGSTOP'] as const) {
     const [victim = 0, other = 0] = await service.workers()
