@@ -12,4 +12,9 @@ async function main(): Promise<number> {
   return 0
 }
 
-process.exit(await runCommand(main, 'usage: npm run expire-changes'))
+const usage = `usage: npm run expire-changes
+
+  makes every position of the change feed expire that was given out until now, after a backup was restored or an earlier
+  version has written: each reader gets 410 and copies the collections again`
+
+process.exit(await runCommand(main, usage))

@@ -16,4 +16,9 @@ async function main(): Promise<number> {
   return 0
 }
 
-process.exit(await runCommand(main, 'usage: npm run migrate'))
+const usage = `usage: npm run migrate
+
+  brings the schema of the database of DATABASE_URL to this version, and says what else a migration requires; the service
+  can run meanwhile`
+
+process.exit(await runCommand(main, usage))

@@ -25,4 +25,11 @@ async function main(): Promise<number> {
   return check && differences.length > 0 ? 1 : 0
 }
 
-process.exit(await runCommand(main, 'usage: npm run recount [-- --check | --upgraded]'))
+const usage = `usage: npm run recount [-- --check | --upgraded]
+
+  compares the kept totals with the tables, prints each difference and corrects it; the service can run meanwhile
+
+  --check      correct nothing, and exit with 1 if there is a difference
+  --upgraded   also confirm that no process of a version before migration 008 runs: such versions do not start from then on`
+
+process.exit(await runCommand(main, usage))

@@ -115,4 +115,9 @@ async function main(): Promise<number> {
   return withPm2(() => start(config))
 }
 
-process.exit(await runCommand(main, 'usage: npm start'))
+const usage = `usage: npm start
+
+  starts the service under pm2 and waits until it is healthy; without DATABASE_URL and REDIS_URL, with a private database
+  and Redis in var/`
+
+process.exit(await runCommand(main, usage))

@@ -36,4 +36,8 @@ async function main(): Promise<number> {
   return withPm2(stop)
 }
 
-process.exit(await runCommand(main, 'usage: npm stop'))
+const usage = `usage: npm stop
+
+  stops the service and its private servers after requests in flight have finished; the data stays in var/`
+
+process.exit(await runCommand(main, usage))

@@ -574,7 +574,8 @@ test.serial(
     const waiting = openClient().get(`/v1/changes?after=${position}&wait=60`)
     const env = { ...process.env, DATABASE_URL: service.database }
     const help = await runNode('dist/expire-changes.js', ['--help'], env)
-    t.deepEqual([help.code, help.stdout], [0, 'usage: npm run expire-changes\n'])
+    t.is(help.code, 0)
+    t.regex(help.stdout, /^usage: npm run expire-changes\n/)
     t.is((await runNode('dist/expire-changes.js', ['now'], env)).code, 2)
     t.is((await api.get(`/v1/changes?after=${position}`)).status, 200)
     const command = await runNode('dist/expire-changes.js', [], env)

@@ -1,4 +1,4 @@
-// npm run key: makes a key that a service accepts, and rejects invalid names and scopes.
+// npm run key: makes a key that a service accepts, and rejects invalid names and scopes. --help of this and other commands.
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { createClient } from '../support/http.ts'
@@ -40,5 +40,13 @@ test('key: an invalid name or scope is a usage error', async t => {
     t.deepEqual([code, stdout], [2, ''])
     t.regex(stderr, message)
     t.regex(stderr, /usage: npm run key -- NAME read\|write/)
+  }
+})
+
+test('--help: each command says what it does', async t => {
+  for (const command of ['start', 'stop', 'migrate', 'recount', 'expire-changes', 'key', 'load', 'ops']) {
+    const { code, stdout, stderr } = await runNode(`dist/${command}.js`, ['--help'])
+    t.deepEqual([code, stderr], [0, ''])
+    t.regex(stdout, new RegExp(`^usage: npm (run )?${command}\\b.*\n\n {2}\\w`))
   }
 })
