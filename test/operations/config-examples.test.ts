@@ -8,7 +8,7 @@ import test from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
 import { root } from '../../src/config/root.ts'
 import { configFile, runTool } from '../support/config-tools.ts'
-import { sectionOf } from '../support/documents.ts'
+import { readDocument } from '../support/documents.ts'
 import { startHaproxy } from '../support/haproxy.ts'
 import { loggedClient } from '../support/logged-client.ts'
 import { claimPorts, listenOnFreePort } from '../support/ports.ts'
@@ -43,7 +43,7 @@ test('HAProxy: passes on the address of the client, whatever the client sends', 
 })
 
 test('HAProxy: with the lines for compression and CORS, a page in a browser can send the ETag that it has received', async t => {
-  const [, lines = ''] = /^```\nbind [^\n]*\n(.*?)^```/ms.exec(sectionOf('config/README.md', 'Proxies')) ?? []
+  const [, lines = ''] = /^```\nbind [^\n]*\n(.*?)^```/ms.exec(readDocument('config/proxies.md')) ?? []
   const haproxy = await startHaproxy(
     (_, label) => service.port(label),
     '100ms',

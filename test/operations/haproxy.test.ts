@@ -64,7 +64,7 @@ test.serial(
   },
 )
 
-// config/README.md has these states as a table.
+// config/proxies.md has these states as a table.
 test.serial('maintenance with a stop: the states of the server in each step', async t => {
   const httpCheckInTcpMode = (text: string) =>
     text.replace(
@@ -98,8 +98,8 @@ test.serial('maintenance with a stop: the states of the server in each step', as
   }
 })
 
-test.serial('rate limit of config/README.md: an address and a token have 100 requests each', async t => {
-  const guide = await readFile(configFile('README.md'), 'utf8')
+test.serial('rate limit of config/proxies.md: an address and a token have 100 requests each', async t => {
+  const guide = await readFile(configFile('proxies.md'), 'utf8')
   const [, limits = '', table = ''] =
     /```\n(stick-table[^`]*)```[^`]*```\n(backend tokens[^`]*)```/.exec(guide) ?? []
   t.regex(limits, /sc_http_req_rate\(0\) gt 100 /)
