@@ -116,3 +116,14 @@ test('config/README.md: has a row for each command of operators', t => {
   const missing = commandNames.filter(name => !new RegExp(`^\\| \`${name}[ \`]`, 'm').test(text))
   t.deepEqual(missing, [])
 })
+
+test('config/README.md: names every metric of the service', t => {
+  const names =
+    readDocument('src/supervisor/control/metrics.ts').match(/(?<=')(?:http|users_api)_\w+(?=')/g) ?? []
+  t.true(names.length > 15)
+  const text = readDocument('config/README.md')
+  t.deepEqual(
+    names.filter(name => !text.includes(`\`${name}\``)),
+    [],
+  )
+})
