@@ -6,7 +6,7 @@ import * as z from 'zod'
 import { root } from '../../src/config/root.ts'
 import { statuses } from '../../src/core/api-error.ts'
 import { commandNames } from '../../src/supervisor/command-names.ts'
-import { projectFiles, readDocument } from '../support/documents.ts'
+import { projectFiles, readDocument, sectionOf } from '../support/documents.ts'
 
 const files = projectFiles()
 const documents = files.filter(file => file.endsWith('.md'))
@@ -124,6 +124,19 @@ test('config/README.md: names every metric of the service', t => {
   const text = readDocument('config/README.md')
   t.deepEqual(
     names.filter(name => !text.includes(`\`${name}\``)),
+    [],
+  )
+})
+
+test('config/README.md: has a row for each warning and error in the log', t => {
+  const call = /\blog\.(?:warn|error)\((?:[^()]|\([^()]*\))*?'([^'\n]+)',?\s*\)/g
+  const messages = files
+    .filter(file => /^src\/.*\.ts$/.test(file))
+    .flatMap(file => [...readDocument(file).matchAll(call)].map(([, message = '']) => message))
+  t.true(messages.length > 15)
+  const section = sectionOf('config/README.md', 'Log')
+  t.deepEqual(
+    messages.filter(message => !section.includes(`\`${message}\``)),
     [],
   )
 })
