@@ -27,8 +27,8 @@ export const memberIds = (resource: Resource, id: number): CountedIds => ({
 /**
  * Returns SQL that selects the `id_range`, a slot or a block, of the id at `index` (from 0) in the order of ids, and the number
  * of ids in earlier ranges as `skipped`. The search begins with the first range that can contain the index, because no range
- * has more than `size` ids. The range is NULL if it is not among the next `maxRanges`, of which `id_ranges` have counts. `total` is
- * the number of all ids.
+ * has more than `size` ids. The range is NULL if it is not among the next `maxRanges`; `id_ranges` is 0 if none of these has counts.
+ * `total` is the number of all ids.
  */
 export function seekSql(
   knex: Knex,

@@ -1,7 +1,7 @@
 // The lane that all writes of records pass through. Writes that use different rows and names share a transaction, and therefore
 // one disk flush, but each has its own result. Writes of this process that use the same ones run in their order, in one
 // transaction or one after the other. A transaction of several writes does not wait for a lock of another session: a write that
-// needs such a lock is tried again until it gets it, and all other writes go on.
+// needs such a lock is tried again until it gets it, and the others of its transaction go on, also later ones of the same rows.
 import { createSemaphore } from '../../core/semaphore.ts'
 import { createGather } from '../gather.ts'
 import { createGroupRunner, type LaneTransactions } from './group-runner.ts'

@@ -24,7 +24,7 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
   const { namesOf, keyOf, assertFree, heldItems } = createNames(database, resource, 'update')
   const fields = Object.keys(resource.fields)
   const columns = [...fields, 'version'].join(', ')
-  // Existing rows are left unchanged. MariaDB executes the comment, which saves it the first query below.
+  // Existing rows are left unchanged. MariaDB executes the comment, which saves it both queries below.
   const insertSql = `${noWait} INSERT INTO \`${table}\` (${columns}) VALUES ?
     ON DUPLICATE KEY UPDATE version = \`${table}\`.version /*M! RETURNING id, version */`
   const readFromSql = `SELECT id, version FROM \`${table}\` WHERE id >= ? ORDER BY id LIMIT ?`
