@@ -3,7 +3,10 @@ import { unavailable } from '../core/api-error.ts'
 import type { JsonObject } from '../core/json-object.ts'
 import type { Resource } from './resource.ts'
 
-/** A row of the database. `version` changes with every change of the row or its memberships. */
+/**
+ * A row of the database. `version` changes with every change of the row or its memberships. The end of a related record, with its
+ * memberships, changes only `generation`.
+ */
 export interface Row {
   readonly id: number
   readonly version: number
