@@ -120,7 +120,7 @@ export async function bind(address: Address, use: string): Promise<DataSocket> {
  */
 export function release({ handle, isInherited }: DataSocket): void {
   if (isInherited) return
-  // The argument of a handle is the length of the queue: it has room for one connection more (listen(2)).
+  // The argument of a handle is the backlog of listen(2). The queue of Linux has room for one connection more.
   handle.listen(0)
   handle.close()
 }
