@@ -50,8 +50,10 @@ export interface Receipt extends Claim {
 }
 
 const table = 'idempotency_keys'
-/** In UTF-16 units. A response that does not compress at all is within the 16 MiB of MEDIUMBLOB and of a packet. */
+/** In UTF-16 units. It bounds what it costs to save and to replay a response. */
 const MAX_BODY_LENGTH = 4 * 2 ** 20
+/** The driver writes each byte as two hexadecimal digits. The packet of a server has at least 16 MiB. */
+const MAX_PACKED_BYTES = 8_000_000
 /**
  * Length in UTF-16 units of a body that is saved without compression. The response to a batch can be 100 times as
  * long as its request, but it repeats the messages of the entries. Compressed, it is about as long as the request.
@@ -80,9 +82,20 @@ const unreadable: SavedResponse = {
   body: '{"meta":{"status":503,"message":"a newer version of the service has saved this response, please try again","code":"unavailable"}}',
 }
 
+const responseTooLarge = () =>
+  new ApiError(
+    'limit_exceeded',
+    'the response is too large to be saved for an Idempotency-Key; send a smaller request',
+  )
+
+/** @throws ApiError `limit_exceeded` */
 async function pack(response: SavedResponse) {
-  if (response.body.length <= MAX_PLAIN_LENGTH) return { ...response, packed: null }
-  return { ...unreadable, packed: await promisify(deflateRaw)(JSON.stringify(response)) }
+  const { length } = response.body
+  if (length <= MAX_PLAIN_LENGTH) return { ...response, packed: null }
+  if (length > MAX_BODY_LENGTH) throw responseTooLarge()
+  const packed = await promisify(deflateRaw)(JSON.stringify(response))
+  if (packed.length > MAX_PACKED_BYTES) throw responseTooLarge()
+  return { ...unreadable, packed }
 }
 
 /** Returns the saved response. */
@@ -155,11 +168,6 @@ export async function saveResponses(
   trx: Transaction,
   responses: readonly { readonly claim: Claim; readonly response: SavedResponse }[],
 ): Promise<void> {
-  if (responses.some(({ response }) => response.body.length > MAX_BODY_LENGTH))
-    throw new ApiError(
-      'limit_exceeded',
-      'the response is too large to be saved for an Idempotency-Key; send a smaller request',
-    )
   const isPlain = ({ response }: (typeof responses)[number]) => response.body.length <= MAX_PLAIN_LENGTH
   // Together, long responses could exceed the packet of the server: each has a statement of its own.
   const parts = [responses.filter(isPlain), ...responses.filter(one => !isPlain(one)).map(one => [one])]

@@ -94,6 +94,22 @@ test.serial(
   },
 )
 
+test.serial('insert: is refused if its response, compressed, would exceed a packet of 16 MiB', async t => {
+  const units = new Uint16Array(randomBytes(2 ** 23).buffer).map(unit => 0x800 + (unit % 0xd000))
+  const body = Buffer.from(units.buffer).toString('utf16le')
+  const entry = { first_name: 'long', last_name: 'response' }
+  const receipt = {
+    key: 'incompressible',
+    fingerprint: 'request',
+    keepSeconds: 60,
+    responseOf: () => ({ status: 200, location: null, etag: null, body }),
+  }
+  const { writeOnce } = createInsert(database, users)
+  const write = writeOnce({ origin, entries: [entry] }, receipt)
+  await t.throwsAsync(write, { any: true, code: 'limit_exceeded' })
+  t.deepEqual(await database.knex('users').where(entry), [])
+})
+
 test.serial(
   'update: after concurrent updates, each row has the values of its last successful update',
   async t => {
