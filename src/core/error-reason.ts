@@ -8,7 +8,10 @@ export function hasCode(error: unknown): error is CodedError {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'
 }
 
-/** Returns the message of the server or the network, without the SQL statement that Knex prepends to it. */
+/**
+ * Returns the message of the server or the network. That of the server is without the SQL statement that Knex prepends; that of the
+ * network keeps it, without values.
+ */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if ('sqlMessage' in error && typeof error.sqlMessage === 'string') return error.sqlMessage

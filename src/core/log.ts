@@ -20,8 +20,8 @@ export function createTimestamp(): () => string {
 }
 
 /**
- * Serializes an error. A database error is reduced to the server's message, because the full message contains
- * the SQL statement with personal data.
+ * Serializes an error. The error of a database server is reduced to the server's message: Knex prepends the SQL statement to
+ * the message, and so to the stack.
  */
 function describeReason(reason: unknown): unknown {
   if (!(reason instanceof Error)) return reason
