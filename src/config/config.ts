@@ -74,7 +74,7 @@ function checkEnvironment(files: readonly string[]): void {
 /**
  * Reads config/*.json, NODE_CONFIG and the environment variables in node-config's order of precedence
  * (https://github.com/node-config/node-config/wiki).
- * @throws ConfigError that lists every error
+ * @throws ConfigError of the first source that is invalid
  */
 async function read(): Promise<unknown> {
   checkOverride(process.env.NODE_CONFIG)

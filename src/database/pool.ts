@@ -111,7 +111,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
   const connection = {
     charset: 'utf8mb4',
     connectTimeout,
-    // Objects in values are converted to strings, never expanded to SQL.
+    // Objects in values are converted to strings. By default, they are expanded to assignments, `column` = value.
     stringifyObjects: true,
     multipleStatements: false,
   }

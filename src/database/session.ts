@@ -35,7 +35,7 @@ const wholeNames = '/*M! , max_sort_length = 1024 */'
 
 /**
  * The character set and the collation that the driver asks for, which a server can ignore
- * (https://mariadb.com/kb/en/server-system-variables/#character_set_client_handshake).
+ * (https://mariadb.com/docs/reference/mdb/cli/mariadbd/character-set-client-handshake/).
  */
 const characters =
   'character_set_client = utf8mb4, character_set_results = utf8mb4, collation_connection = utf8mb4_general_ci'
