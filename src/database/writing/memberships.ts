@@ -10,8 +10,8 @@ import { createPairs, type Pair, pairKey } from './pairs.ts'
 import { createAwaitLock, createRowLocks, rowKey } from './row-locks.ts'
 
 /**
- * Memberships of one record to add or to remove. An outcome has the row of the other record. `not_found` and
- * `precondition_failed` as the whole result are about the record itself.
+ * Memberships of one record to add or to remove. An outcome has the row of the other record, with its version before the write.
+ * `not_found` and `precondition_failed` as the whole result are about the record itself.
  */
 export interface Memberships extends Item {
   readonly action: 'add' | 'remove'
