@@ -50,7 +50,7 @@ function faultOf(urls: readonly string[]): string | undefined {
 export const redisUrl = z.preprocess(
   value => (typeof value === 'string' ? splitHosts(value) : value),
   z
-    .array(z.string())
+    .array(z.string(), invalidUrl)
     .min(1)
     .superRefine((urls, context) => {
       const message = faultOf(urls)

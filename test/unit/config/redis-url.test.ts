@@ -75,5 +75,5 @@ test('Redis URL: the message names what is allowed and never contains the passwo
     t.notRegex(message, /secret/)
   }
   t.truthy(faultOf([]))
-  t.truthy(faultOf(7))
+  t.is(faultOf(6379), url)
 })
