@@ -7,9 +7,10 @@ export const searchColumn = (field: string): string => `${field}_search`
 
 /**
  * Returns SQL for the sort key of a text in the collation that ignores case and accents, whose name differs between MariaDB
- * and MySQL: each of them executes one of the comments. A sort key begins with that of each beginning of the text, but on
- * MariaDB for Thai and Lao vowels at its end, which are compared after the consonant that follows them. A key is cut at 1,020
- * bytes, so that an index has room for three: on MySQL, texts with the same first 170 Hangul syllables have the same key.
+ * and MySQL: each of them executes one of the comments. A sort key begins with that of each beginning of the text. On MariaDB, a
+ * beginning can end in a character that is compared together with the next one: in a Thai vowel, which comes before its
+ * consonant, or in an и before a combining breve. A key is cut at 1,020 bytes, so that an index has room for three: on MySQL,
+ * texts with the same first 170 Hangul syllables have the same key.
  */
 export const weightsSql = (text: string): string =>
   `LEFT(WEIGHT_STRING(${text} COLLATE /*M! utf8mb4_uca1400_nopad_ai_ci */ /*!80001 utf8mb4_0900_ai_ci */), 1020)`
