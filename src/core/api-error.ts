@@ -43,7 +43,7 @@ export type Fault = { readonly code: ErrorCode; readonly message: string } & (
   | { readonly parameter: string }
 )
 
-/** Maximum number of faults in a response. */
+/** Maximum number of faults that the error of a request lists. */
 export const MAX_FAULTS = 100
 
 function statusOf(code: ErrorCode): number {

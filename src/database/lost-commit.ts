@@ -42,7 +42,8 @@ function isStored(
   for (const proof of proofs) {
     const version = versionOf(proof)
     const stored = version === proof.after ? true : version === proof.before ? false : undefined
-    // A row that exists is a proof. One that does not may have been deleted by another transaction.
+    // A row that exists is a proof. One that does not may have been deleted by another transaction. If all rows are new and absent,
+    // the transaction counts as not stored: none of its records exists.
     if (version !== undefined && stored !== undefined) return stored
     absent.add(stored)
   }

@@ -22,7 +22,7 @@ export function createChangeFeed(database: Database, keepSeconds: number, log: L
   const onError = (error: unknown) =>
     log.debug({ reason: reasonOf(error) }, 'the change feed is not maintained, retrying later')
 
-  /** Numbers and removes events from now on. */
+  /** Numbers and removes events from now on. Without the feed, notes again and again that changes have no events. */
   async function start(): Promise<void> {
     if (feed === undefined) return repeat(GAP_NOTE_MS, () => noteGap(database), onError)
     let closing: number | undefined
