@@ -60,14 +60,20 @@ function checkOverride(text: string | undefined): void {
   checkObject('NODE_CONFIG', override)
 }
 
+/** The variable with the environments of this process. node-config prefers the first one. */
+const environmentVariable = () => (process.env.NODE_CONFIG_ENV ? 'NODE_CONFIG_ENV' : 'NODE_ENV')
+
 /** The environments of this process, such as `production,eu`: node-config reads a file for each of them. */
-const environments = (): string[] => (process.env.NODE_CONFIG_ENV || process.env.NODE_ENV || '').split(',')
+const environments = (): string[] => (process.env[environmentVariable()] ?? '').split(',')
 
 /** Rejects an unknown environment. A misspelt `production` would make the service listen on the wrong ports. */
 function checkEnvironment(files: readonly string[]): void {
   const faults = environments()
     .filter(name => name !== '' && name !== 'development' && !files.some(file => file.startsWith(`${name}.`)))
-    .map(name => `NODE_ENV: config/${name}.json does not exist; use development, production or test`)
+    .map(
+      name =>
+        `${environmentVariable()}: config/${name}.json does not exist; use development, production or test`,
+    )
   if (faults.length > 0) throw new ConfigError(faults)
 }
 

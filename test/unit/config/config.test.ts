@@ -261,11 +261,11 @@ test('configuration: an error ends the supervisor with exit code 78; the message
       stderr: `users-api: invalid configuration: ${file}: must be a JSON object, such as {"workers": 2}\n`,
     })
   }
-  t.like(start('{}', { NODE_ENV: 'staging' }), {
-    status: 78,
-    stderr:
-      'users-api: invalid configuration: NODE_ENV: config/staging.json does not exist; use development, production or test\n',
-  })
+  for (const variable of ['NODE_ENV', 'NODE_CONFIG_ENV'])
+    t.like(start('{}', { [variable]: 'staging' }), {
+      status: 78,
+      stderr: `users-api: invalid configuration: ${variable}: config/staging.json does not exist; use development, production or test\n`,
+    })
   const inProduction = start('{}', { NODE_ENV: 'production,test', DATABASE_URL: 'mysql://127.0.0.1:9/users' })
   t.regex(inProduction.stderr, /: ports: https needs a certificate and a key in production\n$/)
   t.regex(
