@@ -15,7 +15,7 @@ const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 /** Creates the error of a schema with which this code cannot serve. */
 const unfit = (message: string): FatalError => new FatalError(exitCodes.configuration, message)
 
-/** Returns no rows if the table does not exist. */
+/** Returns no rows if the table or its database does not exist. */
 async function rowsIfPresent<T>(table: PromiseLike<T[]>): Promise<T[]> {
   try {
     return await table

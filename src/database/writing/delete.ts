@@ -14,7 +14,7 @@ import { createAwaitLock, createRowLocks, rowKey } from './row-locks.ts'
 interface Deletion extends Item {
   readonly ids: readonly number[]
   readonly precondition?: Precondition | undefined
-  /** The number of memberships that its next transaction removes. */
+  /** The maximum number of members that its next transaction removes. */
   readonly portion: { rows: number }
 }
 
