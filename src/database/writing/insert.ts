@@ -74,7 +74,9 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
           if (id === undefined) return 'exists'
           // Only after an id was set by SQL. As a JSON number it would be another id.
           if (id > MAX_ID)
-            throw new Error(`the next id of ${table} is above ${MAX_ID}: delete the row with the highest id`)
+            throw new Error(
+              `the next id of ${table} is above ${MAX_ID}: delete the row with the highest id, and run ALTER TABLE \`${table}\` AUTO_INCREMENT = 1`,
+            )
           trx.record({ type: 'created', resource, id, before: undefined, after: version, origin })
           // V8 adds members to a copied object far more slowly than it copies members into a new one.
           return { row: { id, version, ...values }, changed: true }
