@@ -199,6 +199,8 @@ export function translate(error: unknown): unknown {
   return error
 }
 
-/** Returns what a command or a start says about a server that runs and rejects the connection. */
+/** Returns what a command or a start says about a server that runs and cannot be used. */
 export const rejectionOf = (error: CodedError): string =>
-  `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`
+  error.code === 'HANDSHAKE_SSL_ERROR'
+    ? `the TLS connection to the database fails (${reasonOf(error)}): correct its certificate or DATABASE_URL, or add an authority with NODE_EXTRA_CA_CERTS`
+    : `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`
