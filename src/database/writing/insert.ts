@@ -4,7 +4,6 @@ import { readRow, type Values } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 import type { Outcome } from '../lane/outcome.ts'
 import type { Item, Writer } from '../lane/writer.ts'
-import type { Columns } from '../results.ts'
 import type { Transaction } from '../transaction.ts'
 import { newVersion } from '../version.ts'
 import { createNames, noWait } from './names.ts'
@@ -20,15 +19,14 @@ interface NewRow {
 }
 
 export function createInsert(database: Database, resource: Resource): Writer<Insert> {
-  const { plural: table, unique } = resource
+  const { plural: table } = resource
   const { namesOf, keyOf, assertFree, heldItems } = createNames(database, resource, 'update')
   const fields = Object.keys(resource.fields)
   const columns = [...fields, 'version'].join(', ')
-  // Existing rows are left unchanged. MariaDB executes the comment, which saves it both queries below.
+  // Existing rows are left unchanged. MariaDB executes the comment, which saves it the query below.
   const insertSql = `${noWait} INSERT INTO \`${table}\` (${columns}) VALUES ?
     ON DUPLICATE KEY UPDATE version = \`${table}\`.version /*M! RETURNING id, version */`
-  const readFromSql = `SELECT id, version FROM \`${table}\` WHERE id >= ? ORDER BY id LIMIT ?`
-  const readBackSql = `SELECT id, version FROM \`${table}\` WHERE (${unique.join(', ')}) IN (?)`
+  const readSql = `SELECT id, version FROM \`${table}\` WHERE id >= ? AND version IN (?)`
 
   /**
    * Inserts rows and returns the ids of stored rows by version. Versions are random, so a row with one of these versions was
@@ -38,22 +36,11 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
     if (rows.length === 0) return new Map()
     const values = rows.map(row => [...fields.map(field => row.values[field] ?? null), row.version])
     const { insertId, returned } = await trx.execute(insertSql, [values])
-    const ids = new Map<number, number>()
-    const collectIds = (stored: readonly Columns[]) => {
-      for (const { id, version } of stored.map(readRow)) ids.set(version, id)
-    }
-    if (returned !== undefined) {
-      collectIds(returned)
-      return ids
-    }
-    // The ids of one INSERT are nearly always consecutive, but this is not guaranteed.
-    collectIds(await trx.query(readFromSql, [insertId, rows.length]))
-    const missing = rows.filter(({ version }) => !ids.has(version))
-    if (missing.length > 0) {
-      const names = missing.map(({ values }) => unique.map(field => values[field] ?? null))
-      collectIds(await trx.query(readBackSql, [names]))
-    }
-    return ids
+    // MySQL returns the id of the first new row, or 0 without one. The ids of the others are greater, but need not be consecutive.
+    const versions = rows.map(({ version }) => version)
+    const readBack = () => (insertId === 0 ? [] : trx.query(readSql, [Math.min(insertId, MAX_ID), versions]))
+    const stored = (returned ?? (await readBack())).map(readRow)
+    return new Map(stored.map(({ id, version }) => [version, id]))
   }
 
   return database.createWriter<Insert>({
