@@ -36,7 +36,8 @@ export function createInsert(database: Database, resource: Resource): Writer<Ins
     if (rows.length === 0) return new Map()
     const values = rows.map(row => [...fields.map(field => row.values[field] ?? null), row.version])
     const { insertId, returned } = await trx.execute(insertSql, [values])
-    // MySQL returns the id of the first new row, or 0 without one. The ids of the others are greater, but need not be consecutive.
+    // MySQL returns the id of the first new row, or 0 without one. The ids of the others are greater, but need not be consecutive. An
+    // id above MAX_ID is not exact here.
     const versions = rows.map(({ version }) => version)
     const readBack = () => (insertId === 0 ? [] : trx.query(readSql, [Math.min(insertId, MAX_ID), versions]))
     const stored = (returned ?? (await readBack())).map(readRow)
