@@ -8,7 +8,7 @@ import { fetchCauseOf, reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
 import type { IssuerKeys } from '../../core/messages.ts'
 
-/** A key that the issuer has withdrawn is rejected after this time at the latest. */
+/** The time between two readings. A key that the issuer has withdrawn is rejected after the next reading that succeeds. */
 const REFRESH_MS = 600_000
 /** Minimum time between a reading of the keys and the next one because of a token. */
 const TOKEN_PAUSE_MS = 5000

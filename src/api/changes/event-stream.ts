@@ -37,7 +37,7 @@ function createEncoder() {
   }
 }
 
-/** Resolves when the client has read enough for more to be sent, or has disconnected. */
+/** Resolves when the client has read enough for more to be sent, or when `signal` is aborted. */
 async function untilWritable(response: ServerResponse, signal: AbortSignal): Promise<void> {
   if (response.writableNeedDrain) await once(response, 'drain', { signal }).catch(() => {})
 }

@@ -17,7 +17,7 @@ function logServerError(ctx: Context, error: ApiError, requestId: string, log: L
 
 /**
  * Requires `requestId` earlier in the chain.
- * @param isOutage whether an outage of the database is known and logged; the requests that fail then are not logged
+ * @param isOutage whether an outage of the database is known and logged; an error `unavailable` is not logged then
  */
 export function errorHandler(log: Log, isOutage: () => boolean): Middleware {
   return async (ctx, next) => {

@@ -131,7 +131,7 @@ function createParser() {
 
   return async (request: IncomingMessage, body: Buffer): Promise<unknown> => {
     if (body.length <= MAX_SHORT_BYTES) return parseJson(body)
-    // The only variable that the functions below refer to: the body of a client that has gone leaves the memory before its turn.
+    // The functions below refer to the body only by this variable: that of a client that has gone leaves the memory before its turn.
     let bytes: Buffer | undefined = body
     return new Promise((resolve, reject) => {
       request.once('aborted', () => {

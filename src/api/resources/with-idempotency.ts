@@ -24,8 +24,9 @@ function fingerprintOf({ method, path, request }: Context): string {
 }
 
 /**
- * A success or a conflict is saved. A server error is not, so that the request can be retried with the same key. Nor is a
- * failed precondition, so that it can be sent again with the current ETag: conditions are no part of what the key stands for.
+ * A success is saved, and so is an error that the write has found, such as a conflict. A server error is not, so that the
+ * request can be retried with the same key. Nor is a failed precondition, so that the request can be sent again with the
+ * current ETag: conditions are no part of what the key stands for.
  */
 function responseToSave(ctx: Context, respond: () => SavedResponse): SavedResponse {
   try {
