@@ -1,6 +1,6 @@
 // Entry point of `npm run recount`: compares the kept totals with the tables, prints each difference and corrects it. The
 // service can run meanwhile. With `--check` it corrects nothing and exits with 1 if there is a difference. With `--upgraded`,
-// earlier versions of the service refuse to start from then on, see counting/earlier-versions.ts.
+// earlier versions of the service refuse to start from then on, see database/counting/earlier-versions.ts.
 import { parseArgs } from 'node:util'
 import { print, runCommand, UsageError } from './cli/command-line.ts'
 import { withDatabase } from './cli/with-database.ts'

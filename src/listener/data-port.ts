@@ -168,7 +168,8 @@ export function createDataPort(options: DataPortOptions) {
     listen: acceptor.start,
     /**
      * Sets the state. `closing` is final: later calls are ignored.
-     * @param options.maxActive the active connections beyond this number are closed, and for 200 ms no new ones are accepted
+     * @param options.maxActive the active connections beyond this number end with their next responses, and for a moment no new
+     *   ones are accepted
      * @param options.emptiesQueue with `closing`, the connections that wait in the queue of the socket are served first
      */
     setState(

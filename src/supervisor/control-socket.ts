@@ -98,7 +98,7 @@ export function createControlSocket(path: string, commands: Commands) {
   return {
     /** @throws FatalError if the socket cannot be opened */
     open: () => listenOnSocketFile(server, path),
-    /** Removes the socket's file. Commands that are running still get their replies. */
+    /** Removes the socket's file before it returns. */
     close: () => server.close(),
   }
 }

@@ -55,7 +55,7 @@ export async function sendCommand(
   }
 }
 
-/** Returns the status of the service; undefined if it does not reply in time, or is of another version. */
+/** Returns the status of the service; undefined if it does not run, does not reply in time, or is of another version. */
 export async function readStatus(socketPath: string, by: string): Promise<Status | undefined> {
   const body = { argument: null, by }
   const reply = await sendCommand(socketPath, 'status', body, STATUS_TIMEOUT_MS).catch(() => undefined)

@@ -87,7 +87,7 @@ function dispensable(clients: ReadonlyMap<string, Client>, nowMs: number): strin
   return first
 }
 
-/** Returns how many checks of the client a maintenance has failed. */
+/** Returns how many checks of the client have failed because of a maintenance. */
 const noticedBy = (client: Client | undefined, maintenance: string | null): number =>
   client?.maintenance === maintenance ? client.checker.noticed : 0
 

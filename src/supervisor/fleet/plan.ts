@@ -7,7 +7,7 @@ import { type FleetState, type FleetWorker, watchOf } from './fleet-state.ts'
 export interface Limits {
   /** Number of workers that should be ready. */
   readonly workers: number
-  /** Timeout from the fork until the worker listens, in ms; time spent waiting for the database does not count. */
+  /** Timeout from the fork until the worker listens, in ms. Time spent waiting for the database counts only in a reload. */
   readonly bootMs: number
   /** The interval of the heartbeats, in ms. */
   readonly beatMs: number
