@@ -17,6 +17,7 @@ import { assertAcceptsJson, respond, respondRead } from '../respond.ts'
 import type { CheckPath, Handler, PathParams } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
 import { originOf, pathId, refused, type Services } from './handler.ts'
+import type { RelatedRecords } from './membership-operations.ts'
 import { postWork } from './post-work.ts'
 import { respondOnce } from './with-idempotency.ts'
 
@@ -35,14 +36,9 @@ export function createMembershipHandlers(
   /**
    * Returns the handler that adds one record or a batch of records to the record of the path.
    * @param target the resource of the record in the path
-   * @param added the resource of the added records, and the field of a batch
    */
   const addHandler =
-    (
-      side: Memberships['side'],
-      target: Resource,
-      added: { readonly to: Resource; readonly name: string },
-    ): Handler =>
+    (side: Memberships['side'], target: Resource, added: RelatedRecords): Handler =>
     async ctx => {
       const id = pathId(target, ctx.params)
       parseNoQuery(ctx.querystring)

@@ -22,12 +22,15 @@ import { describe, json } from '../openapi/operation.ts'
 import { collectionParameters, idParameter, idsParameters, pagingParameters } from '../openapi/parameters.ts'
 import { maxRelatedRecords, parsePagingQuery, unpagedRecords } from '../requests/query.ts'
 
-/** What the operations that add records of `to` to a record of `resource` have in common. @param name the name of a batch */
-function addition(
-  resource: Resource,
-  { to, name }: { readonly to: Resource; readonly name: string },
-  limits: Config['limits'],
-) {
+/** The records that an operation adds to another record, or removes from it. */
+export interface RelatedRecords {
+  readonly to: Resource
+  /** The field of a batch of them. */
+  readonly name: string
+}
+
+/** What the operations that add records of `to` to a record of `resource` have in common. */
+function addition(resource: Resource, { to, name }: RelatedRecords, limits: Config['limits']) {
   const type = capitalize(to.singular)
   return {
     operationId: `add${capitalize(resource.singular)}${capitalize(name)}`,
@@ -53,7 +56,7 @@ function addition(
  */
 function removal(
   resource: Resource,
-  { to, name }: { readonly to: Resource; readonly name: string },
+  { to, name }: RelatedRecords,
   removed: string,
   error: ApiError,
   limits: Config['limits'],
