@@ -16,7 +16,7 @@ const TOKEN_PAUSE_MS = 5000
 const RETRY_PAUSE_MS = 1000
 const READ_TIMEOUT_MS = 5000
 /** A set of keys is a few kilobytes long. All workers get it. */
-const MAX_LENGTH = 2 ** 20
+const MAX_BYTES = 2 ** 20
 
 /** The keys of a reading. Readings that find the same text share one object. */
 export interface KeySet {
@@ -35,6 +35,18 @@ function shown(url: string): string {
   return (protocol === 'file:' ? 'file://' : origin) + pathname
 }
 
+/** @throws Error if the body is too long, without reading the rest of it */
+async function shortText({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length
+    if (bytes > MAX_BYTES) throw new Error(`the response has more than ${MAX_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks))
+}
+
 /** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it does not answer with a short text and status 200 */
 async function readText(source: string): Promise<string> {
   if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
@@ -45,10 +57,10 @@ async function readText(source: string): Promise<string> {
   }).catch((error: unknown) => {
     throw fetchCauseOf(error)
   })
-  const text = await response.text()
-  if (response.status !== 200) throw new Error(`the response has status ${response.status}; it must be 200`)
-  if (text.length > MAX_LENGTH) throw new Error(`the response has more than ${MAX_LENGTH} characters`)
-  return text
+  const { status, body } = response
+  if (status === 200) return shortText(response)
+  await body?.cancel()
+  throw new Error(`the response has status ${status}; it must be 200`)
 }
 
 /**

@@ -1,5 +1,6 @@
 // JWTs: the keys of the issuer from a URL or a file, their rotation, an issuer that is away, and which tokens are valid.
 import { writeFileSync } from 'node:fs'
+import http from 'node:http'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
@@ -26,6 +27,7 @@ import {
   signedWithRsa,
   startIssuer,
 } from '../../support/issuer.ts'
+import { listenOnFreePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 
 const log = createLog('silent', 'test')
@@ -250,6 +252,21 @@ test('jwt: keys that are too long for a key set are not read', async t => {
   t.regex(await outcome(verify, token), /^unavailable: /)
   server.use(first)
   await untilOutcome(verify, token, 'jwt alice: write')
+})
+
+test('jwt: a response that is too long is not read to its end', async t => {
+  const server = http.createServer((_, response) => {
+    response.write('x'.repeat(2 ** 21))
+  })
+  const port = await listenOnFreePort(server)
+  t.teardown(() => server.close())
+  const jwks = `http://127.0.0.1:${port}/`
+  const ended = new Promise(resolve => server.once('connection', socket => socket.once('close', resolve)))
+  const line = await new Promise<string>((resolve, reject) => {
+    createJwts({ jwks, issuer, audience }, pino({}, { write: resolve }), () => {}).catch(reject)
+  })
+  t.is(JSON.parse(line).reason, 'the response has more than 1048576 bytes')
+  await ended
 })
 
 test('jwt: the log shows the address of the keys without its query', async t => {
