@@ -48,10 +48,14 @@ for (const [share, everyNth] of [
   test.serial(
     `watch: a version that answers 500 to ${share} of a route is rejected with its figures`,
     async t => {
-      const { service, operator, install } = await start(t, FOREVER_MS)
+      const { service, operator, install } = await start(t, FOREVER_MS, {
+        fleet: { beatMs: 100, memoryBytes: 300 * 2 ** 20 },
+      })
       const before = await service.workers()
       const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 10 })
-      install(atEachPatch(`if (count % ${everyNth} === 0) this.statusCode = 500`))
+      // Its worker uses too much memory as well, and retires because of its responses.
+      const memory = 'globalThis.kept = Buffer.alloc(300 * 2 ** 20, 1)'
+      install(`${memory}\n${atEachPatch(`if (count % ${everyNth} === 0) this.statusCode = 500`)}`)
       const { error = '' } = await operator.run('reload')
       const figures =
         /the old workers stay: the first new worker answered 5xx, or nothing, to (\d+) of \d+ requests, the old ones to 0 of \d+ \(http \/v1\/groups\/:group_id\)/

@@ -13,7 +13,7 @@ import {
 } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
 import { balance, type MaxActive } from './balance.ts'
-import { type Reload, totalsOf } from './fleet-state.ts'
+import { type Reload, totalsOf, watchOf } from './fleet-state.ts'
 import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
 import { describeWatch } from './watch.ts'
@@ -95,6 +95,7 @@ export function createFleet(options: FleetOptions) {
   function received(id: number, message: WorkerMessage): void {
     const before = findWorker(id)
     if (before === undefined) return
+    const isWatched = watchOf(loop.state())?.id === id
     record({ type: 'message', id, message })
     switch (message.type) {
       case 'hello':
@@ -109,11 +110,11 @@ export function createFleet(options: FleetOptions) {
         options.listening()
         break
       case 'heartbeat': {
-        const { rssBytes: memoryBytes } = message
-        // A failed watch marks its worker as well.
         const isMarked = findWorker(id)?.toBeReplaced && !before.toBeReplaced
-        if (isMarked && memoryBytes > limits.memoryBytes)
-          log.warn({ worker: before.pid, memoryBytes }, 'worker exceeds fleet.memoryBytes')
+        // A failed watch marks its worker as well, whatever memory it uses.
+        const hasFailed = isWatched && loop.state().reload.state === 'failed'
+        if (isMarked && !hasFailed)
+          log.warn({ worker: before.pid, memoryBytes: message.rssBytes }, 'worker exceeds fleet.memoryBytes')
         break
       }
       case 'issuer-keys':
