@@ -159,7 +159,7 @@ export function createDatabase(
         timeoutMs: Infinity,
         pauseMs: attempt => Math.min(MAX_READY_PAUSE_MS, 50 * 2 ** attempt),
         isTransient: isNotUpYet,
-        beforePause: error => log.info({ reason: reasonOf(error) }, 'waiting for the database'),
+        beforePause: error => log.warn({ reason: reasonOf(error) }, 'waiting for the database'),
       }).catch((error: unknown) => {
         // The driver rejects a parameter of the URL.
         if (error instanceof TypeError)

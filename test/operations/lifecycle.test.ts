@@ -520,14 +520,13 @@ test.serial('database not up yet: workers wait for it beyond the boot timeout', 
   proxy.refuse()
   const starting = start(t, {
     database: url,
-    env: { LOG_LEVEL: 'info' },
     config: { fleet: { bootMs: 10_000, beatMs: 100 } },
   })
   // The worker retries after 100 ms and doubles the pause each time.
   await proxy.attempts(10)
   proxy.open()
   const { service } = await starting
-  t.regex(service.log(), /waiting for the database/)
+  t.regex(service.log(), /"level":40,.*waiting for the database/)
   t.notRegex(service.log(), /worker killed/)
 })
 
