@@ -86,7 +86,7 @@ test.serial('terminal: every command says what it did, and errors are one line',
   }
   await say('drain https', 0, /^https is (draining|drained) now\n\nPORT /, /\nhttps .* dr/)
   await say('drain https:404', 0, /^https was drained already\n/)
-  await say('wait https', 0, /^https is drained: it has no connection left, and every checker has noticed\n/)
+  await say('wait https', 0, /^https is drained: it has no connection left, and no checker is known\n/)
   await say('drain https:refuse', 0, /^https is drained now\n/)
   await say(
     'wait https',

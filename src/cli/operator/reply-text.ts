@@ -75,8 +75,8 @@ function waitSentence(port: z.output<typeof waitReply>): string {
         : `; ${requests_per_second} requests a second still arrive, from ${addresses.join(', ')}`
     return `has reached the drain deadline and still waits for ${describePending(port)}${arriving}`
   }
-  const checks =
-    port.mode === 'refuse' ? 'the drain delay for TCP checks is over' : 'every checker has noticed'
+  const noticed = port.checkers.length === 0 ? 'no checker is known' : 'every checker has noticed'
+  const checks = port.mode === 'refuse' ? 'the drain delay for TCP checks is over' : noticed
   return `is drained: it has no connection left, and ${checks}`
 }
 

@@ -77,6 +77,31 @@ test('status: 80 columns show which server of HAProxy a check is for', t => {
   t.regex(lines.at(-1) ?? '', /UP; name=http\/B; node=lb-1/)
 })
 
+test('wait: says that every checker has noticed only if there is one', t => {
+  const since = new Date().toISOString()
+  const port = {
+    port: 80,
+    control_port: 81,
+    state: 'drained',
+    mode: '404',
+    since,
+    by: 'ada',
+    connections: 0,
+    in_flight: 0,
+    valid_to: null,
+  }
+  const checker = { address: '10.0.0.11', seen: since, status: 404, server_state: null, noticed: 2 }
+  const sentence = (checkers: object[]) =>
+    describeReply(
+      'wait',
+      'http',
+      { ended: 'drained', ...port, checkers },
+      { columns: 80, hasColors: false },
+    )[0]
+  t.is(sentence([checker]), 'http is drained: it has no connection left, and every checker has noticed')
+  t.is(sentence([]), 'http is drained: it has no connection left, and no checker is known')
+})
+
 test('status: says which certificate has expired', t => {
   const since = new Date().toISOString()
   const port = {
