@@ -51,7 +51,8 @@ function open(fd: number): Address & { socket: Server } {
 /**
  * Returns the sockets of the data and control ports, matched by their addresses.
  * @param count the number of descriptors that systemd passes
- * @throws ConfigError if a socket has the address of no port, or of one that has a socket already; FatalError for an unknown host
+ * @throws ConfigError if a descriptor is no TCP socket, or has the address of no port or of one that has a socket already;
+ *   FatalError for an unknown host
  */
 export async function takeSockets(
   count: number,

@@ -59,7 +59,7 @@ async function attempt(server: Server, path: string): Promise<void> {
 
 /**
  * Listens on `path`. Closing the server removes the file.
- * @throws FatalError if another process listens on it, or if other users can write to its folder
+ * @throws FatalError with the reason if it cannot, for example because another process listens on it
  */
 export async function listenOnSocketFile(server: Server, path: string): Promise<void> {
   try {

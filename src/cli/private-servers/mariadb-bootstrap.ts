@@ -23,7 +23,7 @@ export async function mariadbSystemTables(program: string): Promise<string> {
     if (name === undefined) throw new Error(`${folder} lacks the SQL files of the system tables`)
     return readFile(join(folder, name), 'utf8')
   })
-  // The server reads one statement per line.
+  // A line must not have two statements.
   const begin = ['CREATE DATABASE mysql;', 'USE mysql;', 'SET @auth_root_socket = NULL;']
   return [...begin, ...(await Promise.all(parts))].join('\n')
 }

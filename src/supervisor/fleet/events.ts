@@ -126,7 +126,7 @@ function received(
         // fails instead, and the old workers stay.
         const suspendTimeout =
           databaseDownMs !== undefined && state === 'booting' && fleet.reload.state !== 'running'
-        // A new worker is exempt, so a limit below normal use causes at most one replacement every STABLE_MS.
+        // A new worker is exempt, so a limit below normal use causes at most one replacement of each worker in STABLE_MS.
         const hasGrown = rssBytes > limits.memoryBytes && state === 'ready' && nowMs - sinceMs >= STABLE_MS
         return {
           heartbeat: message,
