@@ -35,8 +35,17 @@ function shown(url: string): string {
   return (protocol === 'file:' ? 'file://' : origin) + pathname
 }
 
-/** @throws Error if the body is too long, without reading the rest of it */
-async function shortText({ body }: Response): Promise<string> {
+/** @throws Error if the response has another status than 200, or is too long: then the rest of it is not read */
+async function fetchText(url: string): Promise<string> {
+  const { status, body } = await fetch(url, {
+    headers: { Accept: 'application/json, application/jwk-set+json' },
+    redirect: 'manual',
+    signal: AbortSignal.timeout(READ_TIMEOUT_MS),
+  })
+  if (status !== 200) {
+    await body?.cancel()
+    throw new Error(`the response has status ${status}; it must be 200`)
+  }
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of body ?? []) {
@@ -47,21 +56,13 @@ async function shortText({ body }: Response): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(chunks))
 }
 
-/** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it does not answer with a short text and status 200 */
-async function readText(source: string): Promise<string> {
-  if (source.startsWith('file:')) return readFile(new URL(source), 'utf8')
-  const response = await fetch(source, {
-    headers: { Accept: 'application/json, application/jwk-set+json' },
-    redirect: 'manual',
-    signal: AbortSignal.timeout(READ_TIMEOUT_MS),
-  }).catch((error: unknown) => {
-    throw fetchCauseOf(error)
-  })
-  const { status, body } = response
-  if (status === 200) return shortText(response)
-  await body?.cancel()
-  throw new Error(`the response has status ${status}; it must be 200`)
-}
+/** @param source a URL (`https:`, `http:` or `file:`) @throws Error if it cannot be read */
+const readText = (source: string): Promise<string> =>
+  source.startsWith('file:')
+    ? readFile(new URL(source), 'utf8')
+    : fetchText(source).catch((error: unknown) => {
+        throw fetchCauseOf(error)
+      })
 
 /**
  * Starts to read the keys.

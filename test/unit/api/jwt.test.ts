@@ -291,6 +291,19 @@ test('jwt: the log says why the issuer cannot be reached', async t => {
   t.regex(JSON.parse(line).reason, /^connect ECONNREFUSED 127\.0\.0\.1:\d+$/)
 })
 
+test('jwt: the log says why the response of the issuer is cut off', async t => {
+  const server = http.createServer((_, response) => {
+    response.write('{', () => response.destroy())
+  })
+  const port = await listenOnFreePort(server)
+  t.teardown(() => server.close())
+  const line = await new Promise<string>((resolve, reject) => {
+    const jwks = `http://127.0.0.1:${port}/`
+    createJwts({ jwks, issuer, audience }, pino({}, { write: resolve }), () => {}).catch(reject)
+  })
+  t.regex(JSON.parse(line).reason, /^(other side closed|read ECONNRESET)$/)
+})
+
 test('jwt: a weak or invalid key of the issuer makes its tokens invalid', async t => {
   const file = join(folder(t), 'jwks.json')
   const outcomeWith = async (keys: string, token: string) => {
