@@ -129,21 +129,24 @@ function createParser() {
   /** Resolves when the next long body can be parsed. */
   let turn = Promise.resolve()
 
-  return async (request: IncomingMessage, body: Buffer): Promise<unknown> => {
+  return async ({ req, res }: Context, body: Buffer): Promise<unknown> => {
     if (body.length <= MAX_SHORT_BYTES) return parseJson(body)
     // The functions below refer to the body only by this variable: that of a client that has gone leaves the memory before its turn.
     let bytes: Buffer | undefined = body
     return new Promise((resolve, reject) => {
-      request.once('aborted', () => {
+      const drop = () => {
         bytes = undefined
         reject(endedEarly())
-      })
+      }
+      req.once('aborted', drop)
+      // For a request that is complete, Node.js does not emit 'aborted' when the connection ends.
+      res.once('close', drop)
       turn = turn.then(async () => {
         if (bytes === undefined) return
         const startMs = performance.now()
         try {
           // A client that has only ended its side still gets its response.
-          if (isGone(request.socket)) throw endedEarly()
+          if (isGone(req.socket)) throw endedEarly()
           resolve(parseJson(bytes))
         } catch (error) {
           reject(error)
@@ -170,7 +173,7 @@ export function createReadBody(limits: Pick<Config['limits'], 'bodyBytes' | 'rec
   async function read(ctx: Context): Promise<unknown> {
     await receive(ctx, async () => {})
     const { body } = ctx.request
-    return parse(ctx.req, Buffer.isBuffer(body) ? body : Buffer.alloc(0))
+    return parse(ctx, Buffer.isBuffer(body) ? body : Buffer.alloc(0))
   }
   const tooLarge = () => bodyTooLarge(limitBytes)
   return async ctx => {
