@@ -56,7 +56,10 @@ function trackHandshakes(server: https.Server, connections: Connections): void {
   server.on('connection', (socket: Socket) => {
     const key = keyOf(socket)
     tcpSockets.set(key, socket)
-    socket.once('close', () => tcpSockets.delete(key))
+    socket.once('close', () => {
+      // A client that resets a connection can use its port again before 'close'.
+      if (tcpSockets.get(key) === socket) tcpSockets.delete(key)
+    })
   })
   server.on('secureConnection', socket => {
     const tcpSocket = tcpSockets.get(keyOf(socket))

@@ -228,6 +228,25 @@ test('https: connections from one port of a client to two addresses are counted 
   t.is(port.report().connections, 2)
 })
 
+test('https: a connection from the port of one that its client has reset is counted once', async t => {
+  const { port, number } = await start(t, { protocol: 'https' })
+  const connect = async () => {
+    const from = { localAddress: '127.0.0.1', localPort: number + 1 }
+    const tcpSocket = net.connect({ port: number, host: '127.0.0.1', ...from })
+    const client = tls.connect({ socket: tcpSocket, rejectUnauthorized: false }).on('error', () => {})
+    await once(client, 'secureConnect')
+    return { client, tcpSocket }
+  }
+  const { tcpSocket } = await connect()
+  await until(() => port.report().connections === 1)
+  tcpSocket.resetAndDestroy()
+  const { client } = await connect()
+  t.teardown(() => client.destroy())
+  client.write(get)
+  await once(client, 'data')
+  t.is(port.report().connections, 1)
+})
+
 test('https: drain: a connection with a part of a TLS record is not idle', async t => {
   const { port, number, open } = await start(t, { protocol: 'https' })
   let forwardRest = (): void => {}
