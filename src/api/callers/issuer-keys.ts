@@ -12,7 +12,7 @@ import type { IssuerKeys } from '../../core/messages.ts'
 const REFRESH_MS = 600_000
 /** Minimum time between a reading of the keys and the next one because of a token. */
 const TOKEN_PAUSE_MS = 5000
-/** Minimum time between two attempts to read the keys. */
+/** Minimum time between an attempt to read the keys that fails and the next one. */
 const RETRY_PAUSE_MS = 1000
 const READ_TIMEOUT_MS = 5000
 /** A set of keys is a few kilobytes long. All workers get it. */
@@ -100,6 +100,7 @@ export async function createIssuerKeys(
     nextReadMs = nowMs + RETRY_PAUSE_MS
     const keys = { text: await readText(source), beganMs: nowMs }
     const used = use(keys)
+    nextReadMs = nowMs
     report(keys)
     return used
   }

@@ -254,6 +254,15 @@ test('jwt: keys that are too long for a key set are not read', async t => {
   await untilOutcome(verify, token, 'jwt alice: write')
 })
 
+test('jwt: keys that have just been read can be read again at once', async t => {
+  const server = await startIssuer(first)
+  t.teardown(server.close)
+  const keys = await createIssuerKeys(server.settings.jwks, log, () => {})
+  await keys.read()
+  server.use(second)
+  t.true((await keys.read()).text.includes(second.id))
+})
+
 test('jwt: a response that is too long is not read to its end', async t => {
   const server = http.createServer((_, response) => {
     response.write('x'.repeat(2 ** 21))
