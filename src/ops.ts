@@ -35,7 +35,7 @@ exit codes: 0 done, 1 refused or done in part, 2 usage error, 3 ${serviceName} i
 const TIMEOUT_MS = 10_000
 /** How often `wait` says what it waits for, and `reload` what it has seen of the first new worker. */
 const PROGRESS_MS = 3000
-/** The longest time-out: that of a drain and the watch of a reload can be as long. */
+/** The longest time-out: the watch of a reload can be as long. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
 const longTimeoutsMs: Readonly<Record<string, number>> = {

@@ -7,7 +7,7 @@ import { rejectUnknownParameters } from '../requests/parameters.ts'
 import type { Route } from '../router.ts'
 
 /**
- * Throws `route_not_found` or `method_not_allowed`, or answers OPTIONS with 204 and `Allow`.
+ * Answers OPTIONS with 204 and `Allow`. Throws an ApiError for all other requests, and for an OPTIONS with an invalid path or query.
  * @param routes all routes of the service
  * @param router the router for these routes
  */
