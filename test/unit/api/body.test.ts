@@ -39,7 +39,7 @@ async function connectAll(t: ExecutionContext, serve: (ctx: Context, readBody: R
   return clients
 }
 
-test('body: timers fire between long bodies that arrive together', async t => {
+test.serial('body: timers fire between long bodies that arrive together', async t => {
   let ticks = 0
   const timer = setInterval(() => ticks++, 1)
   t.teardown(() => clearInterval(timer))
@@ -54,7 +54,7 @@ test('body: timers fire between long bodies that arrive together', async t => {
   t.is(seen.size, clients.length)
 })
 
-test('body: one whose connection ends while it waits is dropped before its turn', async t => {
+test.serial('body: one whose connection ends while it waits is dropped before its turn', async t => {
   let arrived = 0
   /** The port of the client whose body arrives last. Then it resets its connection. */
   let gonePort: number | undefined
