@@ -12,7 +12,7 @@ export type Mode = 'create' | 'replace' | 'patch'
 export type Reference = { readonly id: number | undefined }
 
 /** An entry of a PATCH of a collection: the id of a record, and the fields to change. The id is missing only if it is faulty. */
-export type EntryChange = Reference & { readonly values: Values }
+type EntryChange = Reference & { readonly values: Values }
 
 function isId(value: unknown): value is number {
   return Number.isInteger(value) && typeof value === 'number' && value >= 1 && value <= MAX_ID
