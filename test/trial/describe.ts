@@ -28,7 +28,7 @@ Try, with this in another terminal:
   while sleep 0.2; do curl -s -o /dev/null -w '%{http_code} ' -H 'Content-Type: application/json' -d '{"first_name": "Ada", "last_name": "'$RANDOM$RANDOM'"}' ${url}/v1/users; done
   kill -9 ${pid(nodes[1])}    node2: only requests in flight on it fail
   kill ${pid(nodes[2])}       node3, in good order: no request fails
-  kill -9 ${pid(databases[0])}    database1: all writes wait a few seconds, until the others agree that it is gone
+  kill -9 ${pid(databases[0])}    database1: writes wait or get 503 for a few seconds, until the others agree that it is gone
   kill -9 ${pid(redis[0])}    redis1, the master at the start: no request fails, and a replica takes over
 
 What has ended starts again after ${restartSeconds} s. The status pages of the nodes and the page of HAProxy show the effect.
