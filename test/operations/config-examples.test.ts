@@ -179,14 +179,12 @@ test('nginx: accepts nginx.conf, and skips an instance that is down', async t =>
       .replace('10.0.0.2:80', `127.0.0.1:${service.port('http')}`)
       .replace('listen 80', `listen 127.0.0.1:${claim.first}`),
   )
-  const args = ['-e', 'stderr', '-p', folder, '-c', file]
+  const args = ['-e', 'stderr', '-p', folder, '-c', file, '-g', 'daemon off; pid nginx.pid;']
   if ((await runTool(t, 'nginx', ['-t', ...args])) === undefined) {
     t.pass()
     return
   }
-  const nginx = spawn(findProgram(['nginx']) ?? '', [...args, '-g', 'daemon off;'], {
-    stdio: 'ignore',
-  })
+  const nginx = spawn(findProgram(['nginx']) ?? '', args, { stdio: 'ignore' })
   t.teardown(() => nginx.kill('SIGTERM'))
   const url = `http://127.0.0.1:${claim.first}/v1/users`
   await until(async () => nginx.exitCode !== null || (await ask(url)) !== undefined)
