@@ -1,5 +1,5 @@
 // Runs a Galera cluster of MariaDB servers on this machine. A server that comes back receives the writes that it has missed,
-// but never a complete copy of the data, which would need further programs (galera-4, mariadb-server, rsync).
+// but never a complete copy of the data, which would need further programs (mariadb-server and rsync).
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
