@@ -334,7 +334,9 @@ test('config/: no example file can be loaded as settings, whatever the host name
   const files = await readdir(configFile(''))
   t.deepEqual(
     files
-      .filter(name => !/\.(cfg|conf|md|service|socket)$|^(cluster|container|monitoring)$/.test(name))
+      .filter(
+        name => !/\.(cfg|conf|md|service|socket)$|^(cluster|container|monitoring|local\.json)$/.test(name),
+      )
       .sort(),
     ['custom-environment-variables', 'default', 'development', 'production', 'test'].map(
       name => `${name}.json`,
