@@ -7,6 +7,7 @@ import type { Change } from '../../../src/database/changes.ts'
 import type { Receipt } from '../../../src/database/idempotency-rows.ts'
 import { createLane } from '../../../src/database/lane/lane.ts'
 import type { Result } from '../../../src/database/lane/outcome.ts'
+import type { WriterOptions } from '../../../src/database/lane/writer.ts'
 import type { Transaction } from '../../../src/database/transaction.ts'
 import { users } from '../../../src/model/users.ts'
 import { origin } from '../../support/writers.ts'
@@ -49,14 +50,25 @@ function transaction(): Transaction {
   }
 }
 
+interface Options
+  extends Partial<Parameters<typeof createLane>[0]>,
+    Pick<WriterOptions<Write>, 'held' | 'awaitLock'> {}
+
 /** Opens a lane with one writer, and collects the groups of numbers that it writes. */
 function open(
   apply: (group: readonly Write[]) => Promise<readonly (Result | 'locked')[]>,
-  timeoutMs = 10_000,
+  { held, awaitLock, ...options }: Options = {},
 ) {
   const groups: number[][] = []
-  const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 1, timeoutMs })
+  const lane = createLane({
+    attempt: act => act(transaction()),
+    maxWaiting: 1,
+    timeoutMs: 10_000,
+    ...options,
+  })
   const writer = lane.createWriter<Write>({
+    ...(held && { held }),
+    ...(awaitLock && { awaitLock }),
     keysOf: ({ keys }) => keys,
     async apply(trx, items) {
       groups.push(items.map(({ number }) => number))
@@ -108,7 +120,7 @@ test('lane: after an error about a lock, only the writes that need it wait', asy
 })
 
 test('lane: a write that needs a lock for too long is rejected, and its keys are free then', async t => {
-  const lane = open(async items => items.map(() => 'locked'), 30)
+  const lane = open(async items => items.map(() => 'locked'), { timeoutMs: 30 })
   await t.throwsAsync(lane.write(write(1, 'held')), { code: 'ER_LOCK_NOWAIT' })
   await t.throwsAsync(lane.writeOnce(write(2, 'held'), receipt('k')), { code: 'ER_LOCK_NOWAIT' })
   t.is(lane.keysInUse(), 0)
@@ -116,14 +128,15 @@ test('lane: a write that needs a lock for too long is rejected, and its keys are
 
 test('lane: a slow try delays no later write for long', async t => {
   const tries = new Map<number, number>()
-  const lane = open(async items => {
+  const slow = async (items: readonly Write[]): Promise<readonly (Result | 'locked')[]> => {
     const [number = 0] = items.map(item => item.number)
     const count = (tries.get(number) ?? 0) + 1
     tries.set(number, count)
     if (count === 1) return ['locked']
     if (number === 1) await delay(600)
     return [stored]
-  }, 2000)
+  }
+  const lane = open(slow, { timeoutMs: 2000 })
   t.is(await lane.write(write(1, 'a')), stored)
   t.is(await lane.write(write(2, 'b')), stored)
 })
@@ -183,25 +196,12 @@ test('lane: a response that is refused leaves the other writes of its group stor
 })
 
 test('lane: a group whose outcome is unknown is not repeated', async t => {
-  const groups: number[][] = []
   const unknown = unavailable(new Error('the answer to COMMIT is lost'))
-  const lane = createLane({
-    attempt: async act => {
-      await act(transaction())
-      throw unknown
-    },
-    maxWaiting: 1,
-    timeoutMs: 2000,
-  })
-  const { writeOnce } = lane.createWriter<Write>({
-    keysOf: ({ keys }) => keys,
-    async apply(trx, items) {
-      groups.push(items.map(({ number }) => number))
-      for (const { number } of items)
-        trx.record({ type: 'updated', resource: users, id: 1, before: number, after: 1, origin })
-      return items.map(() => stored)
-    },
-  })
+  const attempt: Options['attempt'] = async act => {
+    await act(transaction())
+    throw unknown
+  }
+  const { writeOnce, groups } = open(async items => items.map(() => stored), { attempt })
   const all = [1, 2].map(number => writeOnce(write(number, `${number}`), receipt(`k${number}`)))
   t.deepEqual<unknown, unknown>(await Promise.allSettled(all), [
     { status: 'rejected', reason: unknown },
@@ -239,19 +239,13 @@ test('lane: writes with keys that have waited for a lock share a transaction aga
 test('lane: a write with a key that is set aside waits for its lock in the database, too', async t => {
   let held = true
   const awaited: number[] = []
-  const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 0, timeoutMs: 2000 })
-  const { writeOnce } = lane.createWriter<Write>({
-    keysOf: ({ keys }) => keys,
-    async awaitLock(_, { number }) {
-      awaited.push(number)
-      held = false
-    },
-    apply: async (trx, items) =>
-      items.map(({ number }) => {
-        if (held) return 'locked'
-        trx.record({ type: 'updated', resource: users, id: 1, before: number, after: 1, origin })
-        return stored
-      }),
+  const awaitLock: Options['awaitLock'] = async (_, { number }) => {
+    awaited.push(number)
+    held = false
+  }
+  const { writeOnce } = open(async items => items.map(() => (held ? 'locked' : stored)), {
+    awaitLock,
+    maxWaiting: 0,
   })
   t.deepEqual(await writeOnce(write(1, 'a'), receipt('k')), answer)
   t.deepEqual(awaited, [1])
@@ -260,20 +254,17 @@ test('lane: a write with a key that is set aside waits for its lock in the datab
 test('lane: a write with a key that has waited for a lock leaves its place to the next one', async t => {
   const tries = new Map<number, number>()
   const awaited: number[] = []
-  const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 1, timeoutMs: 2000 })
-  const { writeOnce } = lane.createWriter<Write>({
-    keysOf: ({ keys }) => keys,
-    // Only a write that has no place is set aside, and then waits for its lock in the database.
-    awaitLock: async (_, { number }) => void awaited.push(number),
-    apply: async (trx, items) =>
+  // Only a write that has no place is set aside, and then waits for its lock in the database.
+  const awaitLock: Options['awaitLock'] = async (_, { number }) => void awaited.push(number)
+  const { writeOnce } = open(
+    async items =>
       items.map(({ number }) => {
         const count = (tries.get(number) ?? 0) + 1
         tries.set(number, count)
-        if (count < 3) return 'locked'
-        trx.record({ type: 'updated', resource: users, id: 1, before: number, after: 1, origin })
-        return stored
+        return count < 3 ? 'locked' : stored
       }),
-  })
+    { awaitLock },
+  )
   for (const number of [1, 2]) t.deepEqual(await writeOnce(write(number, 'a'), receipt('k')), answer)
   t.deepEqual(awaited, [])
 })
