@@ -119,6 +119,56 @@ test('lane: after an error about a lock, only the writes that need it wait', asy
   t.is(await waiting, stored)
 })
 
+test('lane: writes that another session holds up are looked for, and are not tried until they are free', async t => {
+  let isFree = false
+  let looks = 0
+  let lookAgain = (): void => {}
+  const hasLookedAgain = new Promise<void>(resolve => {
+    lookAgain = resolve
+  })
+  const needsLock = ({ keys }: Write) => !isFree && keys.includes('held')
+  const lane = open(
+    async items => {
+      if (items.some(needsLock)) throw locked()
+      return items.map(() => stored)
+    },
+    {
+      async held(items) {
+        if (++looks === 6) lookAgain()
+        return new Set(items.filter(needsLock))
+      },
+    },
+  )
+  const waiting = [lane.write(write(1, 'held')), lane.writeOnce(write(2, 'held'), receipt('k'))]
+  const free = [3, 4, 5].map(number => lane.write(write(number, `free ${number}`)))
+  for (const one of await Promise.all(free)) t.is(one, stored)
+  await hasLookedAgain
+  t.deepEqual(lane.groups, [
+    [1, 3, 4, 5],
+    [3, 4, 5],
+  ])
+  isFree = true
+  t.deepEqual<unknown, unknown>(await Promise.all(waiting), [stored, answer])
+  t.deepEqual(lane.groups.slice(2), [[1], [2]])
+})
+
+test('lane: a write with a key that waits for a lock is not tried until it is free', async t => {
+  let looks = 0
+  const lane = open(async items => items.map(() => (looks === 0 ? 'locked' : stored)), {
+    held: async items => new Set(++looks < 4 ? items : []),
+  })
+  t.deepEqual(await lane.writeOnce(write(1, 'a'), receipt('k')), answer)
+  t.is(looks, 4)
+  t.deepEqual(lane.groups, [[1], [1]])
+})
+
+test('lane: the writes of a transaction have at most 200 keys', async t => {
+  const lane = open(async items => items.map(() => stored))
+  const keysOf = (number: number) => Array.from({ length: 50 }, (_, at) => `${number} ${at}`)
+  await Promise.all([1, 2, 3, 4, 5].map(number => lane.write(write(number, ...keysOf(number)))))
+  t.deepEqual(lane.groups, [[1, 2, 3, 4], [5]])
+})
+
 test('lane: a write that needs a lock for too long is rejected, and its keys are free then', async t => {
   const lane = open(async items => items.map(() => 'locked'), { timeoutMs: 30 })
   await t.throwsAsync(lane.write(write(1, 'held')), { code: 'ER_LOCK_NOWAIT' })
@@ -166,6 +216,16 @@ test('lane: writes with and without an Idempotency-Key share a transaction', asy
   ]
   t.deepEqual<unknown, unknown>(await Promise.all(all), [stored, answer, answer])
   t.deepEqual(lane.groups, [[1, 2, 3]])
+})
+
+test('lane: a write with an Idempotency-Key shares no transaction with another write of its keys', async t => {
+  const lane = open(async items => items.map(() => stored))
+  await Promise.all([
+    lane.write(write(1, 'a')),
+    lane.writeOnce(write(2, 'a'), receipt('k')),
+    lane.write(write(3, 'a')),
+  ])
+  t.deepEqual(lane.groups, [[1], [2], [3]])
 })
 
 /** Writes a group of three. The second one is refused, and the others are stored. */
