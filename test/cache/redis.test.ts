@@ -193,7 +193,7 @@ else {
     t.deepEqual(messages().slice(-2), ['cache unavailable, reading from the database', 'cache connected'])
   })
 
-  test('cache: three reads without a reply are logged with the reason', async t => {
+  test('cache: three reads without a reply are logged with the reason, and a new connection is used at once', async t => {
     const { folder, claim } = await claimPlace(t)
     const port = claim.first
     await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
@@ -204,6 +204,10 @@ else {
     await Promise.all([1, 2, 3].map(() => cache.read(['key:'])))
     t.is(lines[1]?.msg, 'cache unavailable, reading from the database')
     t.is(lines[1]?.reason, 'no reply within 1000 ms')
+    t.is(cache.report().state, 'away')
+    proxy.refuse()
+    proxy.open()
+    await until(() => cache.report().state === 'connected')
   })
 
   test('cache: a password that was changed is logged as the reason', async t => {
@@ -250,6 +254,15 @@ else {
     }
     await until(isStored)
     t.deepEqual(await admin.keys('*'), ['largest:'])
+  })
+
+  test('cache: what the service would not store is no value', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    const { client: admin } = await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    const { cache } = await openCache(t, [`redis://127.0.0.1:${port}`])
+    await admin.mset('one:', 'one:value', 'two:', 'one:value', 'long:', `long:${'a'.repeat(65_537)}`)
+    t.deepEqual(await cache.read(['one:', 'two:', 'long:']), ['value', undefined, undefined])
   })
 
   test('cache: a Redis that is full is logged once, and its values are still read', async t => {

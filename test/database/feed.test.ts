@@ -4,7 +4,7 @@ import test from 'ava'
 import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
-import { createDatabase } from '../../src/database/database.ts'
+import { createDatabase, type Database } from '../../src/database/database.ts'
 import { appendEvents } from '../../src/database/feed/events.ts'
 import { createFeed } from '../../src/database/feed/feed.ts'
 import { createNumbering } from '../../src/database/feed/numbering.ts'
@@ -176,6 +176,21 @@ test.serial('retention: expired events go, and only positions before them are in
   t.deepEqual(await feed.read(6, 10), { floor: 4, head: 6, events: [] })
   t.is(await feed.read(7, 10), undefined)
   t.is((await database.query('SELECT * FROM changes', [])).length, 1)
+})
+
+test.serial('retention: a process that is late makes no position valid again', async t => {
+  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, eventsOf(id)))
+  await number()
+  await executeOn(url, 'UPDATE changes SET at = at - INTERVAL 100 * (3 - last_id) SECOND')
+  const late: Database = {
+    ...database,
+    async transaction(act) {
+      await removeExpired(databases[1], 50)
+      return database.transaction(act)
+    },
+  }
+  await removeExpired(late, 150)
+  t.deepEqual(await readHead(database), { floor: 2, head: 3 })
 })
 
 test.serial('retention: any number of expired events goes at once', async t => {

@@ -111,6 +111,19 @@ test('jwt: a verified token is remembered until it expires', async t => {
   await untilOutcome(verify, token, 'unauthorized: the token has expired')
 })
 
+test('jwt: a thousand verified tokens are remembered, not those before them', async t => {
+  const { verify } = await start(t, first)
+  const tokens = await Promise.all(
+    Array.from({ length: 1001 }, (_, at) => sign(first, { ...claims(), jti: `${at}` })),
+  )
+  for (const token of tokens) await verify(token)
+  const remembered = tokens.map(token => !(verify(token) instanceof Promise))
+  t.deepEqual(
+    remembered,
+    tokens.map((_, at) => at > 0),
+  )
+})
+
 test('jwt: required claims and their types', async t => {
   const { verify } = await start(t, first)
   for (const [change, expected] of [
@@ -276,6 +289,17 @@ test('jwt: a response that is too long is not read to its end', async t => {
   })
   t.is(JSON.parse(line).reason, 'the response has more than 1048576 bytes')
   await ended
+})
+
+test('jwt: keys to which another address redirects are not read', async t => {
+  const { server } = await start(t, first)
+  const redirect = http.createServer((_, response) => {
+    response.writeHead(302, { Location: server.settings.jwks }).end()
+  })
+  t.teardown(() => redirect.close())
+  const jwks = `http://127.0.0.1:${await listenOnFreePort(redirect)}`
+  const { verify } = await createJwts({ ...server.settings, jwks }, log, () => {})
+  t.regex(await outcome(verify, await sign(first, claims())), /^unavailable: /)
 })
 
 test('jwt: the log shows the address of the keys without its query', async t => {
