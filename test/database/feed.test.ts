@@ -41,7 +41,8 @@ test.beforeEach(() =>
 )
 
 const origin = { by: 'test', requestId: 'r' }
-const eventsOf = (...ids: number[]) => ids.map(id => ({ type: 'user.created', ids: { user_id: id }, origin }))
+const created = (id: number) => ({ type: 'user.created', ids: { user_id: id }, origin })
+const eventsOf = (...ids: number[]) => ids.map(created)
 
 /** Returns a promise that is pending until `release` is called. */
 function createSilence() {
@@ -151,6 +152,25 @@ test.serial('pages: a page begins and ends within the events of one transaction'
   t.deepEqual(rest, { id: 42, type: 'user.created', user_id: 42, by: 'test', request_id: 'r' })
   t.true(Math.abs(Date.parse(at) - Date.now()) < 60_000, at)
   t.regex(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+})
+
+test.serial('events: each has the caller of its own request, also of requests with the same id', async t => {
+  const events = ['one', 'one', 'two', null].map(by => ({ ...created(1), origin: { by, requestId: 'same' } }))
+  await database.transaction(trx => appendEvents(trx, events))
+  await number()
+  t.deepEqual(
+    (await readAll(database)).map(({ text }) => JSON.parse(text).by),
+    ['one', 'one', 'two', null],
+  )
+})
+
+test.serial('numbering: any number of rows is numbered at once', async t => {
+  const rows = Array.from({ length: 501 }, () => ['2026-01-01 00:00:00', 1, '[]'])
+  await database.transaction(trx =>
+    trx.execute('INSERT INTO change_queue (at, amount, events) VALUES ?', [rows]),
+  )
+  await number()
+  t.deepEqual(await readHead(database), { floor: 0, head: 501 })
 })
 
 test.serial('retention: expired events go, and only positions before them are invalid', async t => {
