@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { Redis } from 'ioredis'
 import { generate } from 'selfsigned'
@@ -208,6 +209,28 @@ else {
     proxy.refuse()
     proxy.open()
     await until(() => cache.report().state === 'connected')
+  })
+
+  test('cache: a probe of a Redis that does not reply holds up no read', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    let isSilent = false
+    let commands = 0
+    const proxy = await openTcpProxy(`redis://127.0.0.1:${port}`, to => {
+      if (isSilent && to === 'server') commands++
+      return !isSilent
+    })
+    t.teardown(() => proxy.close())
+    // The connection is replaced after twice this time, long after the first probe.
+    const { cache } = await openCache(t, [`redis://127.0.0.1:${proxy.port}`], 3000)
+    isSilent = true
+    await Promise.all([1, 2, 3].map(() => cache.read(['key:'])))
+    const before = commands
+    await until(async () => {
+      t.deepEqual(await Promise.race([cache.read(['key:']), nextTurn('late')]), [undefined])
+      return commands > before
+    })
   })
 
   test('cache: a password that was changed is logged as the reason', async t => {

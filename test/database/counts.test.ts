@@ -166,17 +166,33 @@ test.serial('compact: does not wait for open transactions that have written', as
 })
 
 test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => {
-  const ignoring = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
-  const client = Object.getPrototypeOf(ignoring.knex.client)
-  const { _query } = client
-  client._query = function (connection: unknown, statement: { sql: string }) {
-    statement.sql = statement.sql.replace(/ FOR UPDATE SKIP LOCKED$/, '')
-    return _query.call(this, connection, statement)
+  const processCount = 3
+  let taken = 0
+  let release = (): void => {}
+  const allHaveTaken = new Promise<void>(resolve => {
+    release = resolve
+  })
+  /** Opens the database of a process. Its first compaction goes on when those of all processes have read the same rows. */
+  function openIgnoring() {
+    const ignoring = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+    const client = Object.getPrototypeOf(ignoring.knex.client)
+    const { _query } = client
+    client._query = async function (connection: unknown, statement: { sql: string }) {
+      const sql = statement.sql.replace(/ FOR UPDATE SKIP LOCKED$/, '')
+      const isTake = sql !== statement.sql
+      statement.sql = sql
+      const result = await _query.call(this, connection, statement)
+      if (isTake && ++taken === processCount) release()
+      if (isTake) await allHaveTaken
+      return result
+    }
+    return ignoring
   }
+  const processes = Array.from({ length: processCount }, openIgnoring)
   const changes = Array.from({ length: 500 }, (_, slot) => ({ kind: 'twice?', slot, amount: 1 }))
   await database.knex('count_changes').insert(changes)
-  await Promise.all([1, 2, 3, 4].map(() => ignoring.compact()))
-  await ignoring.close()
+  await Promise.all(processes.map(one => one.compact()))
+  await Promise.all(processes.map(one => one.close()))
   const [row] = await database.knex('counts').where({ kind: 'twice?' }).sum('amount as amount')
   t.is(Number(row?.amount), 500)
   t.deepEqual(await database.knex('count_changes').where({ kind: 'twice?' }), [])

@@ -57,7 +57,10 @@ const sizesOf = (included: readonly (Included | undefined)[]) =>
 test.serial('includes: every record has all its related records, in the order of the rows', async t => {
   const rows = (await records.read(ids)).sort((a, b) => b.id - a.id)
   const expected = groupCounts.toReversed()
-  t.deepEqual(sizesOf(await includes(rows)), expected)
+  const texts: string[] = []
+  t.deepEqual(sizesOf(await includes(rows, text => texts.push(text))), expected)
+  // No text is incomplete: it would also be cached.
+  t.is(texts.length, rows.length)
   t.deepEqual(sizesOf(await database.snapshot(trx => includes(rows, undefined, trx))), expected)
 })
 

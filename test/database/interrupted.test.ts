@@ -46,6 +46,8 @@ async function newWrites() {
   await api.post(`/v1/users/${left}/groups`, { id: group })
   const [one, keyed, first, second] = [person(), person(), person(), person()]
   const name = `Lost ${++sequence}`
+  const doomed = await api.create('/v1/groups', { name: `Lost ${++sequence}` })
+  await api.post(`/v1/users/${left}/groups`, { id: doomed })
   const found = async (path: string) => (await api.count(path)) === 1
   const byName =
     ({ last_name }: { last_name: string }) =>
@@ -65,6 +67,7 @@ async function newWrites() {
     [() => api.delete(`/v1/users/${deleted}`), async () => !(await found(`/v1/users?id=${deleted}`))],
     [() => api.post(`/v1/users/${joined}/groups`, { id: group }), isMember(joined)],
     [() => api.delete(`/v1/users/${left}/groups/${group}`), async () => !(await isMember(left)())],
+    [() => api.delete(`/v1/groups/${doomed}`), async () => !(await found(`/v1/groups?id=${doomed}`))],
   ]
   return { writes, key }
 }

@@ -4,11 +4,11 @@ import { pino } from 'pino'
 import { type Cache, createCache } from '../../src/cache/cache.ts'
 import { until } from './until.ts'
 
-/** How long a cache waits for a reply. */
-const timeoutMs = 1000
+/** How long a cache waits for a reply, unless a test says otherwise. */
+const TIMEOUT_MS = 1000
 
 /** Opens a cache. `lines` are the messages of its log. */
-export function logCache(t: ExecutionContext, url: string[]) {
+export function logCache(t: ExecutionContext, url: string[], timeoutMs = TIMEOUT_MS) {
   const lines: { msg: string; reason?: string }[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
   const cache = createCache({ url, ttlSeconds: 300, timeoutMs }, log)
@@ -17,8 +17,8 @@ export function logCache(t: ExecutionContext, url: string[]) {
 }
 
 /** Opens a cache and waits until it is connected. */
-export async function openCache(t: ExecutionContext, url: string[]) {
-  const opened = logCache(t, url)
+export async function openCache(t: ExecutionContext, url: string[], timeoutMs?: number) {
+  const opened = logCache(t, url, timeoutMs)
   await until(() => opened.cache.report().state === 'connected')
   return opened
 }
@@ -41,7 +41,7 @@ export async function readHits(cache: Cache, keys: readonly string[]) {
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true
-  }, 2 * timeoutMs)
+  }, 2 * TIMEOUT_MS)
   const values = await cache.read(keys)
   clearTimeout(timer)
   return { isLate, hits: keys.filter((_, index) => values[index] !== undefined) }
