@@ -10,6 +10,7 @@ import type { Result } from '../../src/database/lane/outcome.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createInsert } from '../../src/database/writing/insert.ts'
 import { createMemberships } from '../../src/database/writing/memberships.ts'
+import { createNames } from '../../src/database/writing/names.ts'
 import { createRowLocks, skipLocked } from '../../src/database/writing/row-locks.ts'
 import { createUpdate } from '../../src/database/writing/update.ts'
 import { groups } from '../../src/model/groups.ts'
@@ -297,6 +298,19 @@ test.serial('locks: an uncommitted name delays only requests for this name', asy
     outcomes.filter(outcome => typeof outcome !== 'object').map(outcome => outcome ?? 'exists'),
     Array.from({ length: 11 }, () => 'exists'),
   )
+})
+
+test.serial('locks: the names that another session adds or removes are found', async t => {
+  const { namesOf, heldItems } = createNames(database, users, 'update')
+  const [added, removed, free] = [person(), person(), person()]
+  await writers.insertMany([removed, free])
+  await foreign.transaction(async trx => {
+    await trx.execute('DELETE FROM users WHERE last_name = ?', [removed.last_name])
+    const values = [added.first_name, added.last_name, 1]
+    await trx.execute('INSERT INTO users (first_name, last_name, version) VALUES (?)', [values])
+    const held = await heldItems([added, removed, free, person()], one => namesOf([one]))
+    t.deepEqual([...held], [added, removed])
+  })
 })
 
 test.serial(

@@ -127,6 +127,20 @@ test('http: a client that pipelines before it reads gets the response that close
   t.is(client.text(), '')
 })
 
+test('http: a client that goes on sending after the last response is cut off after 64 MiB', async t => {
+  const { open } = await start(t)
+  const client = await open({ allowHalfOpen: true })
+  client.write('no HTTP\r\n\r\n')
+  t.regex(await client.answer(), /^HTTP\/1.1 400 /)
+  const chunk = Buffer.alloc(2 ** 20)
+  let chunks = 0
+  while (!client.socket.closed) {
+    chunks++
+    await new Promise<void>(resolve => client.socket.write(chunk, () => resolve()))
+  }
+  t.true(chunks > 64 && chunks < 128, `${chunks}`)
+})
+
 test('https: a connection that ends before its handshake is closed', async t => {
   const { port, open } = await start(t, { protocol: 'https' })
   for (const sent of [Buffer.alloc(0), Buffer.from('16030100a5010000a10303', 'hex')]) {
