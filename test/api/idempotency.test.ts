@@ -139,6 +139,12 @@ test.serial('idempotency: a key that is reused for another request is 422', asyn
     expectError(t, await api.post(path, body, withKey(key)), 422, 'idempotency_key_reused')
   t.is(await count(other), 0)
   expectReplay(t, await api.post('/v1/%75sers', pair, withKey(key)), first)
+  const group = { id: await api.create('/v1/groups', { name: newKey() }) }
+  const [member, stranger] = [await api.create('/v1/users', other), await api.create('/v1/users', person())]
+  const joined = withKey(newKey())
+  expectOk(t, await api.post(`/v1/users/${member}/groups`, group, joined))
+  const elsewhere = await api.post(`/v1/users/${stranger}/groups`, group, joined)
+  expectError(t, elsewhere, 422, 'idempotency_key_reused')
   for (const different of [key.toUpperCase(), `${key}-`, `"${key}"`])
     expectError(t, await api.post('/v1/users', pair, withKey(different)), 409, 'user_exists')
 })
@@ -411,7 +417,12 @@ test.serial('idempotency: an expired key can be used for another request', async
   await age(keepSeconds - 100)
   expectReplay(t, await api.post('/v1/users', pair, key), first)
   await age(200)
-  const second = await api.post('/v1/users', other, key)
+  await reserve(other)
+  const writing = api.post('/v1/users', other, key)
+  await untilLocked(key['idempotency-key'])
+  expectError(t, await openClient().post('/v1/users', other, key), 409, 'request_in_progress')
+  await database.rollback()
+  const second = await writing
   expectOk(t, second)
   expectReplay(t, await api.post('/v1/users', other, key), second)
 })

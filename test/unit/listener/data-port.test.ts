@@ -236,6 +236,18 @@ test('https: drain: a TCP connection without a TLS handshake is counted and clos
   atLeast(t, await timed(client.closed), idleMs)
 })
 
+test('report: a port is quiet from the end of its last connection on', async t => {
+  const { port, open } = await start(t)
+  const client = await open()
+  await until(() => port.report().connections === 1)
+  t.is(port.report().quietMs, 0)
+  const beforeEndMs = performance.now()
+  client.socket.destroy()
+  await until(() => port.report().connections === 0)
+  const { quietMs } = port.report()
+  t.true(quietMs <= performance.now() - beforeEndMs)
+})
+
 test('drain: pipelined requests that were received before it are all served', async t => {
   const waiting: ServerResponse[] = []
   const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
@@ -278,17 +290,21 @@ test('drain: requests behind a response with Connection: close are not served', 
   t.regex(client.text(), /Connection: close\r\n\r\nok$/)
 })
 
-test('drain: one that ends within its delay ends no response', async t => {
+test('drain: one that ends within its delay ends no response, and later ones are told about the next drain', async t => {
   const [resumed, drained] = [createReleases(50), createReleases(50)]
   const { leaving } = resumed.signals()
   resumed.setState('draining')
+  t.true(resumed.signals().draining.aborted)
   resumed.setState('serving')
+  t.false(resumed.signals().draining.aborted)
   drained.setState('draining')
   // Their timers do not keep the process alive. Those of the same length expire in the order of their starts.
   const alive = setInterval(() => {}, never)
   t.teardown(() => clearInterval(alive))
   await once(drained.signals().leaving, 'abort')
   t.false(leaving.aborted)
+  drained.setState('serving')
+  t.false(drained.signals().leaving.aborted)
   resumed.setState('closing')
   t.true(leaving.aborted, 'it ends with the port')
 })
