@@ -58,12 +58,22 @@ async function readAndWrite(t: ExecutionContext, { openClient }: ApiSuite): Prom
     const { body } = await api.get(
       single ? `/v1/users/${user}?include=groups` : '/v1/users?include=groups&first_name=Crowd',
     )
-    for (const { id, groups = [] } of single ? [body] : (body.users ?? [])) {
+    const read = single ? [body] : (body.users ?? [])
+    assert.deepEqual(
+      read.map(({ id }) => id),
+      single ? [user] : users,
+    )
+    /** All records of a page are those of one moment. */
+    const shown = new Map<number, string>()
+    for (const { id, groups = [] } of read) {
       const history = members.get(Number(id))
       history?.check(groups.map(group => group.id).join(), oldest.get(history) ?? 0)
       for (const group of groups) {
-        const name = names.get(Number(group.id))
-        name?.check(String(group.name), oldest.get(name) ?? 0)
+        const [id, state] = [Number(group.id), String(group.name)]
+        const name = names.get(id)
+        name?.check(state, oldest.get(name) ?? 0)
+        assert.equal(shown.get(id) ?? state, state, 'a group has one name')
+        shown.set(id, state)
       }
     }
   }
