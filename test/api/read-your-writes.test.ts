@@ -10,6 +10,9 @@ const two = await openApi({ workers: 2 })
 test.after.always(one.close)
 test.after.always(two.close)
 
+/** The number of changes that each writer makes. */
+const ROUNDS = 40
+
 const pick = <T>(list: T[], index: number): T => {
   const item = list[index % list.length]
   if (item === undefined) throw new Error('the list is empty')
@@ -79,7 +82,7 @@ async function readAndWrite(t: ExecutionContext, { openClient }: ApiSuite): Prom
   }
   async function changeMemberships(user: number, history: ReturnType<typeof createHistory>): Promise<void> {
     const joined = new Set<number>()
-    for (let round = 0; round < 150; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const [api, other, group] = [
         pick(clients, round),
         pick(clients, round + 1),
@@ -96,7 +99,7 @@ async function readAndWrite(t: ExecutionContext, { openClient }: ApiSuite): Prom
     }
   }
   async function renameGroups(): Promise<void> {
-    for (let round = 1; round <= 150; round++) {
+    for (let round = 1; round <= ROUNDS; round++) {
       const index = round % groups.length
       const name = `crowd ${index}:${round}`
       await names

@@ -30,7 +30,7 @@ const operation = fc.record({
   readThrough: fc.nat(),
   read: fc.constantFrom('one', 'one', 'page', 'groups'),
 })
-const operationCount = 2000
+const operationCount = 500
 const [userCount, groupCount] = [8, 10]
 
 const pick = <T>(list: T[], index: number): T => {
