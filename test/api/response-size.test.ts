@@ -53,16 +53,20 @@ test('response size: a page over the limit is limit_exceeded, the pages below it
   expectOk(t, await api.get(path(20, '')))
 })
 
-test('response size: the limit applies to pages without include, too', async t => {
-  for (let user = 0; user < 100; user++)
+test('response size: the limit applies to pages without include, too, and is inclusive', async t => {
+  for (let user = 0; user < 70; user++)
     await api.create('/v1/users', { first_name: 'Long', last_name: `${user}`.padEnd(255, '€') })
-  const sizeOf = async (size: number) => {
-    const answer = await api.get(`/v1/users?first_name=Long&records_per_page=${size}`)
-    if (answer.status !== 200) expectError(t, answer, 400, 'limit_exceeded')
-    return answer.status === 200 ? Buffer.byteLength(answer.text) : undefined
-  }
-  t.not(await sizeOf(50), undefined)
-  t.is(await sizeOf(100), undefined)
+  /** @param others characters that the link to the next page repeats */
+  const page = (size: number, others = 1) =>
+    api.get(`/v1/users?first_name=Long&last_name=!${'x'.repeat(others)}&records_per_page=${size}`)
+  expectError(t, await page(70), 400, 'limit_exceeded')
+  const smaller = await page(50)
+  expectOk(t, smaller)
+  const left = responseBytes - Buffer.byteLength(smaller.text)
+  const largest = await page(50, 1 + left)
+  expectOk(t, largest)
+  t.is(Buffer.byteLength(largest.text), responseBytes)
+  expectError(t, await page(50, 2 + left), 400, 'limit_exceeded')
 })
 
 test('response size: the limit applies to a page of the change feed', async t => {
