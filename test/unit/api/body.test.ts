@@ -1,6 +1,7 @@
 // Reading of request bodies: how the parsing of long ones shares the event loop.
 import { once } from 'node:events'
 import http from 'node:http'
+import type { Socket } from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import Koa, { type Context } from 'koa'
 import { createReadBody, type ReadBody } from '../../../src/api/requests/body.ts'
@@ -12,7 +13,7 @@ const BYTES = 2 ** 20
 const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${BYTES}\r\n\r\n`
 
 /**
- * Has each of four clients send a body but its last byte. The parser needs hundreds of milliseconds for each body.
+ * Has each of four clients send a body but its last byte, and waits until the server has received it. The parser needs hundreds of milliseconds for each body.
  * @param serve reads the body of a request
  */
 async function connectAll(t: ExecutionContext, serve: (ctx: Context, readBody: ReadBody) => Promise<void>) {
@@ -25,6 +26,8 @@ async function connectAll(t: ExecutionContext, serve: (ctx: Context, readBody: R
     ctx.body = ''
   })
   const server = http.createServer(app.callback()).listen(0, '127.0.0.1')
+  const sockets: Socket[] = []
+  server.on('connection', socket => sockets.push(socket))
   t.teardown(() => server.close())
   await once(server, 'listening')
   const address = server.address()
@@ -36,6 +39,8 @@ async function connectAll(t: ExecutionContext, serve: (ctx: Context, readBody: R
   await Promise.all(
     clients.map(({ socket }) => new Promise(sent => socket.write(head + '['.repeat(BYTES - 1), sent))),
   )
+  const sent = head.length + BYTES - 1
+  await until(() => sockets.length === clients.length && sockets.every(({ bytesRead }) => bytesRead === sent))
   return clients
 }
 
