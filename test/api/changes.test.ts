@@ -541,6 +541,8 @@ test.serial(
     const answer = await waiting
     t.deepEqual(changesIn(answer), [])
     t.is(answer.headers.connection, 'close')
+    // One that arrives now does not wait either.
+    t.deepEqual(changesIn(await client.get('/v1/changes?after=latest&wait=60')), [])
     t.false(stream.hasEnded())
     const user = await client.create('/v1/users', person())
     await stream.untilEnd()
