@@ -5,6 +5,7 @@ import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase, type Database } from '../../src/database/database.ts'
+import { createChangeFeed } from '../../src/database/feed/change-feed.ts'
 import { appendEvents } from '../../src/database/feed/events.ts'
 import { createFeed } from '../../src/database/feed/feed.ts'
 import { createNumbering } from '../../src/database/feed/numbering.ts'
@@ -508,3 +509,21 @@ test.serial('numbering: one that cannot go on because its database is closed log
   t.not((await holder.query('SELECT id FROM change_queue', [])).length, 0)
   t.deepEqual(lines, [])
 })
+
+test.serial(
+  'numbering: events that a killed process has left get their numbers without a reader',
+  async t => {
+    // The readers of earlier tests would number the events of the other database.
+    const left = createDatabase(
+      { ...config.database, url: await createTestDatabase() },
+      createLog('silent', 'test'),
+    )
+    t.teardown(() => left.close())
+    const { start, report } = createChangeFeed(left, 3600, createLog('silent', 'test'))
+    await start()
+    await left.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
+    await until(() => report()?.waiting === 2)
+    await until(() => report()?.waiting === 0)
+    t.is((await readHead(left)).head, 2)
+  },
+)

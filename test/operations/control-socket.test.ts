@@ -115,6 +115,8 @@ test.serial('commands: a change that cannot be stored is a failure of the servic
   const { status, reply } = await sendToSocket(socket, '/commands/drain', '{"argument": "http"}')
   t.is(status, 500)
   t.regex(reply.error ?? '', /^\S+state\.json cannot be written: EISDIR/)
+  const { reply: now } = await sendToSocket(socket, '/commands/status')
+  t.is(now.ports?.http?.state, 'serving')
 })
 
 test.serial('requests: invalid ones receive errors, and nothing runs', async t => {
