@@ -22,10 +22,13 @@ import {
   startService,
   supervisorEnv,
 } from '../support/service.ts'
+import { atSteadyInterval } from '../support/steady-interval.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 const database = await createDatabase()
+/** How often a test checks the health where no check may fail. */
+const CHECK_EVERY_MS = 10
 
 async function start(t: ExecutionContext, options: ServiceOptions = {}) {
   const service = await startService({ database, ...options })
@@ -201,10 +204,11 @@ for (const [title, withWorkers] of [
     checker.write(request)
     for (const pid of suspended) process.kill(pid, 'SIGCONT')
     const endMs = performance.now() + silentMs
-    do {
+    await atSteadyInterval(CHECK_EVERY_MS, async () => {
       t.regex(await checker.answer(), /^HTTP\/1.1 200/)
       checker.write(request)
-    } while (performance.now() < endMs)
+      return performance.now() > endMs
+    })
     t.deepEqual(await service.workers(), workers)
     t.notRegex(service.log(), /worker killed/)
   })
@@ -253,13 +257,13 @@ test.serial('health checks: no_worker while no worker is running', async t => {
   await writeFile(hold, '')
   process.kill(worker, 'SIGKILL')
   const codes = new Set<string | undefined>()
-  const untilCode = async (wanted: string) => {
-    while (!codes.has(wanted)) {
+  const untilCode = (wanted: string) =>
+    atSteadyInterval(CHECK_EVERY_MS, async () => {
       const answer = await check(operator.controlPort('http'), '/healthcheck/http')
       if (answer === 'refused') throw new Error('refused')
       codes.add(answer.code)
-    }
-  }
+      return codes.has(wanted)
+    })
   await untilCode('no_worker')
   await rm(hold)
   codes.delete('serving')
@@ -558,17 +562,20 @@ test.serial(
       return answer === 'refused' ? answer : answer.code
     }
     const codes = new Set<string | undefined>()
-    const until = async (wanted: string) => {
-      for (let now = await code(); now !== wanted; now = await code()) codes.add(now)
-    }
+    const untilCode = (wanted: string) =>
+      atSteadyInterval(CHECK_EVERY_MS, async () => {
+        const now = await code()
+        if (now !== wanted) codes.add(now)
+        return now === wanted
+      })
     proxy.refuse()
     const lostMs = performance.now()
-    await until('no_database')
+    await untilCode('no_database')
     // The outage begins with the start of the probe that fails, which can be a moment before the loss.
     t.true(performance.now() - lostMs >= 1500)
     t.deepEqual([...codes], ['serving'])
     proxy.open()
-    await until('serving')
+    await untilCode('serving')
   },
 )
 
