@@ -19,6 +19,9 @@ export interface Reply extends Partial<PortStatus>, Partial<Status> {
   path?: string
 }
 
+/** The pause between two requests of an operator that waits. Each costs a new connection and a response with the whole status. */
+const POLL_MS = 30
+
 interface ReplyMessage {
   type: 'axm:reply'
   data: { action_name: string; return: Reply }
@@ -98,12 +101,16 @@ export function createOperator(service: Pick<Service, 'supervisor' | 'port'>) {
         status = await this.status()
         return condition(status) && status
       }
-      return until(reached, { withinMs, describe: () => `${condition}\n${JSON.stringify(status)}` })
+      return until(reached, {
+        withinMs,
+        everyMs: POLL_MS,
+        describe: () => `${condition}\n${JSON.stringify(status)}`,
+      })
     },
 
     /** Polls the health of `label` until its status code is `status`. @throws Error after a minute */
     async untilHealth(label: string, status: number): Promise<void> {
-      await until(async () => (await this.health(label)) === status)
+      await until(async () => (await this.health(label)) === status, { everyMs: POLL_MS })
     },
   }
 }
