@@ -90,7 +90,9 @@ test.serial(
 
 test.serial('status: lists checkers with address, time, response and HAProxy server state', async t => {
   const { operator } = await start(t)
-  const headers = { 'X-Haproxy-Server-State': 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0' }
+  // A terminal takes the control character at the end for the start of a command.
+  const state = 'UP; name=bck/srv1; node=lb1; weight=1/2; scur=13/22; qcur=0'
+  const headers = { 'X-Haproxy-Server-State': `${state}\x9b` }
   await operator.health('https')
   // On a busy machine, the interval can vary too much at first.
   const listed = async () => {
@@ -103,7 +105,7 @@ test.serial('status: lists checkers with address, time, response and HAProxy ser
   t.like(ports.http?.checkers[0], {
     address: '127.0.0.1',
     status: 200,
-    server_state: headers['X-Haproxy-Server-State'],
+    server_state: `${state}?`,
   })
   t.is(ports.http?.checkers[1]?.server_state, null, 'HAProxy is told apart from others at its address')
   t.deepEqual(ports.https?.checkers, [], 'a single check makes no checker')
