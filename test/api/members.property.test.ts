@@ -4,6 +4,7 @@ import test from 'ava'
 import fc from 'fast-check'
 import { openApi } from '../support/api-suite.ts'
 import type { Body } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 
 const LIMIT = 3
 const [USERS, GROUPS] = [5, 5]
@@ -15,11 +16,6 @@ const { openClient, close } = await openApi({
 const clients = Array.from({ length: 6 }, () => openClient())
 test.after.always(close)
 
-const pick = <T>(list: readonly T[], index: number): T => {
-  const item = list[index % list.length]
-  if (item === undefined) throw new Error('the list is empty')
-  return item
-}
 const unknown = Number.MAX_SAFE_INTEGER
 
 /** Indexes of users or groups; the last index is that of an id that does not exist. */

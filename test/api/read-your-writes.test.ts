@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import test, { type ExecutionContext } from 'ava'
 import { type ApiSuite, openApi } from '../support/api-suite.ts'
 import type { Client } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 
 const one = await openApi({ workers: 1 })
 const two = await openApi({ workers: 2 })
@@ -12,12 +13,6 @@ test.after.always(two.close)
 
 /** The number of changes that each writer makes. */
 const ROUNDS = 40
-
-const pick = <T>(list: T[], index: number): T => {
-  const item = list[index % list.length]
-  if (item === undefined) throw new Error('the list is empty')
-  return item
-}
 
 /** The states written to one resource, in order. A read must not show a state older than `acknowledged`. */
 function createHistory(initial: string) {

@@ -4,16 +4,12 @@ import test from 'ava'
 import fc from 'fast-check'
 import { openApi } from '../support/api-suite.ts'
 import type { Answer } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 
 const { openClient, close } = await openApi({ workers: 2 })
 const clients = Array.from({ length: 4 }, () => openClient())
 test.after.always(close)
 
-const clientOf = (index: number) => {
-  const client = clients[index % clients.length]
-  if (client === undefined) throw new Error('there are no clients')
-  return client
-}
 let runs = 0
 
 test.serial(
@@ -31,7 +27,7 @@ test.serial(
       const saved = new Map<number, { body: string; answer: Answer }>()
       const paths = new Map<number, string>()
       for (const { key, name, batch, client, removed } of posts) {
-        const api = clientOf(client)
+        const api = pick(clients, client)
         const pair = { first_name: String(name), last_name: run }
         const body = JSON.stringify(batch ? { users: [pair] } : pair)
         const headers = key === null ? {} : { 'idempotency-key': `${run}/${key}` }
@@ -58,7 +54,7 @@ test.serial(
 )
 
 test.serial('retries: a write succeeds only with the ETag of the current version', async t => {
-  const group = await clientOf(0).create('/v1/groups', { name: 'Retries' })
+  const group = await pick(clients, 0).create('/v1/groups', { name: 'Retries' })
   const write = fc.record({
     kind: fc.constantFrom('put', 'patch', 'join', 'leave', 'nothing'),
     /** Few values, so that some writes store what is there. */
@@ -70,16 +66,18 @@ test.serial('retries: a write succeeds only with the ETag of the current version
   })
   const property = fc.asyncProperty(fc.array(write, { maxLength: 25 }), async writes => {
     const pair = { first_name: 'Version', last_name: `Run ${++runs}` }
-    const path = `/v1/users/${await clientOf(0).create('/v1/users', pair)}`
+    const path = `/v1/users/${await pick(clients, 0).create('/v1/users', pair)}`
     const etags = async (client: number) =>
       Promise.all(
-        ['', '?include=groups'].map(async query => (await clientOf(client).get(path + query)).headers.etag),
+        ['', '?include=groups'].map(
+          async query => (await pick(clients, client).get(path + query)).headers.etag,
+        ),
       )
     const versions = [await etags(0)]
     let member = false
     let stored = pair.first_name
     for (const { kind, first_name, age, include, client } of writes) {
-      const api = clientOf(client)
+      const api = pick(clients, client)
       const headers = { 'if-match': versions.at(-1 - age)?.[Number(include)] ?? '"none"' }
       const sends = {
         put: () => api.put(path, { ...pair, first_name }, headers),

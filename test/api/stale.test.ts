@@ -4,6 +4,7 @@ import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
 import { type ApiSuite, openApi } from '../support/api-suite.ts'
 import { type Body, type Client, createClient } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 import { startService } from '../support/service.ts'
 
 const one = await openApi({ workers: 1 })
@@ -33,11 +34,6 @@ const operation = fc.record({
 const operationCount = 500
 const [userCount, groupCount] = [8, 10]
 
-const pick = <T>(list: T[], index: number): T => {
-  const item = list[index % list.length]
-  if (item === undefined) throw new Error('the list is empty')
-  return item
-}
 const withoutMeta = (groups: Body[] = []) => groups.map(({ id, name }) => ({ id, name }))
 
 /** Sends one request at a time; every read must show all writes before it. */
