@@ -10,6 +10,7 @@ import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
+import { createGate } from '../support/gate.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -168,10 +169,7 @@ test.serial('compact: does not wait for open transactions that have written', as
 test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => {
   const processCount = 3
   let taken = 0
-  let release = (): void => {}
-  const allHaveTaken = new Promise<void>(resolve => {
-    release = resolve
-  })
+  const allHaveTaken = createGate()
   /** Opens the database of a process. Its first compaction goes on when those of all processes have read the same rows. */
   function openIgnoring() {
     const ignoring = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
@@ -182,8 +180,8 @@ test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => 
       const isTake = sql !== statement.sql
       statement.sql = sql
       const result = await _query.call(this, connection, statement)
-      if (isTake && ++taken === processCount) release()
-      if (isTake) await allHaveTaken
+      if (isTake && ++taken === processCount) allHaveTaken.open()
+      if (isTake) await allHaveTaken.opened
       return result
     }
     return ignoring

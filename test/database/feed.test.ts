@@ -16,6 +16,7 @@ import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
 import { executeOn } from '../support/execute.ts'
+import { createGate } from '../support/gate.ts'
 import { relation } from '../support/relation.ts'
 import { countsOf, countUp, createSequencesSql, insertSequences, readAll } from '../support/sequences.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
@@ -44,15 +45,6 @@ test.beforeEach(() =>
 const origin = { by: 'test', requestId: 'r' }
 const created = (id: number) => ({ type: 'user.created', ids: { user_id: id }, origin })
 const eventsOf = (...ids: number[]) => ids.map(created)
-
-/** Returns a promise that is pending until `release` is called. */
-function createSilence() {
-  let release = () => {}
-  const silence = new Promise<void>(resolve => {
-    release = resolve
-  })
-  return { silence, release }
-}
 
 test.serial(
   'numbering: 4 processes write and number at once, and each record keeps the order of its changes',
@@ -327,17 +319,17 @@ test.serial(
 )
 
 test.serial('feed: reads that look for selected events do not hold up others', async t => {
-  const { silence, release } = createSilence()
+  const silence = createGate()
   const feed = createFeed({
     ...database,
     async query(sql, values) {
-      if (Number(values?.[2]) >= 2000) await silence
+      if (Number(values?.[2]) >= 2000) await silence.opened
       return database.query(sql, values)
     },
   })
   const large = [1, 2, 3, 4].map(() => feed.read(0, 10_000))
   t.deepEqual((await feed.read(0, 10))?.events, [])
-  release()
+  silence.open()
   await Promise.all(large)
 })
 
@@ -372,14 +364,14 @@ test.serial('feed: a read whose connection is silent does not hold up readers th
   await append(1, 2, 3, 4, 5)
   await executeOn(url, 'UPDATE change_head SET floor = 3')
   let reads = 0
-  const { silence, release } = createSilence()
+  const silence = createGate()
   const feed = createFeed({
     ...database,
     async query(sql, values) {
       const isSilent = ++reads === 2
       if (isSilent) await append(6, 7)
       const rows = await database.query(sql, values)
-      if (isSilent) await silence
+      if (isSilent) await silence.opened
       return rows
     },
   })
@@ -388,7 +380,7 @@ test.serial('feed: a read whose connection is silent does not hold up readers th
   await feed.changed(0, signal)
   await feed.changed(5, signal)
   // The silent read has found the same events as the one after it, and does not add them to the memory again.
-  release()
+  silence.open()
   await new Promise(setImmediate)
   t.deepEqual(
     (await feed.read(3, 10))?.events.map(({ id }) => id),

@@ -2,6 +2,7 @@
 import { createHash, createHmac, sign as cryptoSign, generateKeyPairSync } from 'node:crypto'
 import http from 'node:http'
 import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { createGate } from './gate.ts'
 import { listenOnFreePort } from './ports.ts'
 
 export const issuer = 'https://issuer.test/'
@@ -113,19 +114,15 @@ export async function startIssuer(...initial: Key[]) {
     },
     /** Holds back all responses. @returns a function that sends them */
     hold(): () => void {
-      let release = (): void => {}
-      held = new Promise(resolve => {
-        release = resolve
-      })
-      return () => release()
+      const { opened, open } = createGate()
+      held = opened
+      return open
     },
     /** Holds back the bodies of all responses, but not their headers. @returns a function that sends them */
     holdBodies(): () => void {
-      let release = (): void => {}
-      heldBodies = new Promise(resolve => {
-        release = resolve
-      })
-      return () => release()
+      const { opened, open } = createGate()
+      heldBodies = opened
+      return open
     },
     close: () => server.close(),
   }

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import fc from 'fast-check'
 import { createBatcher } from '../../../src/database/batcher.ts'
+import { createGate } from '../../support/gate.ts'
 
 const valuesOf = <V>(items: readonly number[], toValue: (item: number) => V) =>
   new Map(items.map(item => [item, toValue(item)]))
@@ -71,14 +72,11 @@ test('batcher: a failed batch rejects its own items but not later ones', async t
 
 test('batcher: a further batch starts with at least as many items as are in progress', async t => {
   const calls: number[] = []
-  let finish = (): void => {}
-  const finished = new Promise<void>(resolve => {
-    finish = resolve
-  })
+  const gate = createGate()
   const submit = createBatcher(
     async (items: readonly number[]) => {
       calls.push(items.length)
-      await finished
+      await gate.opened
       return valuesOf(items, item => item)
     },
     { concurrency: 2, maxSize: 10 },
@@ -91,7 +89,7 @@ test('batcher: a further batch starts with at least as many items as are in prog
   all.push(submit(4))
   await quietTurns()
   t.deepEqual(calls, [2, 2])
-  finish()
+  gate.open()
   await Promise.all(all)
 })
 

@@ -10,6 +10,7 @@ import type { Result } from '../../../src/database/lane/outcome.ts'
 import type { WriterOptions } from '../../../src/database/lane/writer.ts'
 import type { Transaction } from '../../../src/database/transaction.ts'
 import { users } from '../../../src/model/users.ts'
+import { createGate } from '../../support/gate.ts'
 import { origin } from '../../support/writers.ts'
 
 interface Write {
@@ -122,10 +123,7 @@ test('lane: after an error about a lock, only the writes that need it wait', asy
 test('lane: writes that another session holds up are looked for, and are not tried until they are free', async t => {
   let isFree = false
   let looks = 0
-  let lookAgain = (): void => {}
-  const hasLookedAgain = new Promise<void>(resolve => {
-    lookAgain = resolve
-  })
+  const hasLookedAgain = createGate()
   const needsLock = ({ keys }: Write) => !isFree && keys.includes('held')
   const lane = open(
     async items => {
@@ -134,7 +132,7 @@ test('lane: writes that another session holds up are looked for, and are not tri
     },
     {
       async held(items) {
-        if (++looks === 6) lookAgain()
+        if (++looks === 6) hasLookedAgain.open()
         return new Set(items.filter(needsLock))
       },
     },
@@ -142,7 +140,7 @@ test('lane: writes that another session holds up are looked for, and are not tri
   const waiting = [lane.write(write(1, 'held')), lane.writeOnce(write(2, 'held'), receipt('k'))]
   const free = [3, 4, 5].map(number => lane.write(write(number, `free ${number}`)))
   for (const one of await Promise.all(free)) t.is(one, stored)
-  await hasLookedAgain
+  await hasLookedAgain.opened
   t.deepEqual(lane.groups, [
     [1, 3, 4, 5],
     [3, 4, 5],
@@ -330,19 +328,16 @@ test('lane: a write with a key that has waited for a lock leaves its place to th
 })
 
 test('lane: writes with a transaction of their own do not hold up the others', async t => {
-  let release = (): void => {}
-  const released = new Promise<void>(resolve => {
-    release = resolve
-  })
+  const gate = createGate()
   const isLarge = ({ keys }: Write) => keys.length > 200
   const lane = open(async items => {
-    if (items.some(isLarge)) await released
+    if (items.some(isLarge)) await gate.opened
     return items.map(() => stored)
   })
   const keysOf = (number: number) => Array.from({ length: 201 }, (_, at) => `${number} ${at}`)
   const large = [1, 2, 3].map(number => lane.write(write(number, ...keysOf(number))))
   t.is(await lane.write(write(4, 'a')), stored)
-  release()
+  gate.open()
   await Promise.all(large)
   t.deepEqual(lane.groups, [[1], [2], [3], [4]])
 })
