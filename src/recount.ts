@@ -30,6 +30,7 @@ const usage = `usage: npm run recount [-- --check | --upgraded]
   compares the kept totals with the tables, prints each difference and corrects it; the service can run meanwhile
 
   --check      correct nothing, and exit with 1 if there is a difference
-  --upgraded   also confirm that no process of a version before migration 008 runs: such versions do not start from then on`
+  --upgraded   also confirm that no process of a version before migration 008 runs: such versions, from
+               migration 005 on, do not start any more`
 
 process.exit(await runCommand(main, usage))

@@ -3,7 +3,7 @@ import { constants } from 'node:buffer'
 import * as z from 'zod'
 
 export const atLeastOne = z.int().min(1)
-/** Node.js needs a safe integer for the URL and the headers together. */
+/** Far below 2^53: the URL and the headers together must be a safe integer, or Node.js throws an error. */
 const MAX_HEADER_BYTES = 2 ** 30
 /** A value takes at least one byte, and a statement can have a list twice: Knex exceeds the stack at some 200,000 values. */
 const MAX_URL_BYTES = 2 ** 16

@@ -6,7 +6,7 @@ import { reasonOf } from './error-reason.ts'
 /**
  * Replaces the content of `file` (mode 0600) and creates its folder if needed (mode 0700). Returns after
  * fsync, so the caller can confirm the change to an operator.
- * @throws Error that names the file or its folder; that of a full disk would name neither. No temporary file is left
+ * @throws Error that names the file or its folder, also for a full disk, whose own error names neither. No temporary file is left
  */
 export function writeAtomically(file: string, text: string): void {
   const folder = dirname(file)

@@ -155,11 +155,16 @@ export function createDatabase(
      */
     async ready() {
       waitsSinceMs = performance.now()
+      let logged: string | undefined
       await retry(() => assertMigrated(knex), {
         timeoutMs: Infinity,
         pauseMs: attempt => Math.min(MAX_READY_PAUSE_MS, 50 * 2 ** attempt),
         isTransient: isNotUpYet,
-        beforePause: error => log.warn({ reason: reasonOf(error) }, 'waiting for the database'),
+        beforePause(error) {
+          const reason = reasonOf(error)
+          if (reason !== logged) log.warn({ reason }, 'waiting for the database')
+          logged = reason
+        },
       }).catch((error: unknown) => {
         // The driver rejects a parameter of the URL.
         if (error instanceof TypeError)

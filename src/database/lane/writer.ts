@@ -51,7 +51,7 @@ export interface Entry<I> extends Ticket {
   readonly item: I
   /** The time, as `performance.now()`, after which it does not wait for a lock any longer. */
   readonly deadlineMs: number
-  /** Undefined for a write without an Idempotency-Key. With one, its `settle` gets the response, and that of the entry is not called. */
+  /** Undefined for a write without an Idempotency-Key. With one, `receipt.settle` gets the response, and `settle` is not called. */
   readonly receipt: (Receipt & { settle(response: SavedResponse | SavedRow): void }) | undefined
   settle(result: Result): void
   reject(error: unknown): void

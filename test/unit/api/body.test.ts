@@ -13,7 +13,8 @@ const BYTES = 2 ** 20
 const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${BYTES}\r\n\r\n`
 
 /**
- * Has each of four clients send a body but its last byte, and waits until the server has received it. The parser needs hundreds of milliseconds for each body.
+ * Has each of four clients send a body but its last byte, and waits until the server has received it. The parser needs hundreds
+ * of milliseconds for each body.
  * @param serve reads the body of a request
  */
 async function connectAll(t: ExecutionContext, serve: (ctx: Context, readBody: ReadBody) => Promise<void>) {
