@@ -70,7 +70,7 @@ test('cached values: an ETag of another representation is no 304, but its versio
   for (const read of [path, `${path}?include=groups`, `${path}/groups`]) {
     const answer = await api.get(read)
     const tag = String(answer.headers.etag).slice(1, -1)
-    t.regex(tag, /^\d+(\.\d+){0,2}\.\d+:[\w-]{8}$/)
+    t.regex(tag, /^\d+(\.\d+)?\.\d+:[\w-]{8}$/)
     const version = tag.split('.')[0]
     const others = [tag.slice(0, tag.lastIndexOf('.')), `${tag.slice(0, -1)}~`, `${version}`]
     for (const other of others) {

@@ -1,7 +1,6 @@
 // Strong ETags (RFC 9110, 8.8.3), here without their quotes. The ETag of a record is its version and, after a dot, its
-// representation, so that it changes with the code that writes the record, too. With related records, the generation of their
-// resource stands between them, and for a list of these the size of its pages. If-Match compares only the version, so all
-// forms match it.
+// representation, so that it changes with the code that writes the record, too. With `include`, the generation of the
+// included resource stands between them. If-Match compares only the version, so all forms match it.
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Precondition } from '../../database/version.ts'
@@ -20,11 +19,8 @@ export function createEtags(resource: Resource) {
   return {
     /** The ETag of a record without its related records. */
     record,
-    /** The ETag of a record with its related records. */
+    /** The ETag of a record with its related records, and of the list of those. */
     complete,
-    /** The ETag of a list of the related records of a record: it covers the size of pages, which has a default. */
-    related: ({ version, generation }: Row, recordsPerPage: number): string =>
-      `${version}.${generation}.${recordsPerPage}.${representation}`,
     /**
      * The ETag of a page: it covers the total, the size of pages, which has a default, and the id and the version of each record,
      * because records that were inserted with SQL can have the same version.

@@ -77,7 +77,7 @@ export function createMembershipHandlers(
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
     const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))
-    respondRead(ctx, etags.related(complete.row, query.recordsPerPage), text)
+    respondRead(ctx, etags.complete(complete.row), text)
   }
 
   /** Returns the ids in the path of a membership. @throws ApiError with status 404 if one is not a valid id */
