@@ -12,7 +12,7 @@ import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
-import { createMemberWriters, createWriters } from '../support/writers.ts'
+import { createMemberWriters, createWriters, wrapApply } from '../support/writers.ts'
 
 const USERS = 1000
 const LIMIT = 15
@@ -179,3 +179,22 @@ test.serial('members: changes from both sides at the same time keep the limit an
   t.deepEqual(brief(await add(user, [member])), [true])
   t.deepEqual(await createRecount(database, resources).find(), [])
 })
+
+test.serial(
+  'members: requests of users with many groups share transactions of at most 10,000 memberships',
+  async t => {
+    const joining = await createUsers(12)
+    const names = Array.from({ length: 1000 }, () => ({ name: `group ${++sequence}` }))
+    const targets = (await groupWriters.insertMany(names)).map(row => Number(row?.id))
+    const sizes: number[] = []
+    const observed = wrapApply(database, async (trx, apply) => {
+      const results = await apply()
+      sizes.push(trx.changes.length)
+      return results
+    })
+    const { add } = createMemberWriters(observed, users, relation, targets.length)
+    for (const outcome of await Promise.all(joining.map(id => add(id, targets))))
+      t.deepEqual(brief(outcome), Array(targets.length).fill(true))
+    t.is(Math.max(...sizes), 10_000)
+  },
+)

@@ -23,6 +23,9 @@ export interface Memberships extends Item {
   readonly precondition?: Precondition | undefined
 }
 
+/** The most pairs of one record that count as one key: the 200 keys of a transaction stand for at most 10,000 pairs. */
+const PAIRS_PER_KEY = 50
+
 /** @param limit maximum number of memberships of a record of the limited side */
 export function createMemberships(
   database: Database,
@@ -40,6 +43,16 @@ export function createMemberships(
 
   const limitedIds = ({ side, id, others }: Memberships) => (side === 'limited' ? [id] : others)
   const relatedIds = ({ side, id, others }: Memberships) => (side === 'related' ? [id] : others)
+
+  /**
+   * Names the rows of the limited side; transactions share the lock of a related record. The lane limits the keys of a transaction, so
+   * the name of a record with many pairs is repeated.
+   */
+  function keysOf({ side, id, others }: Memberships): string[] {
+    if (side === 'related') return others.map(other => rowKey(resource, other))
+    const count = Math.max(1, Math.ceil(others.length / PAIRS_PER_KEY))
+    return Array.from({ length: count }, () => rowKey(resource, id))
+  }
 
   // The ids make the new versions differ from each other. A scan of a small table would lock all of its rows.
   const renewSql = `UPDATE \`${resource.plural}\` FORCE INDEX (PRIMARY) SET version = ? ^ id WHERE id IN (?)`
@@ -80,8 +93,7 @@ export function createMemberships(
   }
 
   return database.createWriter<Memberships>({
-    // Without the related record: transactions share its lock.
-    keysOf: item => limitedIds(item).map(id => rowKey(resource, id)),
+    keysOf,
     awaitLock: createAwaitLock(resource, limitedIds),
 
     async apply(trx, items) {
