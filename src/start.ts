@@ -92,6 +92,11 @@ async function start(config: Config): Promise<number> {
       `already running, but from ${app.folder}: stop it there, or run a second instance here with other` +
         ' `ports` and, for every command, `export PM2_HOME=$PWD/var/pm2`',
     )
+  // Its requests would be cut: a start removes an app that does not run.
+  if (app?.isStopping)
+    throw new Error(
+      'the service is stopping, and waits for requests in flight: run npm start again once it has stopped',
+    )
   const startedMs = performance.now()
   const state = readState(config.stateFile)
   if (!app?.isRunning) await startOrUndo(config)

@@ -237,9 +237,11 @@ test.serial('stop: a service that runs under another pm2 keeps its private serve
   t.true(isAlive(database))
 })
 
-test.serial('stop: a second one lets the requests of the first one finish', async t => {
+test.serial('stop: a second one, and a start, let the requests of the first one finish', async t => {
   const { here } = t.context
-  t.is((await here.start()).code, 0)
+  // In this mode, a start during the stop finds every port free.
+  const settings = { NODE_CONFIG: JSON.stringify({ ...here.config, drain: { mode: 'refuse' } }) }
+  t.is((await here.start(settings)).code, 0)
   const body = JSON.stringify({ name: 'Poets' })
   const slow = await connect(here.port)
   slow.write(
@@ -247,10 +249,13 @@ test.serial('stop: a second one lets the requests of the first one finish', asyn
   )
   const first = here.stop()
   const health = `http://127.0.0.1:${here.port + 1}/healthcheck/http`
-  await until(async () => (await ask(health))?.status === 404)
+  await until(async () => (await ask(health)) === undefined)
   const second = await here.stop()
   t.is(second.code, 1, second.stdout)
   t.regex(second.stderr, /already stopping, and waits for requests in flight: run npm stop again/)
+  const start = await here.start(settings)
+  t.is(start.code, 1, start.stdout)
+  t.regex(start.stderr, /is stopping, and waits for requests in flight: run npm start again/)
   slow.write(body)
   await slow.until(/"name":"Poets"/)
   t.is((await first).code, 0)
