@@ -425,15 +425,21 @@ test.serial('redirect: a POST is not sent again as a GET, and the new address is
 test.serial('retries: after 429, and a look-up that fails is reported with its own reason', async t => {
   const text = 'first_name,last_name\nRate,Limit\n'
   t.is((await load('csv', text)).code, 0)
-  const seen = new Set<string>()
-  const limited = await startProxy(t, ({ method, url = '' }) => {
-    const request = `${method} ${url}`
-    if (seen.has(request)) return undefined
-    seen.add(request)
-    return [429, {}, '{"meta": {"status": 429, "code": "limited", "message": "too many requests"}}']
-  })
-  const late = await load('csv', text, '--url', limited)
-  t.deepEqual([late.code, late.counts.people], [0, [0, 1, 0]], late.stderr)
+  const bodies = [
+    '{"meta": {"status": 429, "code": "limited", "message": "too many requests"}}',
+    '<h1>429 Too Many Requests</h1>',
+  ]
+  for (const body of bodies) {
+    const seen = new Set<string>()
+    const limited = await startProxy(t, ({ method, url = '' }) => {
+      const request = `${method} ${url}`
+      if (seen.has(request)) return undefined
+      seen.add(request)
+      return [429, {}, body]
+    })
+    const late = await load('csv', text, '--url', limited)
+    t.deepEqual([late.code, late.counts.people], [0, [0, 1, 0]], late.stderr)
+  }
 
   const refusing = await startProxy(t, ({ method, url = '' }) =>
     method === 'GET' && url.startsWith('/v1/users')

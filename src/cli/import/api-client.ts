@@ -98,9 +98,12 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
       if (!(error instanceof SyntaxError)) throw failure('the response was cut off', true)
     })
     const answer = body.safeParse(json).data
-    // A proxy in front of an unavailable service responds with 5xx.
+    // A proxy in front of an unavailable service responds with 5xx, and one that limits requests with 429.
     if (answer === undefined)
-      throw failure(`responds with ${response.status}, but not as users-api does`, response.status >= 500)
+      throw failure(
+        `responds with ${response.status}, but not as users-api does`,
+        response.status >= 500 || response.status === 429,
+      )
     const { status, message } = answer.meta
     if (status === 401 || status === 403) throw notAllowed(`${base}: ${message}`)
     if (transientStatuses.includes(status)) throw failure(message, true)
