@@ -2,6 +2,7 @@
 // If the start fails or is interrupted, everything that it has started is stopped.
 import { once } from 'node:events'
 import { dirname } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { print, runCommand, serviceName } from './cli/command-line.ts'
 import { readStatus } from './cli/operator/client.ts'
@@ -19,6 +20,9 @@ import { type Config, loadConfig } from './config/config.ts'
 import { root } from './config/root.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
 import { readState } from './supervisor/state-file.ts'
+
+/** Longer than a step takes until pm2 lists the app that it starts: up to 30 ms on an idle machine. */
+const STEP_MS = 1000
 
 /** The text that is printed after a start. */
 function describeService(config: Config): string {
@@ -73,13 +77,13 @@ async function startOrUndo(config: Config): Promise<void> {
     interrupted.throwIfAborted()
     print(step)
   }
+  const starting = startAll(config, begin)
   try {
-    await Promise.race([
-      startAll(config, begin),
-      once(interrupted, 'abort').then(() => interrupted.throwIfAborted()),
-    ])
+    await Promise.race([starting, once(interrupted, 'abort').then(() => interrupted.throwIfAborted())])
   } catch (error) {
     if (interrupted.aborted) print('interrupted: stopping everything that this command has started')
+    // The step in progress can be about to start an app, which pm2 does not list yet.
+    await Promise.race([starting.catch(() => {}), delay(STEP_MS)])
     await stopEverything()
     throw error
   }

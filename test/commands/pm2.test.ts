@@ -199,6 +199,20 @@ test.serial('start: an interruption is reported, and leaves no process behind', 
   t.deepEqual(await here.processes(), [])
 })
 
+for (const step of ['starting Redis', 'starting the service'])
+  test.serial(
+    `start: an interruption at the beginning of a step leaves no process behind: ${step}`,
+    async t => {
+      const { here } = t.context
+      const start = spawn(process.execPath, ['dist/start.js'], { cwd: here.folder, env: here.env })
+      const closed = once(start, 'close')
+      await collectLog(start).line(new RegExp(step))
+      start.kill('SIGINT')
+      t.deepEqual(await closed, [130, null])
+      t.deepEqual(await here.processes(), [])
+    },
+  )
+
 test.serial('start: skips the health checks of ports in maintenance mode `refuse`', async t => {
   const { here } = t.context
   const refused = { mode: 'refuse', since: new Date().toISOString(), by: 'test' }
