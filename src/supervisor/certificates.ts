@@ -78,8 +78,13 @@ async function readKeyPair({ certificate, key }: DataPortConfig, folder: string)
 
 /** The fields by which an operator identifies a certificate. */
 function describe({ certificate }: KeyPair) {
-  const { subject, validTo, fingerprint256 } = new X509Certificate(certificate)
-  return { subject, valid_to: new Date(validTo).toISOString(), fingerprint: fingerprint256 }
+  const { subject, subjectAltName = '', validTo, fingerprint256 } = new X509Certificate(certificate)
+  return {
+    // Some certificates have only alternative names. The types do not know that Node.js has no subject then.
+    subject: subject || subjectAltName,
+    valid_to: new Date(validTo).toISOString(),
+    fingerprint: fingerprint256,
+  }
 }
 
 type Description = ReturnType<typeof describe>

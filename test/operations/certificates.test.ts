@@ -277,6 +277,17 @@ test.serial(
   },
 )
 
+test.serial('reload-certificates: a certificate without a subject is described by its names', async t => {
+  const { operator, write } = await start(t)
+  const { cert, private: key } = await generate([], {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: 'names.test' }] }],
+  })
+  write(cert, key)
+  t.like(await operator.run('reload-certificates'), { https: { subject: 'DNS:names.test' } })
+})
+
 test.serial('reload-certificates: each port gets its own, whatever the others have', async t => {
   const path = folder(t)
   const write = (label: string, { cert, key }: { cert: string; key: string }) => {
