@@ -19,6 +19,7 @@ import { isAuthOn } from './config/auth.ts'
 import { type Config, loadConfig } from './config/config.ts'
 import { root } from './config/root.ts'
 import { exitCodes, FatalError } from './core/exit-codes.ts'
+import { isServed } from './supervisor/socket-file.ts'
 import { readState } from './supervisor/state-file.ts'
 
 /** Longer than a step takes until pm2 lists the app that it starts: up to 30 ms on an idle machine. */
@@ -42,6 +43,11 @@ Try:
 
 async function assertPreconditions(config: Config): Promise<void> {
   await assertPortsFree(config)
+  // Its private servers would be stopped while it runs. If the socket cannot be tested, the supervisor says why.
+  if (await isServed(config.control.socket).catch(() => false))
+    throw new Error(
+      'the service of this folder runs, but not under this pm2: run npm stop with the PM2_HOME of its start, or send SIGTERM to its process',
+    )
   await assertWritable(dirname(config.stateFile))
   if (config.database.url === null || config.cache.url === null) await assertWritable(base)
 }

@@ -10,6 +10,7 @@ import { createClient } from '../support/http.ts'
 import { createInstallation, type Installation } from '../support/installation.ts'
 import { collectLog } from '../support/log.ts'
 import { isAlive } from '../support/operator.ts'
+import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
 import { type Outcome, runToEnd } from '../support/run-to-end.ts'
 import { ask, createDatabase } from '../support/service.ts'
@@ -240,13 +241,21 @@ test.serial('start and stop: servers that outlive a killed pm2 daemon are stoppe
   t.deepEqual(await here.processes(), [])
 })
 
-test.serial('stop: a service that runs under another pm2 keeps its private servers', async t => {
+test.serial('start and stop: a service that runs under another pm2 keeps its private servers', async t => {
   const { here } = t.context
   t.is((await here.start()).code, 0)
   const database = await processOf(here, 'mysql.sock')
   const elsewhere = await here.run('dist/stop.js', [], { PM2_HOME: join(here.folder, 'other') })
   t.is(elsewhere.code, 1, elsewhere.stdout)
   t.regex(elsewhere.stderr, /the service runs, but not under this pm2: .* PM2_HOME/)
+  const claim = await claimPorts()
+  t.teardown(claim.release)
+  const second = await here.start({
+    PM2_HOME: join(here.folder, 'other'),
+    NODE_CONFIG: JSON.stringify({ ports: [{ label: 'http', port: claim.first, protocol: 'http' }] }),
+  })
+  t.is(second.code, 1, second.stdout)
+  t.regex(second.stderr, /the service of this folder runs, but not under this pm2: .* PM2_HOME/)
   t.is(await processOf(here, 'mysql.sock'), database)
   t.true(isAlive(database))
 })
