@@ -13,7 +13,9 @@ export type IsTrusted = (address: string) => boolean
 export function canonical(text: string): string | undefined {
   if (isIPv4(text)) return text
   if (isIP(text) === 0) return undefined
-  const { address } = new SocketAddress({ family: 'ipv6', address: text })
+  // SocketAddress cuts the text at 39 characters if it has a zone.
+  const [withoutZone] = text.split('%', 1)
+  const { address } = new SocketAddress({ family: 'ipv6', address: withoutZone })
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address
 }
 

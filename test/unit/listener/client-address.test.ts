@@ -174,6 +174,17 @@ test('client address: examples of both headers', t => {
   t.is(of({ forwarded: 'nonsense' }), '10.0.0.1')
 })
 
+test('client address: a zone does not change how an address is read, however long the address is', t => {
+  const full = fc.bigInt({ min: 0n, max: 2n ** 128n - 1n }).map(value => textOf({ bits: 128, value }))
+  const withIpv4 = full.map(text => `${text.slice(0, 30)}255.255.255.255`)
+  fc.assert(
+    fc.property(fc.oneof(full, withIpv4), fc.constantFrom('1', 'eth0', 'a:b'), (text, zone) => {
+      const headers = { 'x-forwarded-for': `${text}%${zone}` }
+      t.is(clientAddress('10.0.0.1', headers, isTrusted), canonical(text) ?? '')
+    }),
+  )
+})
+
 test('client address: a hostile header is read in linear time', t => {
   const header = ['",a="\\', ',for="', ', ', '\\"', ',', ' ; ;', ',x'].map(part => part.repeat(3000)).join('')
   // Not the time on the clock: other processes and a slow machine do not count.
