@@ -41,10 +41,13 @@ export function createConnection(
   let sendRejection: (() => void) | undefined
   let isReused = false
 
+  /** Returns the request whose body is being received. */
+  const receiving = (): IncomingMessage | undefined =>
+    latest?.req.complete === false ? latest.req : undefined
   /** Whether nothing more is read for now. Node.js keeps every request that it reads, also one after rejected input. */
   const isFull = () => requests.isFull() || sendRejection !== undefined
   /** Whether the request that is being received waits for its turn, so that little or nothing of it is read. */
-  const isWaiting = () => isFull() || (requests.hasWaiting() && latest?.req.complete === false)
+  const isWaiting = () => isFull() || (requests.hasWaiting() && receiving() !== undefined)
 
   /** Returns the response for which the client can only wait: it has not begun, or waits for an event and is sent so far. */
   function working(): ServerResponse | undefined {
@@ -88,12 +91,13 @@ export function createConnection(
   // Node.js calls it after the last response.
   socket.destroySoon = () => {
     if (isLingering) return
-    isLingering = latest?.req.complete === false || requests.hasWaiting()
+    isLingering = receiving() !== undefined || requests.hasWaiting()
     if (isLingering) linger(socket)
     else destroySoon.call(socket)
   }
 
   return {
+    receiving,
     /** The address at the other end: the one in the PROXY header, or that of the socket. */
     peer: () => peer,
     inFlight: () => requests.length(),
@@ -201,7 +205,7 @@ export function createConnection(
       // When the client has ended its side, Node.js would close the connection after the response in progress.
       socket.removeAllListeners('end')
       // The rejected input is part of the latest request, or it follows that request.
-      const isPartOfLatest = latest?.req.complete === false
+      const isPartOfLatest = receiving() !== undefined
       if (isPartOfLatest && requests.hasWaiting()) requests.pop()
       else if (isPartOfLatest && latest?.headersSent) socket.destroySoon()
       else if (isPartOfLatest || requests.length() === 0) respond()

@@ -33,13 +33,15 @@ export function serveRequests(
   connections: Connections,
   { listener, limits, connectNotAllowed, onArrival, onRejected }: Requests,
 ): void {
-  const reject = (socket: Socket, error: ApiError, requestId: string, request?: IncomingMessage): void =>
+  const reject = (socket: Socket, error: ApiError, request?: IncomingMessage): void => {
+    const requestId = request === undefined ? randomUUID() : requestIdOf(request)
     connections.rejectInput(socket, () => {
       onRejected?.(socket, error, requestId, request?.headers)
       answerRaw(socket, error, requestId, request?.method)
     })
+  }
   const rejectRequest = (request: IncomingMessage, error: ApiError): void =>
-    reject(request.socket, error, requestIdOf(request), request)
+    reject(request.socket, error, request)
   const serve: RequestListener = (request, response) => {
     onArrival?.(response, connections.get(request.socket)?.peer())
     const error = sizeError(request, limits)
@@ -52,8 +54,8 @@ export function serveRequests(
   server.on('checkExpectation', serve)
   server.on('clientError', (error: ParserError, socket) => {
     if (!(socket instanceof Socket) || isTlsError(error)) return void socket.destroy()
-    const rejectError = () => reject(socket, parserError(error, limits), randomUUID())
     const connection = connections.get(socket)
+    const rejectError = () => reject(socket, parserError(error, limits), connection?.receiving())
     if (connection === undefined || !isTimeout(error)) rejectError()
     else connection.requestTimedOut(server.requestTimeout, rejectError)
   })

@@ -220,6 +220,22 @@ for (const [title, bytes, expected] of rejectedInputs)
     t.regex(client.text(), expected)
   })
 
+for (const title of ['alone', 'behind a request'])
+  test(`a request whose body is not valid is rejected with its Request-Id, and HEAD without a body: ${title}`, async t => {
+    const { open } = await start(t, { listener: echoUrl })
+    for (const method of ['POST', 'HEAD']) {
+      const client = await open()
+      if (title !== 'alone') client.write(get)
+      client.write(
+        `${method} / HTTP/1.1\r\nHost: a\r\nRequest-Id: mine\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+      )
+      if (title !== 'alone') await client.answer()
+      await client.closed
+      t.regex(client.text(), /^HTTP\/1.1 400 .*Request-Id: mine\r\n/s)
+      t.is(client.text().includes('"request_id":"mine"'), method === 'POST')
+    }
+  })
+
 for (const [title, last] of [
   ['says Connection: close', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
   ['uses HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n'],
