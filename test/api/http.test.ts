@@ -183,12 +183,19 @@ test('http: a response that precedes the end of its request ends the connection'
     ['POST /v1/users', 'Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{', 415],
     ['POST /v1/users', `Content-Type: application/json\r\nContent-Length: ${bodyBytes + 1}\r\n\r\n{`, 413],
     [`GET /v1/users/${user}`, 'Content-Length: 9\r\n\r\n', 200],
+    ['HEAD /v1/changes', 'Accept: text/event-stream\r\nContent-Length: 9\r\n\r\n', 200],
   ] as const
   for (const [line, rest, status] of unfinished) {
     const { text } = await sendRaw(service.url, `${line} HTTP/1.1\r\nHost: x\r\n${rest}`)
     t.true(text.startsWith(`HTTP/1.1 ${status} `), text)
     t.regex(text, /^connection: close/im, line)
   }
+  const stream = await connect(service.port('http'))
+  stream.write(
+    'GET /v1/changes HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nContent-Length: 9\r\n\r\n',
+  )
+  t.regex(await stream.until(/\r\n\r\n/), /^connection: close/im)
+  stream.socket.destroy()
   const whole = `POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`
   const { text } = await sendRaw(
     service.url,

@@ -88,6 +88,8 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
     async function begin(): Promise<Place | undefined> {
       const first = await select(after)
       for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+      // middleware/unfinished-request.ts comes too late for a response that begins here.
+      if (!ctx.req.complete) res.setHeader('Connection', 'close')
       res.statusCode = 200
       res.awaitsEvent = true
       ctx.respond = false
