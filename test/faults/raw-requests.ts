@@ -127,17 +127,17 @@ export const unfinished: Readonly<Record<string, Part>> = {
   'half a head': { text: get('').slice(0, -2), data: ['END new close'], control: ['END new close'] },
   'half a body': {
     text: create('', `${user} `).slice(0, -1),
-    data: ['END new close'],
-    control: ['405 ID|END new close'],
+    data: ['END ID close'],
+    control: ['405 ID|END ID close'],
   },
   'a body that is too large': {
     text: `POST /v1/users HTTP/1.1\r\n${json}Content-Length: 9000000\r\n\r\n`,
-    data: ['413 ID close|END new close'],
-    control: ['405 ID|END new close'],
+    data: ['413 ID close|END ID close'],
+    control: ['405 ID|END ID close'],
   },
   'a chunk that is not valid': {
     text: `POST /v1/users HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
-    data: ['400 new close'],
-    control: ['405 ID|400 new close'],
+    data: ['400 ID close'],
+    control: ['405 ID|400 ID close'],
   },
 }
