@@ -40,12 +40,12 @@ export function sum(figures: Iterable<Figures>): Figures {
 }
 
 /**
- * Whether the new worker fails clearly more often than the old ones: by more than five failures more often than three times
- * their rate explains, and more than twice as many times as each of them on average. The old ones count with three more failures than they had.
- * Without a failure in n responses, 3/n is the rate that they may have, with a confidence of 95 % (the rule of three). If all
- * fail equally often, the rule errs in less than one reload of 1000, mostly far less. If the old ones do not fail and answer
- * twice as many requests, it notices a worker that fails one of 20 after about 200 responses, and one that fails always
- * after 9.
+ * Whether the new worker fails clearly more often than the old ones: it has failed more often than three times their rate
+ * explains, by more than five failures, and more than twice as many times as each of them on average. The old ones count with
+ * three more failures than they had. Without a failure in n responses, 3/n is the rate that they may have, with a confidence
+ * of 95 % (the rule of three). If all fail equally often, the rule errs in less than one reload of 1000, mostly far less. If
+ * the old ones do not fail and answer twice as many requests, it notices a worker that fails one of 20 after about 200
+ * responses, and one that fails always after 9.
  */
 export function failsMoreOften(fresh: Figures, old: Figures, oldCount: number): boolean {
   const oldRate = (old.failed + RULE_OF_THREE) / (old.responses + RULE_OF_THREE)
