@@ -110,7 +110,6 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
         ...json(object({ changes: listOf(eventSchema(resources)), meta }), { 'A page': page }),
         ...json(text, { 'A stream': stream }, ['text/event-stream']),
       },
-      'X-Accel-Buffering',
     ],
     failures: [changesExpired(41)],
   })

@@ -39,7 +39,6 @@ export const headerComponents = {
     '`true` if this is the stored response to an earlier request with the same `Idempotency-Key`.',
     { type: 'string', const: 'true' },
   ),
-  'X-Accel-Buffering': header('`no`: nginx must not hold the stream back.', { type: 'string', const: 'no' }),
   'Content-Security-Policy': header('Limits the page to resources of this server.'),
   Allow: header('The methods that the path supports. Sent with status 405.'),
   'Retry-After': header(
