@@ -108,6 +108,7 @@ export function createDatabase(
     // A conflict of several writes can be that of one of them: on a cluster, one hot row lets the whole COMMIT fail.
     attempt: (act, size) =>
       attempt(act, error => isContention(error) && !isLocked(error), size > 1 ? MAX_GROUP_TRIES : undefined),
+    inSingleSlot: createSemaphore(Math.max(1, Math.floor(writeSlots / 2)), settings.acquireTimeoutMs),
     // One slot is for the write that waits for its lock in the database (see `lane/locked-writes.ts`), two are for all others.
     maxWaiting: Math.max(0, writeSlots - 3),
     timeoutMs: settings.queryTimeoutMs,

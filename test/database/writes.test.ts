@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
+import type { Item } from '../../src/database/lane/writer.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createInsert } from '../../src/database/writing/insert.ts'
 import { createUpdate } from '../../src/database/writing/update.ts'
@@ -12,6 +13,7 @@ import { groups } from '../../src/model/groups.ts'
 import { MAX_ID } from '../../src/model/resource.ts'
 import type { Row } from '../../src/model/row.ts'
 import { users } from '../../src/model/users.ts'
+import { createGate } from '../support/gate.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters, origin, wrapApply } from '../support/writers.ts'
 
@@ -233,6 +235,26 @@ test.serial(
     t.like(await write(item), ['exists', { changed: true }])
   },
 )
+
+test.serial('lane: writes of more than 200 keys leave connections to the others', async t => {
+  const gate = createGate()
+  let begun = 0
+  const { write } = database.createWriter<Item & { readonly keys: readonly string[] }>({
+    keysOf: ({ keys }) => keys,
+    async apply(_trx, items) {
+      begun++
+      if (items.some(({ keys }) => keys.length > 200)) await gate.opened
+      return items.map(() => 'not_found')
+    },
+  })
+  const large = Array.from({ length: 20 }, (_one, number) =>
+    write({ origin, keys: Array.from({ length: 201 }, (_key, index) => `large ${number} ${index}`) }),
+  )
+  t.is(await write({ origin, keys: ['small'] }), 'not_found')
+  t.true(begun < large.length)
+  gate.open()
+  t.deepEqual(await Promise.all(large), Array(20).fill('not_found'))
+})
 
 test.serial('update: a locked row delays only updates of this row', async t => {
   const { locker, third, others } = await lockThird()

@@ -7,7 +7,7 @@ import type { Transaction } from '../transaction.ts'
 import { writeGroup } from './group-write.ts'
 import { createLockedWrites } from './locked-writes.ts'
 import { type WaitingPlaces, writePatiently } from './patient-write.ts'
-import type { Entry, Ticket, WriterOptions } from './writer.ts'
+import { type Entry, isSingle, type Ticket, type WriterOptions } from './writer.ts'
 
 /** The transactions of a lane. Its writers share their limits. */
 export interface LaneTransactions {
@@ -16,6 +16,8 @@ export interface LaneTransactions {
    * @param size the number of writes in the transaction; the conflict of several ends the repetitions soon
    */
   attempt<T>(act: (trx: Transaction) => Promise<T>, size: number): Promise<T>
+  /** Runs a write that has a transaction of its own from the start. Some at a time leave connections to all others. */
+  readonly inSingleSlot: Semaphore
   readonly places: WaitingPlaces
   /** Lets one write of the lane at a time wait for its lock in the database. */
   readonly inWaitSlot: Semaphore
@@ -27,7 +29,7 @@ export interface LaneTransactions {
  */
 export function createGroupRunner<I>(
   writer: WriterOptions<I>,
-  { attempt, places, inWaitSlot }: LaneTransactions,
+  { attempt, inSingleSlot, places, inWaitSlot }: LaneTransactions,
   leave: (ticket: Ticket) => void,
 ): (entries: readonly Entry<I>[]) => Promise<void> {
   const awaitLock = (entry: Entry<I>): Promise<void> => runOne(entry, true)
@@ -122,5 +124,8 @@ export function createGroupRunner<I>(
     await (others.length === 0 ? runOne(first, false) : runSeveral(entries))
   }
 
-  return run
+  return entries =>
+    entries.some(isSingle)
+      ? inSingleSlot(() => run(entries)).catch((error: unknown) => fail(entries, error))
+      : run(entries)
 }

@@ -20,17 +20,18 @@ import {
 const CONCURRENCY = 3
 const none: ReadonlySet<Ticket> = new Set()
 
-interface LaneOptions extends Pick<LaneTransactions, 'attempt'> {
+interface LaneOptions extends Pick<LaneTransactions, 'attempt' | 'inSingleSlot'> {
   /** Maximum number of transactions that stay open while their write waits for a lock. */
   readonly maxWaiting: number
   /** Milliseconds after which a write does not wait for a lock any longer. */
   readonly timeoutMs: number
 }
 
-export function createLane({ attempt, maxWaiting, timeoutMs }: LaneOptions) {
+export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: LaneOptions) {
   const queues = createKeyQueues<Ticket>()
   const transactions: LaneTransactions = {
     attempt,
+    inSingleSlot,
     places: { free: maxWaiting },
     inWaitSlot: createSemaphore(1, timeoutMs),
   }

@@ -3,6 +3,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
 import { ApiError, unavailable } from '../../../src/core/api-error.ts'
+import { createSemaphore } from '../../../src/core/semaphore.ts'
 import type { Change } from '../../../src/database/changes.ts'
 import type { Receipt } from '../../../src/database/idempotency-rows.ts'
 import { createLane } from '../../../src/database/lane/lane.ts'
@@ -63,6 +64,7 @@ function open(
   const groups: number[][] = []
   const lane = createLane({
     attempt: act => act(transaction()),
+    inSingleSlot: operation => operation(),
     maxWaiting: 1,
     timeoutMs: 10_000,
     ...options,
@@ -342,8 +344,34 @@ test('lane: writes with a transaction of their own do not hold up the others', a
   t.deepEqual(lane.groups, [[1], [2], [3], [4]])
 })
 
+test('lane: a write with a transaction of its own that cannot begin in time is rejected, and its keys are free', async t => {
+  const gate = createGate()
+  const lane = open(
+    async items => {
+      if (items.some(({ number }) => number === 1)) await gate.opened
+      return items.map(() => stored)
+    },
+    { inSingleSlot: createSemaphore(1, 10) },
+  )
+  const keys = Array.from({ length: 201 }, (_, at) => `${at}`)
+  const first = lane.write(write(1, ...keys))
+  await t.throwsAsync(lane.write(write(2, 'a', ...keys.map(key => `other ${key}`))), {
+    any: true,
+    code: 'unavailable',
+  })
+  t.is(await lane.write(write(3, 'a')), stored)
+  gate.open()
+  t.is(await first, stored)
+  t.is(lane.keysInUse(), 0)
+})
+
 test('lane: a writer that does not record what it has changed is an error', async t => {
-  const lane = createLane({ attempt: act => act(transaction()), maxWaiting: 1, timeoutMs: 1000 })
+  const lane = createLane({
+    attempt: act => act(transaction()),
+    inSingleSlot: operation => operation(),
+    maxWaiting: 1,
+    timeoutMs: 1000,
+  })
   const forgetful = lane.createWriter<Write>({
     keysOf: ({ keys }) => keys,
     apply: async (_, items) => items.map(() => stored),
