@@ -197,9 +197,9 @@ export function createConnection(
     /**
      * Stops accepting requests, because the input cannot be served.
      * @param respond sends the error response after all earlier responses; it is not called if one of those ends
-     *   the connection
+     *   the connection. `replaced` is the response to the request that is rejected, if that was being served
      */
-    rejectInput(respond: () => void): void {
+    rejectInput(respond: (replaced?: ServerResponse) => void): void {
       if (sendRejection !== undefined) return
       sendRejection = respond
       // When the client has ended its side, Node.js would close the connection after the response in progress.
@@ -208,7 +208,7 @@ export function createConnection(
       const isPartOfLatest = receiving() !== undefined
       if (isPartOfLatest && requests.hasWaiting()) requests.pop()
       else if (isPartOfLatest && latest?.headersSent) socket.destroySoon()
-      else if (isPartOfLatest || requests.length() === 0) respond()
+      else if (isPartOfLatest || requests.length() === 0) respond(requests.first()?.response)
       if (!socket.writableEnded) socket.pause()
     },
   }

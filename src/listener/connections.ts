@@ -103,7 +103,7 @@ export function createConnections(
       // A response that waits behind another one emits no `close` when its connection ends.
       response.on('close', () => {
         const status = response.writableFinished ? response.statusCode : undefined
-        onRequestFinished(response, status, performance.now() - startedMs)
+        onRequestFinished(response, response.rejection?.status ?? status, performance.now() - startedMs)
         connection.requestFinished()
       })
       connection.requestStarted(response, serve)
@@ -125,7 +125,7 @@ export function createConnections(
      * Ends the connection after the responses that are due, because its input cannot be served.
      * @param respond sends the error response; it is not called if an earlier response ends the connection
      */
-    rejectInput(socket: Socket, respond: () => void): void {
+    rejectInput(socket: Socket, respond: (replaced?: ServerResponse) => void): void {
       const connection = open.get(socket)
       if (connection !== undefined && socket.writable) connection.rejectInput(respond)
       else if (!socket.writableEnded) socket.destroy()

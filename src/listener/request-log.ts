@@ -17,6 +17,8 @@ declare module 'node:http' {
     route?: string | undefined
     /** The name of the caller; undefined if the API is open or the request has no valid token. */
     caller?: string | undefined
+    /** The error that was sent instead of this response, because the body of its request is not valid or late. */
+    rejection?: ApiError
   }
 }
 
@@ -71,13 +73,15 @@ export function createRequestLog(log: Log, output: LineOutput, shown: Shown) {
     ): void {
       if (!log.isLevelEnabled('info')) return
       const { method, headers } = response.req
-      const { client, route, caller } = response
+      const { client, route, caller, rejection } = response
       const requestId = response.getHeader('request-id')
       const trace = traceOf(headers)
       output.write(
         `{"level":30${now()},${fields},"port":"${port}","method":"${method}"` +
           (route === undefined ? '' : `,"route":"${route}"`) +
-          `,"status":${status ?? '"aborted"'},"durationMs":${Math.round(durationMs * 100) / 100}` +
+          `,"status":${status ?? '"aborted"'}` +
+          (rejection === undefined ? '' : `,"refused":"${rejection.code}"`) +
+          `,"durationMs":${Math.round(durationMs * 100) / 100}` +
           `,"bytes":${bodyBytes(response)}` +
           clientField(client) +
           (caller === undefined ? '' : `,"caller":${asciiJson(caller)}`) +

@@ -21,7 +21,7 @@ interface Requests {
    */
   onArrival?(response: ServerResponse, peer: string | undefined): void
   /**
-   * Is called for each error that is sent without `listener`.
+   * Is called for each error that is sent without `listener`. An error in the body of a request is the `rejection` of its response.
    * @param headers undefined if the input is no request
    */
   onRejected?(socket: Socket, error: ApiError, requestId: string, headers?: IncomingHttpHeaders): void
@@ -34,9 +34,12 @@ export function serveRequests(
   { listener, limits, connectNotAllowed, onArrival, onRejected }: Requests,
 ): void {
   const reject = (socket: Socket, error: ApiError, request?: IncomingMessage): void => {
-    const requestId = request === undefined ? randomUUID() : requestIdOf(request)
-    connections.rejectInput(socket, () => {
-      onRejected?.(socket, error, requestId, request?.headers)
+    connections.rejectInput(socket, replaced => {
+      const knownId = replaced?.getHeader('request-id')
+      const newId = () => (request === undefined ? randomUUID() : requestIdOf(request))
+      const requestId = typeof knownId === 'string' ? knownId : newId()
+      if (replaced === undefined) onRejected?.(socket, error, requestId, request?.headers)
+      else replaced.rejection = error
       answerRaw(socket, error, requestId, request?.method)
     })
   }

@@ -299,7 +299,7 @@ test.serial('callers: a client may leave while its JWT is verified', async t => 
   await untilInFlight(other.service, 0)
   release()
   t.is((await other.api.get('/v1/users', bearer(token))).status, 200)
-  await other.service.logLine(/"status":"aborted".*"requestId":"left"/)
+  await other.service.logLine(/"status":400,.*"requestId":"left"/)
   await other.close(t)
   t.notRegex(other.service.log(), /internal_error/)
 })

@@ -91,11 +91,25 @@ test.serial('request line: also for a request that the client aborts', async t =
     `POST /v1/users HTTP/1.1\r\nHost: a\r\nRequest-Id: gone\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(1)}`,
   )
   await operator.until(({ ports }) => ports.http?.in_flight === 1)
-  socket.destroy()
-  // The end of the input is an error of its own, which is logged before.
+  // The end of the input would be an error, which gets a response.
+  socket.resetAndDestroy()
   const line = await service.logLine(/"status":"aborted".*"requestId":"gone"/)
   t.like(JSON.parse(line), { method: 'POST', client: '127.0.0.1' })
 })
+
+test.serial(
+  'request line: a request with a body that the parser rejects has one, with the error',
+  async t => {
+    const raw = await connectRaw(service.port('http'))
+    raw.write(
+      'POST /v1/users HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nZ\r\n',
+    )
+    const id = /Request-Id: (\S+)/i.exec(await raw.answer())?.[1] ?? 'none'
+    await raw.closed
+    await operator.until(({ ports }) => ports.http?.in_flight === 0)
+    t.like(await lineOf(id), { route: '/v1/users', status: 400, refused: 'malformed_request' })
+  },
+)
 
 test.serial('request line: also for a request that the parser rejects', async t => {
   const refusedId = async (bytes: string) => {

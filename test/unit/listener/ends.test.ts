@@ -4,6 +4,8 @@ import type { ServerResponse } from 'node:http'
 import net from 'node:net'
 import tls from 'node:tls'
 import test from 'ava'
+import { pino } from 'pino'
+import { createRequestLog } from '../../../src/listener/request-log.ts'
 import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
 import { listenOnFreePort } from '../../support/ports.ts'
 import { connect } from '../../support/raw.ts'
@@ -109,6 +111,32 @@ for (const protocol of ['http', 'https'] as const) {
     t.pass()
   })
 }
+
+for (const [title, bytes] of [
+  ['a chunk that is not valid', 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZ\r\n'],
+  ['the end of the client’s side', post],
+] as const)
+  test(`http: a request whose body ends with ${title} has one line in the log, and the error has its id`, async t => {
+    const lines: object[] = []
+    const { port, open } = await start(t, {
+      listener: (_request, response) => void response.setHeader('Request-Id', 'known'),
+      requestLog: createRequestLog(
+        pino({ level: 'info' }),
+        { write: line => void lines.push(JSON.parse(line)) },
+        'full',
+      ),
+    })
+    const client = await open({ allowHalfOpen: true })
+    client.write(bytes)
+    if (bytes === post) client.socket.end()
+    t.regex(await client.answer(), /^HTTP\/1.1 400 .*Request-Id: known\r\n/s)
+    client.socket.end()
+    await until(() => port.report().connections === 0)
+    t.like(lines, [{ method: 'POST', status: 400, refused: 'malformed_request', requestId: 'known' }])
+    t.is(lines.length, 1)
+    t.is(port.traffic.totals().responses['4xx'], 1)
+    t.is(port.traffic.totals().responses.aborted, 0)
+  })
 
 test('http: a client that pipelines before it reads gets the response that closes its connection', async t => {
   const waiting: ServerResponse[] = []
