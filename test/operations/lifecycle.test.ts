@@ -9,6 +9,7 @@ import test, { type ExecutionContext } from 'ava'
 import { generate } from 'selfsigned'
 import { folder } from '../support/folder.ts'
 import { body, get, post } from '../support/group-requests.ts'
+import { collectLog } from '../support/log.ts'
 import { check, createOperator, isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
@@ -334,6 +335,39 @@ test.serial(
     await slow.closed
   },
 )
+
+test.serial('stop: a worker that accepts connections, but has not said so yet, serves them', async t => {
+  const { first: port, release } = await claimPorts()
+  t.teardown(release)
+  const config: Settings = {
+    workers: 1,
+    ports: [{ label: 'http', port, protocol: 'http' }],
+    stateFile: join(folder(t), 'state.json'),
+    control: { socket: join(folder(t), 'control.sock') },
+  }
+  const lateListening = runInWorkers(`const { send } = process
+    process.send = (...args) => {
+      const sendNow = () => send.apply(process, args)
+      if (args[0].type !== 'listening') sendNow()
+      else process.on('message', ({ ports }) => ports?.http?.state === 'draining' && sendNow())
+    }`)
+  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
+    env: supervisorEnv(database, config, { ...lateListening, LOG_LEVEL: 'info' }),
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  t.teardown(() => supervisor.kill('SIGKILL'))
+  const log = collectLog(supervisor)
+  const exited = once(supervisor, 'exit')
+  await until(async () => (await ask(`http://127.0.0.1:${port}/`)) !== undefined)
+  const client = await connect(port)
+  client.write(post.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'))
+  t.regex(await client.answer(), /^HTTP\/1.1 100/)
+  supervisor.kill('SIGTERM')
+  await log.line(/"msg":"service stopping"/)
+  client.write(body())
+  t.regex(await client.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  t.deepEqual(await exited, [0, null])
+})
 
 test.serial('stop: the connections that wait to be accepted are served', async t => {
   // A connection whose request has not been read yet is idle.

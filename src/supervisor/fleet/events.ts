@@ -113,6 +113,8 @@ function received(
 ): FleetState {
   const heard = updateWorker(fleet, id, () => ({ lastHeardMs: nowMs }))
   switch (message?.type) {
+    case 'socket-request':
+      return updateWorker(heard, id, () => ({ hasSocket: true }))
     case 'listening':
       return listening(heard, id, nowMs)
     case 'fatal':
@@ -149,6 +151,7 @@ function apply(fleet: FleetState, event: FleetEvent, limits: Limits, nowMs: numb
         pid: event.pid,
         startedMs: event.startedMs,
         state: 'booting',
+        hasSocket: false,
         sinceMs: nowMs,
         lastHeardMs: undefined,
         toBeReplaced: false,

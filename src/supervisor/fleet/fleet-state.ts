@@ -11,6 +11,8 @@ export interface FleetWorker {
   /** `Date.now()` at the fork. */
   readonly startedMs: number
   readonly state: 'booting' | 'ready' | 'retiring'
+  /** Whether it has asked for the socket of a data port: it can accept connections before it says that it listens. */
+  readonly hasSocket: boolean
   /** When the worker entered its state. While it boots and waits for the database: the time of its last message. */
   readonly sinceMs: number
   /** Time of the last message; undefined before the first one. */

@@ -52,9 +52,9 @@ function planStop(
     return [{ type: 'exit', exitCode: exitCodes.stopped, reason: 'all workers have exited' }]
   return workers
     .filter(worker => !worker.killed)
-    .flatMap(({ id, state }): Action[] => {
-      // A booting worker has no requests to finish.
-      if (stop.killNow || state === 'booting')
+    .flatMap(({ id, state, hasSocket }): Action[] => {
+      // A booting worker without a socket has no requests to finish. One that has asked for a socket is about to listen.
+      if (stop.killNow || (state === 'booting' && !hasSocket))
         return [{ type: 'kill', id, reason: 'the service is stopping' }]
       return state === 'ready' && nowMs >= stop.retireAtMs ? [{ type: 'retire', id }] : []
     })

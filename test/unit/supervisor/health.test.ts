@@ -24,6 +24,7 @@ test('health: an outage goes on while the worker that has reported it is silent'
     pid: 1,
     startedMs: 0,
     sinceMs: 0,
+    hasSocket: true,
     toBeReplaced: false,
     killed: false,
     exitCause: undefined,

@@ -480,6 +480,19 @@ test('stop: a worker that boots has no requests, and is killed at once', t => {
   )
 })
 
+test('stop: a worker that boots and has asked for a socket can have requests, and retires when it listens', t => {
+  const simulation = createSimulation()
+  simulation.dispatch({ type: 'message', id: 1, message: { type: 'socket-request', label: 'http' } })
+  simulation.dispatch({ type: 'stop', delayMs: 0 })
+  t.deepEqual(
+    simulation.actions('kill').map(action => 'id' in action && action.id),
+    [2, 3],
+  )
+  t.deepEqual(simulation.actions('retire'), [])
+  simulation.listen(1)
+  t.deepEqual(simulation.actions('retire'), [{ type: 'retire', id: 1 }])
+})
+
 test('stop: each further signal skips the current wait, first the delay, then the requests', t => {
   const simulation = createRunningSimulation()
   simulation.dispatch({ type: 'stop', delayMs: 5000 })
