@@ -12,10 +12,12 @@ import { print } from './command-line.ts'
 const TIMEOUT_MS = 300_000
 const PAUSE_MS = 200
 
+const isTaken = (error: unknown): boolean => hasCode(error) && error.code === 'EADDRINUSE'
+
 /**
  * Waits until no other `npm start` of this folder runs. The lock is an abstract socket (unix(7)), which Linux removes when this
  * process ends. Other systems have none, and no lock.
- * @throws Error after 5 minutes
+ * @throws Error after 5 minutes, or if the system refuses the socket
  */
 export async function lockStart(): Promise<void> {
   if (platform() !== 'linux') return
@@ -28,11 +30,13 @@ export async function lockStart(): Promise<void> {
   await retry(lock, {
     timeoutMs: TIMEOUT_MS,
     pauseMs: () => PAUSE_MS,
-    isTransient: error => hasCode(error) && error.code === 'EADDRINUSE',
+    isTransient: isTaken,
     beforePause(_, attempt) {
       if (attempt === 1) print('waiting for another npm start of this folder')
     },
-  }).catch(() => {
+  }).catch((error: unknown) => {
+    // Not the message: it has the name of the socket, which begins with NUL.
+    if (hasCode(error) && !isTaken(error)) throw new Error(`npm start cannot take its lock: ${error.code}`)
     throw new Error('another npm start of this folder has run for 5 minutes: wait for its end, or end it')
   })
 }
