@@ -26,12 +26,14 @@ const full = ['ER_CON_COUNT_ERROR', 'ER_TOO_MANY_USER_CONNECTIONS', 'ER_USER_LIM
 // The account may not execute the statement.
 const denied = ['ER_TABLEACCESS_DENIED_ERROR', 'ER_COLUMNACCESS_DENIED_ERROR', 'ER_DBACCESS_DENIED_ERROR']
 
-// Waiting does not resolve these: the user, its privileges, the database name or the certificate of the server is wrong.
+// Waiting does not resolve these: the user, its privileges, the database name or the certificate of the server is wrong, or the
+// server has no TLS.
 const misconfigured = [
   'ER_ACCESS_DENIED_ERROR',
   'ER_DBACCESS_DENIED_ERROR',
   'ER_BAD_DB_ERROR',
   'HANDSHAKE_SSL_ERROR',
+  'HANDSHAKE_NO_SSL_SUPPORT',
 ]
 
 // The connection is lost or cannot be established, or the server cannot serve at the moment: it accepts no writes or no more
@@ -52,7 +54,6 @@ const unreachable = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'PROTOCOL_CONNECTION_LOST',
-  'HANDSHAKE_NO_SSL_SUPPORT',
   ...misconfigured,
   ...full,
   'ER_HOST_IS_BLOCKED',

@@ -658,4 +658,13 @@ test.serial('start failures: one line on stderr with the reason, and the documen
     refused.stderr,
     /^users-api: no worker could start: .*Access denied for .*: correct DATABASE_URL, .*\n$/,
   )
+  const unverified = new URL(service.database)
+  unverified.searchParams.set('ssl', '{}')
+  const insecure = await run(free, unverified.href)
+  t.is(insecure.code, 70)
+  // The server has no TLS, or a certificate that it has signed itself.
+  t.regex(
+    insecure.stderr,
+    /^users-api: no worker could start: .*\((Server does not support secure connection|.*certificate.*)\): correct .*\n$/,
+  )
 })
