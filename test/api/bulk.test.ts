@@ -274,6 +274,18 @@ test('bulk: a faulty query of a DELETE deletes nothing', async t => {
       const answer = await api.delete(path + query.replaceAll('ID', String(id)))
       expectError(t, answer, 400, code)
     }
+  for (const query of ['id[in]=%ff', 'id%5Bin%5D=%ff', 'id=%ff']) {
+    const { body } = await api.delete(`/v1/users?${query}`)
+    t.deepEqual(
+      body.meta?.errors?.map(({ parameter }) => parameter),
+      [query],
+    )
+  }
+  const { body } = await api.delete('/v1/users?a=%ff')
+  t.deepEqual(
+    body.meta?.errors?.map(({ parameter }) => parameter),
+    ['a=%ff', 'id[in]'],
+  )
   expectError(t, await api.delete(`/v1/users?id=${user}`, { accept: 'image/png' }), 406, 'not_acceptable')
   t.deepEqual(
     (await api.get(`/v1/users/${user}?include=groups`)).body.groups?.map(({ id }) => id),
