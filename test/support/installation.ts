@@ -32,6 +32,8 @@ async function linkPackagesWithoutPm2(from: string, to: string): Promise<void> {
 
 const built = ['dist', 'config', 'ecosystem.config.js', 'package.json']
 const source = ['src', 'test', 'tsconfig.json']
+/** Not the settings of a developer. */
+const isOfProject = (path: string): boolean => path !== join(root, 'config', 'local.json')
 
 /**
  * @param withPm2 whether the copy has pm2
@@ -40,7 +42,7 @@ const source = ['src', 'test', 'tsconfig.json']
 export async function createInstallation({ withPm2 = true, withSource = false } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'users-api-installed-'))
   for (const part of withSource ? [...built, ...source] : built)
-    await cp(join(root, part), join(folder, part), { recursive: true })
+    await cp(join(root, part), join(folder, part), { recursive: true, filter: isOfProject })
   const packages = [join(root, 'node_modules'), join(folder, 'node_modules')] as const
   await (withPm2 ? symlink(...packages) : linkPackagesWithoutPm2(...packages))
   const claim = await claimPorts()

@@ -6,7 +6,7 @@ import { createOperator } from './operator.ts'
 import { createDatabase, type ServiceOptions, startService } from './service.ts'
 
 /** The folder of the settings, to be copied. */
-export const configFolder = join(root, 'config')
+export const configFolder = process.env.NODE_CONFIG_DIR ?? join(root, 'config')
 const database = await createDatabase()
 /** On a loaded machine, a client can pause for longer than a second between two requests on its connection. */
 export const drain = { idleMs: 3000 }
