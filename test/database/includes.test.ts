@@ -3,7 +3,8 @@ import test from 'ava'
 import { createCache } from '../../src/cache/cache.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
-import { createIncludes, type Included } from '../../src/database/reading/includes.ts'
+import { createIncludeSets } from '../../src/database/reading/include-sets.ts'
+import { createIncludes, type Included, type Includes } from '../../src/database/reading/includes.ts'
 import { createCompleteLoader } from '../../src/database/reading/record-loader.ts'
 import { createRecords, type Records } from '../../src/database/reading/records.ts'
 import { users } from '../../src/model/users.ts'
@@ -142,3 +143,18 @@ test.serial(
     t.regex(loads[2]?.text ?? '', /"id":4000,"name":"renamed 1"/)
   },
 )
+
+test.serial('includes: two relations count as read only if the generation was the same for both', async t => {
+  const rows = await records.read([2, 4])
+  let lastRead = rows
+  const other: Includes = async () => lastRead.map(row => ({ row, text: '[]' }))
+  const both = new Map([
+    ['groups', includes],
+    ['others', other],
+  ])
+  const set = createIncludeSets(database, records, both)(['groups', 'others'])
+  const isRead = async () => (await set.includes(rows)).map(one => one !== undefined)
+  t.deepEqual(await isRead(), [true, true])
+  lastRead = rows.map(row => (row.id === 4 ? { ...row, generation: -1 } : row))
+  t.deepEqual(await isRead(), [true, false])
+})
