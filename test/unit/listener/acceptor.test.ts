@@ -1,0 +1,52 @@
+// When a port stops accepting connections.
+import net from 'node:net'
+import test from 'ava'
+import type { SocketHandle } from '../../../src/core/listen.ts'
+import { createAcceptor } from '../../../src/listener/acceptor.ts'
+import { startDataPort } from '../../support/data-port.ts'
+import { until } from '../../support/until.ts'
+
+test('stop: a socket that arrives later is closed', async t => {
+  let deliver = (_socket: SocketHandle): void => {}
+  const requested = new Promise<SocketHandle>(resolve => {
+    deliver = resolve
+  })
+  const address = { host: '127.0.0.1', port: 1 }
+  const acceptor = createAcceptor(net.createServer(), address, 'a test', () => requested)
+  const started = acceptor.start()
+  acceptor.stop()
+  let isClosed = false
+  deliver({
+    close() {
+      isClosed = true
+    },
+  })
+  await started
+  t.true(isClosed)
+  t.false(acceptor.isAccepting())
+})
+
+test('closing: a port without connections stays open until its queue is empty', async t => {
+  const { port } = await startDataPort(t)
+  const { connect } = net
+  t.teardown(() => Object.assign(net, { connect }))
+  const own: net.Socket[] = []
+  // The connection that the port opens to itself is not established: the queue is full.
+  const connectLater = () => {
+    const socket = new net.Socket()
+    own.push(socket)
+    return socket
+  }
+  Object.assign(net, { connect: connectLater })
+  let isClosed = false
+  void port.closed.then(() => {
+    isClosed = true
+  })
+  port.setState('closing', { emptiesQueue: true })
+  // It opens one at intervals, which are shorter than those at which it looks whether it is closed.
+  await until(() => own.length === 10)
+  t.false(isClosed)
+  own[0]?.emit('connect')
+  await port.closed
+  t.pass()
+})
