@@ -198,7 +198,7 @@ for (const protocol of ['http', 'https'] as const)
     t.is(port.report().inFlight, 0)
   })
 
-for (const stage of ['handshake', 'first request'])
+for (const stage of ['handshake', 'handshake and many requests', 'first request'])
   test(`https: a connection that its client ends and resets with the ${stage} is closed`, async t => {
     let reset = (): void => {}
     const { port, number } = await start(t, {
@@ -211,9 +211,10 @@ for (const stage of ['handshake', 'first request'])
     const tcpSocket = net.connect(number, '127.0.0.1')
     const client = tls.connect({ socket: tcpSocket, rejectUnauthorized: false }).on('error', () => {})
     await once(client, 'secureConnect')
-    client.write(get)
+    // Behind many requests, the port does not read the end.
+    client.write(stage === 'handshake and many requests' ? get.repeat(3000) : get)
     // The TLS socket then ends its side of the session.
-    if (stage === 'handshake') tcpSocket.resetAndDestroy()
+    if (stage !== 'first request') tcpSocket.resetAndDestroy()
     else reset = () => void tcpSocket.resetAndDestroy()
     await once(client, 'close')
     await until(() => port.report().connections === 0)
