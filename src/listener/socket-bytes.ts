@@ -7,7 +7,7 @@ export function createSocketBytes(socket: Socket, tcpSocket?: Socket) {
   const read = () => socket.bytesRead + (tcpSocket?.bytesRead ?? 0)
   /** `read()` when the last request, the handshake or the PROXY header finished. More bytes belong to another request. */
   let readBefore = read()
-  /** `socket.bytesWritten` when the last response was complete, or when the client had read what waited of a stream. */
+  /** `socket.bytesWritten` when the last response was complete, or when nothing waited. */
   let writtenBefore = 0
 
   function responseFinished(): void {
@@ -19,7 +19,11 @@ export function createSocketBytes(socket: Socket, tcpSocket?: Socket) {
     /** Whether a request has begun to arrive since the last one finished. */
     hasNext: () => read() !== readBefore,
     /** The bytes that may wait for the client to read: all since none waited. `writableLength` counts UTF-16 units. */
-    unread: () => (socket.writableLength === 0 ? 0 : socket.bytesWritten - writtenBefore),
+    unread(): number {
+      // Small parts of a stream may all be sent at once: then no `drain` follows.
+      if (socket.writableLength === 0) writtenBefore = socket.bytesWritten
+      return socket.bytesWritten - writtenBefore
+    },
     responseFinished,
     /** Notes that everything read so far belongs to requests that have finished. */
     requestFinished(): void {
