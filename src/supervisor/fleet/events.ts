@@ -123,13 +123,15 @@ function received(
       }))
     case 'heartbeat': {
       const { databaseDownMs, rssBytes } = message
+      const isReloading = fleet.reload.state === 'running'
       const next = updateWorker(heard, id, ({ state, sinceMs, toBeReplaced }) => {
         // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
         // fails instead, and the old workers stay.
-        const suspendTimeout =
-          databaseDownMs !== undefined && state === 'booting' && fleet.reload.state !== 'running'
+        const suspendTimeout = databaseDownMs !== undefined && state === 'booting' && !isReloading
         // A new worker is exempt, so a limit below normal use causes at most one replacement of each worker in STABLE_MS.
-        const hasGrown = rssBytes > limits.memoryBytes && state === 'ready' && nowMs - sinceMs >= STABLE_MS
+        const isStable = state === 'ready' && nowMs - sinceMs >= STABLE_MS
+        // A reload of new code that needs more memory would replace its own workers without end.
+        const hasGrown = rssBytes > limits.memoryBytes && isStable && !isReloading
         return {
           heartbeat: message,
           sinceMs: suspendTimeout ? nowMs : sinceMs,

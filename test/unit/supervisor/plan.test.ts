@@ -450,6 +450,24 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
   t.deepEqual(slow.workerIds(), [1, 2, 3], 'the time of the start does not count')
 })
 
+test('memory limit: a reload ends also if the new workers exceed it, and replaces them only then', t => {
+  const simulation = createRunningSimulation({ ...limits, workers: 2 })
+  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  for (const [old, fresh] of [
+    [1, 3],
+    [2, 4],
+  ] as const) {
+    simulation.listen(fresh)
+    simulation.pass(31_000, simulation.workerIds)
+    simulation.message(fresh, { rssBytes: 1001 })
+    simulation.exit(old)
+  }
+  t.deepEqual(simulation.fleet().reload, { state: 'done' })
+  t.deepEqual(simulation.workerIds(), [3, 4])
+  simulation.message(3, { rssBytes: 1001 })
+  t.deepEqual(simulation.workerIds(), [3, 4, 5])
+})
+
 test('stop: waits the drain delay, retires the workers, kills at the deadline and exits with 0', t => {
   const simulation = createRunningSimulation()
   simulation.dispatch({ type: 'stop', delayMs: 5000 })
