@@ -112,8 +112,7 @@ export function createFleet(options: FleetOptions) {
       case 'heartbeat': {
         const isMarked = findWorker(id)?.toBeReplaced && !before.toBeReplaced
         // A failed watch marks its worker as well, whatever memory it uses.
-        const hasFailed = isWatched && loop.state().reload.state === 'failed'
-        if (isMarked && !hasFailed)
+        if (isMarked && !isWatched)
           log.warn({ worker: before.pid, memoryBytes: message.rssBytes }, 'worker exceeds fleet.memoryBytes')
         break
       }

@@ -12,9 +12,8 @@ const totalOf = (watch: Watch, workers: readonly FleetWorker[]): Total => ({
   figures: merge(workers.map(worker => figuresOf(watch, worker))),
 })
 
-/** The new worker is among those to be replaced as well if it uses too much memory. */
-const oldWorkers = ({ workers }: FleetState, watch: Watch): FleetWorker[] =>
-  workers.filter(({ id, toBeReplaced }) => toBeReplaced && id !== watch.id)
+const oldWorkers = ({ workers }: FleetState): FleetWorker[] =>
+  workers.filter(({ toBeReplaced }) => toBeReplaced)
 
 /** Starts the watch of a worker that listens: its figures begin now. */
 export const startWatch = ({ workers }: FleetState, id: number, untilMs: number): Watch => ({
@@ -27,7 +26,7 @@ export const startWatch = ({ workers }: FleetState, id: number, untilMs: number)
 function judge(fleet: FleetState, watch: Watch, worker: FleetWorker, beatMs: number, nowMs: number): Reload {
   const { suspicion } = watch
   const fresh = figuresOf(watch, worker)
-  const oldOnes = oldWorkers(fleet, watch)
+  const oldOnes = oldWorkers(fleet)
   const old = totalOf(watch, oldOnes)
   const reason = faultOf(fresh, old)
   if (reason === undefined) {
@@ -71,6 +70,6 @@ export function describeWatch(fleet: FleetState, nowMs: number) {
     pid: fresh[0]?.pid,
     left_ms: Math.round(Math.max(0, watch.untilMs - nowMs)),
     fresh: total(fresh),
-    old: total(oldWorkers(fleet, watch)),
+    old: total(oldWorkers(fleet)),
   }
 }
