@@ -19,7 +19,9 @@ const workers = (): Worker[] => Object.values(cluster.workers ?? {}).filter(work
 /** @throws Error of the worker, or if it exits or does not reply */
 async function askWorker(worker: Worker, diagnosis: Diagnosis, excuse: (id: number) => void): Promise<void> {
   const signal = AbortSignal.timeout(1000 * diagnosis.seconds + MAX_MS)
-  const timer = setInterval(() => excuse(worker.id), EXCUSE_MS)
+  const endMs = performance.now() + 1000 * diagnosis.seconds
+  // A worker that is being profiled sends heartbeats until the end. Without them, it hangs.
+  const timer = setInterval(() => performance.now() >= endMs && excuse(worker.id), EXCUSE_MS)
   try {
     const messages = on(worker, 'message', { signal, close: ['exit'] })
     // A worker that has exited before emits no event any more.

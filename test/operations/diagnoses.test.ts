@@ -77,6 +77,14 @@ test.serial('cpu-profile: a worker that exits is reported, and the next file can
   t.is(modeOf(fileOf(await operator.run('cpu-profile', `${next}:1`))), '600')
 })
 
+test.serial('cpu-profile: a worker that hangs meanwhile is killed', async t => {
+  const [pid = 0] = await service.workers()
+  const profile = operator.run('cpu-profile', `${pid}:300`)
+  await operator.run('status')
+  process.kill(pid, 'SIGSTOP')
+  t.is((await profile).error, 'the worker has exited')
+})
+
 test.serial('diagnoses: an argument that names no process is refused, and says what is allowed', async t => {
   const before = readdirSync(join(folder, 'diagnostics'))
   const [pid] = await service.workers()
