@@ -177,6 +177,11 @@ test.serial('start: a failure prints one line with the remedy, and leaves no pro
       1,
       /pm2 cannot write to .*\/pm2 \(ENOTDIR\): make it .*, or run `export PM2_HOME=\$PWD\/var\/pm2` before every command/,
     )
+  fails(
+    await here.run('dist/stop.js', [], { PM2_HOME: join(here.folder, 'pm2-'.repeat(25)) }),
+    1,
+    /the path of pm2's folder .* is \d+ bytes too long for its Unix sockets: set PM2_HOME to /,
+  )
 
   if (await canDropRights()) {
     const refused = await here.startUnprivileged({ NODE_CONFIG: JSON.stringify({ ports: [privileged] }) })

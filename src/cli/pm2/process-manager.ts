@@ -1,10 +1,12 @@
 // The functions of pm2 that the commands need: find, start and remove an app, and report why an app does not start.
 import { mkdir, readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { StartOptions } from 'pm2'
 import * as z from 'zod'
 import { pm2Home } from '../../config/pm2-environment.ts'
+import { MAX_SOCKET_PATH } from '../../config/schema.ts'
 import { reasonOf } from '../../core/error-reason.ts'
 import { assertWritable } from '../private-servers/folders.ts'
 
@@ -98,9 +100,18 @@ export async function assertUp(name: string, title: string): Promise<void> {
     throw new Error(`${title} exited with code ${app.exitCode ?? 'unknown'}: ${await lastErrors(name, app)}`)
 }
 
-/** @throws Error that says what to do if pm2 cannot write into its folder, as for a user without a home */
-async function assertPm2Writable(): Promise<void> {
+/**
+ * @throws Error that says what to do if pm2 cannot write into its folder, as for a user without a home, or if the path of the folder
+ *   is too long
+ */
+async function assertPm2Usable(): Promise<void> {
   const folder = pm2Home()
+  const excess = Buffer.byteLength(resolve(folder, 'rpc.sock')) - MAX_SOCKET_PATH
+  // pm2's daemon could not listen, and pm2 would wait for it without end.
+  if (excess > 0)
+    throw new Error(
+      `the path of pm2's folder ${folder} is ${excess} bytes too long for its Unix sockets: set PM2_HOME to a folder with a shorter path`,
+    )
   // With the mode that pm2 gives it: other users can read the logs.
   await mkdir(folder, { recursive: true }).catch(() => {})
   await assertWritable(folder).catch((error: unknown) => {
@@ -113,10 +124,10 @@ async function assertPm2Writable(): Promise<void> {
 /**
  * Calls `act` while this process is connected to pm2, as the other functions of this file require. Starts pm2's daemon if
  * necessary, and ends the daemon if it runs no app.
- * @throws Error that says what to do if pm2 cannot write into its folder
+ * @throws Error that says what to do if pm2 cannot use its folder
  */
 export async function withPm2<T>(act: () => Promise<T>): Promise<T> {
-  await assertPm2Writable()
+  await assertPm2Usable()
   const pm2 = await loadPm2()
   await promisify<void>(callback => pm2.connect(callback))()
   try {
