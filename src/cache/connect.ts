@@ -1,5 +1,6 @@
 // Connects to Redis: one server, the nodes of a Redis Cluster, or the master that Sentinels name.
 import { Cluster, Redis } from 'ioredis'
+import { isObject } from '../core/json-object.ts'
 
 const MAX_RECONNECT_MS = 2000
 /** How often the nodes of a Redis Cluster are asked which slots they have, beside each redirection. */
@@ -56,7 +57,14 @@ export function connect({ url, timeoutMs }: { url: readonly string[]; timeoutMs:
       ...(isEncrypted && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
     })
   const nodes = addressesOf(url, REDIS_PORT)
-  if (nodes.length === 1) return new Redis({ ...serverOptions, ...nodes[0], db: Number(pathname.slice(1)) })
+  if (nodes.length === 1) {
+    const redis = new Redis({ ...serverOptions, ...nodes[0], db: Number(pathname.slice(1)) })
+    return redis.on('error', error => {
+      // After an error of SELECT, ioredis would go on with database 0.
+      if ('command' in error && isObject(error.command) && error.command.name === 'select')
+        redis.disconnect(true)
+    })
+  }
   return new Cluster(nodes, {
     enableAutoPipelining: true,
     enableOfflineQueue: false,

@@ -156,6 +156,23 @@ else {
     t.deepEqual(await admin.keys('*'), ['key:'])
   })
 
+  test('cache: without its database, Redis is not used', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    const settings = { port: `${port}`, databases: '6' }
+    const { client: admin } = await startRedis(t, folder, settings, () => new Redis({ port }))
+    const { lines } = logCache(t, redisUrl.parse(`redis://127.0.0.1:${port}/6`))
+    const connections = async () =>
+      Number(/(?<=connections_received:)\d+/.exec(await admin.info('stats'))?.[0])
+    const before = await connections()
+    // Each attempt ends before the next one begins.
+    await until(async () => (await connections()) > before + 2)
+    t.deepEqual(
+      lines.map(({ reason }) => reason),
+      ['ERR DB index is out of range'],
+    )
+  })
+
   test('cache: a scheme in capital letters means TLS, too', async t => {
     const firstByte = new Promise<number | undefined>(resolve => {
       const server = createServer(socket => {
