@@ -71,6 +71,8 @@ test.serial('errors: media types other than JSON are 415', async t => {
     'multipart/form-data',
     'application/xml',
     'json',
+    'application/json; charset="utf-16"',
+    'application/json;\tcharset=utf-16;',
   ]
   await expectNoSideEffects(t, service, countAll, async () => {
     for (const type of types) {
@@ -100,6 +102,7 @@ test.serial('errors: media types other than JSON are 415', async t => {
   for (const type of [
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
+    'application/json;\tcharset=utf-8;',
     'Application/JSON',
   ]) {
     const headers = { 'content-type': type, 'content-length': body.length }

@@ -23,6 +23,9 @@ const MAX_SHORT_BYTES = 4096
 /** Checks the media types, then reads the body. @throws ApiError */
 export type ReadBody = (ctx: Context) => Promise<JsonObject>
 
+/** Koa finds no charset in a header that ends with a semicolon, or has a tab, as RFC 9110, 5.6.6 allows. */
+const charsetParameter = /;[\t ]*charset="?([^\s";]*)/i
+
 /** The media type is checked before the size, and both before the first byte is read. */
 function assertMediaType(ctx: Context): void {
   const { headers } = ctx.req
@@ -38,7 +41,8 @@ function assertMediaType(ctx: Context): void {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
   if (headers['content-type'] === undefined && !hasBody) return
   if (headers['content-type'] === JSON_TYPE) return
-  const { type, charset } = ctx.request
+  const { type } = ctx.request
+  const charset = charsetParameter.exec(headers['content-type'] ?? '')?.[1] ?? ''
   const allowed = ctx.method === 'PATCH' ? patchTypes : jsonTypes
   if (!allowed.includes(type.trim().toLowerCase()) || !['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
     throw unsupportedType(headers['content-type'] ?? '', allowed)
