@@ -53,11 +53,17 @@ export const bodyTooLarge = (maxBytes: number) =>
 /**
  * @param type the value of Content-Type
  * @param allowed the media types that the method takes
+ * @param headers the header Accept-Patch, if the method is PATCH (RFC 5789, 2.2)
  */
-export const unsupportedType = (type: string, allowed: readonly string[]) =>
+export const unsupportedType = (
+  type: string,
+  allowed: readonly string[],
+  headers: Record<string, string> = {},
+) =>
   new ApiError(
     'unsupported_media_type',
     `the content type ${quoted(type)} is not supported; allowed: ${allowed.join(' and ')} in UTF-8`,
+    { headers },
   )
 
 export const malformedPath = () => new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')

@@ -82,13 +82,17 @@ test('http: a method that the route does not support is 405 with Allow', async t
   t.is((await api.send('HEAD', `/v1/users/${user}/groups/${group}`)).status, 405)
 })
 
-test('http: OPTIONS returns 204 with Allow', async t => {
+test('http: OPTIONS returns 204 with Allow, and with Accept-Patch if PATCH is one of the methods', async t => {
   for (const [path, allowed] of routes) {
     const answer = await api.send('OPTIONS', path)
     t.is(answer.status, 204)
     t.is(answer.text, '')
     t.truthy(answer.headers['request-id'])
     t.deepEqual(allowOf(answer), allowed, path)
+    const patchTypes = allowed.includes('PATCH')
+      ? 'application/json, application/merge-patch+json'
+      : undefined
+    t.is(answer.headers['accept-patch'], patchTypes, path)
   }
 })
 

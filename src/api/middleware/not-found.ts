@@ -3,11 +3,12 @@ import type { Router } from '@koa/router'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { methodNotAllowed } from '../errors.ts'
+import { acceptPatch } from '../requests/body.ts'
 import { rejectUnknownParameters } from '../requests/parameters.ts'
 import type { Route } from '../router.ts'
 
 /**
- * Answers OPTIONS with 204 and `Allow`. Throws an ApiError for all other requests, and for an OPTIONS with an invalid path or query.
+ * Answers OPTIONS with 204, `Allow` and `Accept-Patch`. Throws an ApiError for all other requests, and for an OPTIONS with an invalid path or query.
  * @param routes all routes of the service
  * @param router the router for these routes
  */
@@ -44,6 +45,7 @@ export function notFound(routes: readonly Route[], router: Router): Middleware {
       inQuery.map(({ name }) => name),
     )
     ctx.set('Allow', allow)
+    if (methods.has('PATCH')) ctx.set(acceptPatch)
     ctx.status = 204
   }
 }

@@ -17,7 +17,7 @@ import {
 } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
 import { batchText, deleted, entriesOf, failed, type Success } from '../requests/batch.ts'
-import { jsonTypes, patchTypes } from '../requests/body.ts'
+import { acceptPatch, jsonTypes, patchTypes } from '../requests/body.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
 import { createListParser } from '../requests/query.ts'
 import { checkBody, checkReference, type Mode } from '../requests/validation.ts'
@@ -124,7 +124,7 @@ function bodyFailures(
     notJson('it is empty'),
     notAnObject('the body'),
     bodyTooLarge(bodyBytes),
-    unsupportedType('text/plain', types),
+    unsupportedType('text/plain', types, types === patchTypes ? acceptPatch : {}),
     ...distinct(errors),
   ]
 }

@@ -14,6 +14,8 @@ import { assertAcceptsJson } from '../respond.ts'
 const JSON_TYPE = 'application/json'
 /** The media types of a PATCH: JSON, and JSON Merge Patch (RFC 7396). */
 export const patchTypes = [JSON_TYPE, 'application/merge-patch+json']
+/** The header that names them (RFC 5789, 3.1). */
+export const acceptPatch = { 'Accept-Patch': patchTypes.join(', ') }
 /** The media types of all other bodies. */
 export const jsonTypes = [JSON_TYPE]
 
@@ -43,9 +45,10 @@ function assertMediaType(ctx: Context): void {
   if (headers['content-type'] === JSON_TYPE) return
   const { type } = ctx.request
   const charset = charsetParameter.exec(headers['content-type'] ?? '')?.[1] ?? ''
-  const allowed = ctx.method === 'PATCH' ? patchTypes : jsonTypes
+  const isPatch = ctx.method === 'PATCH'
+  const allowed = isPatch ? patchTypes : jsonTypes
   if (!allowed.includes(type.trim().toLowerCase()) || !['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
-    throw unsupportedType(headers['content-type'] ?? '', allowed)
+    throw unsupportedType(headers['content-type'] ?? '', allowed, isPatch ? acceptPatch : {})
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
