@@ -99,6 +99,7 @@ test.serial('smuggling: compressed bodies are rejected', async t => {
     const answer = await api.send('POST', '/v1/users', headers, body)
     t.is(answer.status, 415, coding)
     t.is(answer.body.meta.code, 'unsupported_media_type')
+    t.is(answer.headers['accept-encoding'], 'identity')
     t.true(answer.body.meta.message?.includes(`"${coding}"`), answer.text)
   }
 })

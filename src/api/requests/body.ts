@@ -37,6 +37,8 @@ function assertMediaType(ctx: Context): void {
     throw new ApiError(
       'unsupported_media_type',
       `the content encoding ${quoted(coding)} is not supported; allowed: identity`,
+      // RFC 9110, 12.5.3.
+      { headers: { 'Accept-Encoding': 'identity' } },
     )
   // Identity is no coding (12.5.3), and koa-bodyparser knows its name in lower case only.
   if (coding !== undefined) delete headers['content-encoding']
