@@ -38,6 +38,8 @@ const hasTlsSettings = (value: string) =>
 /** A URL of MySQL or MariaDB, with one host or several. */
 export const databaseUrl = z
   .string()
+  // What follows it is no part of the password or the database name.
+  .refine(value => !value.includes('#'), { error: 'must not contain a #; write it as %23', abort: true })
   .refine(value => /^mysql:/i.test(value) && hostUrls(value).every(isHostUrl), {
     error:
       'must be a URL that starts with mysql://; several hosts are separated by commas: mysql://user:password@host:port,host:port/database',

@@ -168,6 +168,8 @@ test('configuration: all errors are reported together', async t => {
     )
   for (const [rest, fault] of [
     ['u:100%@a/users', /: must have a percent-encoded user, password and database name; write a % as %25$/],
+    ['u:secret#1@a/users', /^[^,]*: must not contain a #; write it as %23$/],
+    ['a/users#1', /^[^,]*: must not contain a #; write it as %23$/],
     ['a,b/us%ers', /: must have a percent-encoded user, password and database name; /],
     ['a/users/', /: must include the database name: /],
     ['a//users', /: must include the database name: /],
