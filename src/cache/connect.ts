@@ -33,7 +33,7 @@ export function connect({ url, timeoutMs }: { url: readonly string[]; timeoutMs:
     retryStrategy: pauseMs,
   }
   const [first = ''] = url
-  const { protocol, username, password, pathname, searchParams } = new URL(first)
+  const { protocol, username, password, pathname, search } = new URL(first)
   if (protocol === 'redis+unix:') return new Redis({ ...options, path: decodeURIComponent(pathname) })
 
   const isSentinel = protocol.endsWith('+sentinel:')
@@ -44,18 +44,21 @@ export function connect({ url, timeoutMs }: { url: readonly string[]; timeoutMs:
     ...(password !== '' && { password: decodeURIComponent(password) }),
     ...(isEncrypted && { tls: {} }),
   }
-  if (isSentinel)
+  if (isSentinel) {
+    // As in the user and the password of the URL, a + is no space.
+    const parameters = new URLSearchParams(search.replaceAll('+', '%2B'))
     return new Redis({
       ...serverOptions,
       name: decodeURIComponent(pathname.slice(1)),
       sentinels: addressesOf(url, SENTINEL_PORT),
-      sentinelUsername: searchParams.get('sentinel_username') ?? undefined,
-      sentinelPassword: searchParams.get('sentinel_password') ?? undefined,
+      sentinelUsername: parameters.get('sentinel_username') ?? undefined,
+      sentinelPassword: parameters.get('sentinel_password') ?? undefined,
       // Without it, a Sentinel that hangs would be waited for without a limit.
       sentinelCommandTimeout: 2 * timeoutMs,
       sentinelRetryStrategy: pauseMs,
       ...(isEncrypted && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
     })
+  }
   const nodes = addressesOf(url, REDIS_PORT)
   if (nodes.length === 1) {
     const redis = new Redis({ ...serverOptions, ...nodes[0], db: Number(pathname.slice(1)) })

@@ -173,19 +173,28 @@ else {
     )
   })
 
-  test('cache: a scheme in capital letters means TLS, too', async t => {
-    const firstByte = new Promise<number | undefined>(resolve => {
+  /** Returns the first bytes that a cache sends. @param urlOf returns its URL for a host */
+  const firstBytes = (t: ExecutionContext, urlOf: (host: string) => string) =>
+    new Promise<Buffer>(resolve => {
       const server = createServer(socket => {
         socket.once('data', bytes => {
           socket.destroy()
-          resolve(bytes[0])
+          resolve(bytes)
         })
       })
       t.teardown(() => server.close())
-      void listenOnFreePort(server).then(port => logCache(t, redisUrl.parse(`REDISS://127.0.0.1:${port}`)))
+      void listenOnFreePort(server).then(port => logCache(t, redisUrl.parse(urlOf(`127.0.0.1:${port}`))))
     })
+
+  test('cache: a scheme in capital letters means TLS, too', async t => {
+    const [first] = await firstBytes(t, host => `REDISS://${host}`)
     // A handshake of TLS.
-    t.is(await firstByte, 22)
+    t.is(first, 22)
+  })
+
+  test('cache: the password of the Sentinels can have a +', async t => {
+    const bytes = await firstBytes(t, host => `redis+sentinel://${host}/main?sentinel_password=a+%2Bb`)
+    t.regex(bytes.toString(), /\r\na\+\+b\r\n/)
   })
 
   test('cache: a master that becomes a replica is logged, and the cache connects again', async t => {
