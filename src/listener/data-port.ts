@@ -136,7 +136,11 @@ export function createDataPort(options: DataPortOptions) {
       server,
       isTrusted,
       (socket, { source }) => connections.get(socket)?.headerRead(source),
-      (socket, reason) => options.requestLog?.logRefusal(port.label, clientOf(socket.remoteAddress), reason),
+      (socket, reason) => {
+        // In a stop, workers open connections to their own port: another worker can accept them.
+        const isOwn = state !== 'serving' && socket.remoteAddress === socket.localAddress
+        if (!isOwn) options.requestLog?.logRefusal(port.label, clientOf(socket.remoteAddress), reason)
+      },
     )
   server.on('connection', (socket: Socket) => {
     if (!socket.destroyed) connections.add(socket)

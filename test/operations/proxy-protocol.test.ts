@@ -49,6 +49,24 @@ for (const option of ['send-proxy', 'send-proxy-v2'])
     t.false(service.log().includes('"refused"'), 'checks are no errors')
   })
 
+test.serial(
+  'stop: the connections that workers open to empty the queue of a port are not in the log',
+  async t => {
+    const claim = await claimPorts()
+    t.teardown(claim.release)
+    const service = await startService({
+      workers: 4,
+      config: {
+        ports: [{ label: 'http', port: claim.first, protocol: 'http', proxyProtocol: true }],
+        proxies: { trusted: ['192.0.2.1'] },
+        log: { level: 'info' },
+      },
+    })
+    t.is(await service.stop(), 0)
+    t.deepEqual(service.logLines(/"refused"/), [])
+  },
+)
+
 test.serial('send-proxy-v2: no request is lost in a rolling restart', async t => {
   const pair = await startPair({ checkEvery: '200ms', delayMs: 5000, proxyProtocol: true })
   t.teardown(() => pair.stop())
