@@ -34,6 +34,14 @@ function backoffMs(failures: number): number {
   return failures === 0 ? 0 : Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
 }
 
+/** @param worker has exited before it was ready */
+function bootFailuresAfter({ bootFailures }: FleetState, worker: FleetWorker, cause: ExitCause): number {
+  // A retry cannot fix a cause with an exit code.
+  if (cause.exitCode !== undefined) return Infinity
+  // A reload ends the boot of a worker that waits for the database: that is no failure of its code.
+  return worker.heartbeat?.databaseDownMs === undefined ? bootFailures + 1 : bootFailures
+}
+
 /** Counts an unexpected exit and sets the earliest time of the next fork. */
 function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause, nowMs: number): FleetState {
   const wasReady = worker.state === 'ready'
@@ -44,12 +52,10 @@ function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause,
   // A worker that has not changed its state since the last failure belongs to the same round, which counts once.
   const isNewRound = wasStable || fleet.lastFailure === undefined || worker.sinceMs >= fleet.lastFailure.atMs
   if (!isNewRound) return fleet
-  // A retry cannot fix a cause with an exit code.
-  const bootFailures = cause.exitCode === undefined ? fleet.bootFailures + 1 : Infinity
   return {
     ...fleet,
     failures: previousFailures + 1,
-    bootFailures: wasReady ? fleet.bootFailures : bootFailures,
+    bootFailures: wasReady ? fleet.bootFailures : bootFailuresAfter(fleet, worker, cause),
     lastFailure: { ...cause, atMs: nowMs },
     // The first failure of a worker that had been ready causes no backoff.
     forkAfterMs: nowMs + backoffMs(wasReady ? previousFailures : previousFailures + 1),

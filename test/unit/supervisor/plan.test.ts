@@ -430,6 +430,20 @@ test('reload with a watch: an old worker that exits meanwhile is not replaced, t
   t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 1 })
 })
 
+test('reload: attempts at the start, while the database is unreachable, do not end the supervisor', t => {
+  const simulation = createSimulation()
+  for (let attempt = 0; attempt < limits.bootFailures; attempt++) {
+    simulation.dispatch({ type: 'reload', watchMs: 0 })
+    while (simulation.fleet().reload.state === 'running') {
+      simulation.pass(1000)
+      for (const { id, killed, exitCause } of simulation.fleet().workers)
+        if (killed) simulation.exit(id, exitCause?.reason)
+        else simulation.message(id, { databaseDownMs: 1 })
+    }
+    t.false(simulation.ended())
+  }
+})
+
 test('memory limit: a worker above it is replaced as in a reload, but not in its first 30 s', t => {
   const simulation = createRunningSimulation()
   simulation.message(2, { rssBytes: 1001 })
