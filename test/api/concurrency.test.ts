@@ -173,7 +173,7 @@ test.serial('concurrency: total_records and the page come from one snapshot', as
     ids.push(await api.create('/v1/users', { first_name: `${index}`, last_name }))
   let writing = true
   const write = async (client: typeof api, from: number) => {
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < 20; round++) {
       const made = await client.post('/v1/users', {
         users: [0, 1, 2].map(index => ({ first_name: `${from} ${round} ${index}`, last_name })),
       })
@@ -214,7 +214,7 @@ test.serial(
       }
     }
     const reads = clients.slice(1).map(read)
-    for (let n = 0; n < 300; n++)
+    for (let n = 0; n < 100; n++)
       await api.patch(`/v1/groups/${group}`, { name: n % 2 === 0 ? 'red' : 'blue' })
     isOver = true
     await Promise.all(reads)
