@@ -31,7 +31,7 @@ const operation = fc.record({
   readThrough: fc.nat(),
   read: fc.constantFrom('one', 'one', 'page', 'groups'),
 })
-const operationCount = 500
+const operationCount = 200
 const [userCount, groupCount] = [8, 10]
 
 const withoutMeta = (groups: Body[] = []) => groups.map(({ id, name }) => ({ id, name }))
