@@ -612,11 +612,14 @@ test.serial('keepSeconds: events go after it, and their positions expire', async
   const short = await startService({ config: { changes: { keepSeconds: 1 } } })
   const client = openClient(short.url)
   await client.create('/v1/users', person())
-  await until(async () => (await client.get('/v1/changes?after=0')).status === 410)
+  // The service looks for old events every few seconds.
+  await until(async () => (await client.get('/v1/changes?after=0')).status === 410, { everyMs: 100 })
   t.deepEqual(changesIn(await client.get('/v1/changes')), [])
   // The positions expire first.
   const countSql = 'SELECT COUNT(*) AS count FROM changes'
-  await until(async () => JSON.stringify(await executeOn(short.database, countSql)) === '[{"count":0}]')
+  await until(async () => JSON.stringify(await executeOn(short.database, countSql)) === '[{"count":0}]', {
+    everyMs: 100,
+  })
   await short.stop()
 })
 
