@@ -8,6 +8,7 @@ import { apiKey } from '../support/issuer.ts'
 import { type LoadOptions, startLoad } from '../support/load.ts'
 import { configFolder, drain, start } from '../support/reloads.ts'
 import { runFirst } from '../support/service.ts'
+import { atSteadyInterval } from '../support/steady-interval.ts'
 
 type Load = (service: { url: string; httpsUrl: string }) => LoadOptions
 
@@ -15,18 +16,16 @@ const keepAlive: Load = ({ url }) => ({ url })
 const oneARequest: Load = ({ url }) => ({ url, connection: 'one a request' })
 const overTls: Load = ({ httpsUrl }) => ({ url: httpsUrl })
 
-const loads: readonly [name: string, options: Load][] = [
-  ['keep-alive', keepAlive],
-  ['one connection per request', oneARequest],
-  ['keep-alive over TLS', overTls],
+/** The first one with frequent heartbeats: some arrive in every phase of a worker's exit. */
+const loads: readonly [name: string, options: Load, beatMs: number][] = [
+  ['keep-alive', keepAlive, 1],
+  ['one connection per request', oneARequest, 100],
+  ['keep-alive over TLS', overTls, 100],
 ]
 
-for (const [name, options] of loads)
+for (const [name, options, beatMs] of loads)
   test.serial(`reload: no request is lost, ${name}`, async t => {
-    const { service, operator } = await start(t, {
-      // Frequent heartbeats: some arrive in every phase of a worker's exit.
-      config: { drain, fleet: { beatMs: 1 } },
-    })
+    const { service, operator } = await start(t, { config: { drain, fleet: { beatMs } } })
     const before = await service.workers()
     // With a short pause, so that the clients leave the booting workers a part of the CPU.
     const load = await startLoad({ ...options(service), clients: 8, pauseMs: 10 })
@@ -46,12 +45,12 @@ for (const [name, options] of loads)
   })
 
 test.serial('SIGUSR2: triggers a reload', async t => {
-  const { service, operator } = await start(t)
+  const { service, operator } = await start(t, { workers: 1 })
   const before = await service.workers()
   service.supervisor.kill('SIGUSR2')
   await operator.until(
     ({ workers }) =>
-      workers.length === 2 &&
+      workers.length === 1 &&
       workers.every(({ pid = 0, state }) => !before.includes(pid) && state === 'ready'),
   )
   t.pass()
@@ -64,10 +63,11 @@ test.serial('reload: the number of ready workers never decreases', async t => {
     reloading = false
   })
   const counts = new Set<number>()
-  while (reloading) {
+  await atSteadyInterval(10, async () => {
     const { workers } = await operator.status()
     counts.add(workers.filter(({ state }) => state === 'ready').length)
-  }
+    return !reloading
+  })
   await reload
   t.deepEqual(
     [...counts].sort(),
@@ -76,18 +76,18 @@ test.serial('reload: the number of ready workers never decreases', async t => {
 })
 
 test.serial('reload: a concurrent reload is rejected', async t => {
-  const { operator } = await start(t)
+  const { operator } = await start(t, { workers: 1 })
   const first = operator.run('reload')
   const second = operator.run('reload')
   // Both replies name the same command, so both calls resolve with the first reply: the rejection.
   t.regex((await Promise.race([first, second])).error ?? '', /a reload is already running/)
   await operator.until(
-    ({ workers }) => workers.length === 2 && workers.every(({ state }) => state === 'ready'),
+    ({ workers }) => workers.length === 1 && workers.every(({ state }) => state === 'ready'),
   )
 })
 
 test.serial('reload: a drained port stays drained in the new workers', async t => {
-  const { service, operator } = await start(t)
+  const { service, operator } = await start(t, { workers: 1 })
   await operator.run('drain', 'http')
   await operator.run('reload')
   t.not((await operator.status()).ports.http?.state, 'serving')
@@ -103,7 +103,7 @@ test.serial('reload: takes new keys and drops old ones', async t => {
   const useKeys = (...names: string[]) =>
     writeFileSync(file, JSON.stringify({ auth: { keys: names.map(name => apiKey(name, 'read', name)) } }))
   useKeys('old')
-  const { service, operator } = await start(t, { env: { NODE_CONFIG_DIR: path } })
+  const { service, operator } = await start(t, { workers: 1, env: { NODE_CONFIG_DIR: path } })
   const client = createClient(service.url)
   t.teardown(() => client.close())
   const statuses = async () => {
@@ -144,7 +144,7 @@ if (process.argv[1].endsWith('supervisor.js')) {
   process.chdir(${JSON.stringify(cwd)})
   process.env.NODE_CONFIG_DIR = '../config'
 }`
-  const { service, operator } = await start(t, { env: runFirst(chdir) })
+  const { service, operator } = await start(t, { workers: 1, env: runFirst(chdir) })
   const workers = await service.workers()
   rmdirSync(cwd)
   t.is((await operator.run('reload')).error, undefined)
