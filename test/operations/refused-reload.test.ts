@@ -73,6 +73,7 @@ test.serial(
     const control = { socket: join(path, 'control.sock') }
     const settings = { stateFile: join(path, 'state.json'), control }
     const { service, operator } = await start(t, {
+      workers: 1,
       config: { ports: ports(first + 2), control },
       env: { NODE_CONFIG_DIR: path, NODE_CONFIG: JSON.stringify(settings) },
     })
@@ -102,7 +103,7 @@ test.serial('reload: code that does not boot is rejected without loss; the next 
     env: { NODE_OPTIONS: `--import=${code}` },
     config: { drain, fleet: { bootMs: 20_000 } },
   })
-  const load = await startLoad({ url: service.url, clients: 4, pauseMs: 20 })
+  const load = await startLoad({ url: service.url, clients: 4, pauseMs: 100 })
   t.teardown(load.stop)
   const workers = await service.workers()
   for (const bad of ['process.exit(1)', 'await new Promise(() => setInterval(() => {}, 1000))']) {
