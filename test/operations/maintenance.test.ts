@@ -268,7 +268,6 @@ test.serial(
   'drain: a request in flight outlasts the deadline; a stop ends it at its own deadline',
   async t => {
     const { service, operator, open } = await start(t, {
-      workers: 2,
       config: { drain: { deadlineMs: 1500 } },
     })
     const stuck = await open()
@@ -291,7 +290,7 @@ test.serial(
 )
 
 test.serial('drain: a request of 8 s outlives a drain whose deadline is 0.5 s', async t => {
-  const { operator, open } = await start(t, { workers: 2, config: { drain: { deadlineMs: 500 } } })
+  const { operator, open } = await start(t, { config: { drain: { deadlineMs: 500 } } })
   const slow = await open()
   slow.write(post)
   const startMs = performance.now()
@@ -310,7 +309,7 @@ test.serial('drain: a request of 8 s outlives a drain whose deadline is 0.5 s', 
 test.serial(
   'wait: ends when no connection is left and every checker has seen the maintenance twice',
   async t => {
-    const { operator, open } = await start(t, { workers: 2 })
+    const { operator, open } = await start(t)
     const slow = await open()
     slow.write(post)
     await operator.until(({ ports }) => ports.http?.in_flight === 1)
@@ -362,7 +361,6 @@ test.serial(
 
 test.serial('wait: lasts while clients come back, and tells at the deadline what still arrives', async t => {
   const { operator, open } = await start(t, {
-    workers: 2,
     config: { drain: { quietMs: 60_000, deadlineMs: 5000 } },
   })
   let isOver = false
@@ -544,7 +542,7 @@ test.serial('state file: a damaged one is logged as an error, and every port ser
 test.serial('pm2: receives the available commands and the ready message', async t => {
   const path = folder(t)
   const config: Settings = {
-    workers: 2,
+    workers: 1,
     stateFile: join(path, 's.json'),
     control: { socket: join(path, 'c.sock') },
     ports: [{ label: 'a', port: ownPort, protocol: 'http' }],
