@@ -95,14 +95,18 @@ test.serial('watch: a version that leaves some requests without a response is re
 
 for (const [name, code, reason] of [
   ['exits', 'process.exit(1)', /worker exited with code 1/],
-  ['hangs', 'for (;;);', /worker sent no message for 10000 ms/],
+  [
+    'hangs',
+    'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)',
+    /worker sent no message for 10000 ms/,
+  ],
 ] as const)
   test.serial(`watch: a version that ${name} after some requests is rejected`, async t => {
     const { service, operator, install } = await start(t, FOREVER_MS, {
       fleet: { beatMs: 100, silentMs: 10_000 },
     })
     const before = await service.workers()
-    const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 10 })
+    const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 50 })
     install(atEachPatch(`if (count === 50) ${code}`))
     const { error = '' } = await operator.run('reload')
     t.regex(error, reason)
@@ -120,7 +124,7 @@ for (const [name, code] of [
   test.serial(`watch: a version that ${name} is no reason to give up`, async t => {
     const { service, operator, install } = await start(t, 5000)
     const before = await service.workers()
-    const load = await startLoad({ url: service.url, clients: 8, pauseMs: 10 })
+    const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 50 })
     install(code)
     const reload = operator.run('reload')
     const { watch, workers } = await operator.until(status => (status.watch?.fresh.responses ?? 0) > 0)
