@@ -71,9 +71,9 @@ test.serial('send-proxy-v2: no request is lost in a rolling restart', async t =>
   const pair = await startPair({ checkEvery: '200ms', delayMs: 5000, proxyProtocol: true })
   t.teardown(() => pair.stop())
   const loads = await Promise.all([
-    startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 10 }),
-    startLoad({ url: pair.haproxy.httpsUrl, clients: 8, pauseMs: 10 }),
-    startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 10, connection: 'one a request' }),
+    startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 60 }),
+    startLoad({ url: pair.haproxy.httpsUrl, clients: 8, pauseMs: 60 }),
+    startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 60, connection: 'one a request' }),
   ])
   for (const load of loads) t.teardown(load.stop)
   for (const name of ['A', 'B'] as const) await pair.restart(name, 'socket')
