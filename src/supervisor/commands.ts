@@ -99,7 +99,7 @@ export function createCommands(options: CommandOptions) {
       if (port.mode === null) throw new CommandError(`${label} is serving; run drain ${label} first`)
       const waitingFor = pendingCheckers(label, port)
       if (port.state === 'drained' && waitingFor.length === 0) return { ended: 'drained', ...port }
-      if (performance.now() >= maintenance.get(label).sinceMs + config.drain.deadlineMs) {
+      if (performance.now() >= maintenance.get(label).modeSinceMs + config.drain.deadlineMs) {
         const { perSecond, addresses } = options.status.arriving(label)
         const arriving = { requests_per_second: Math.round(10 * perSecond) / 10, addresses }
         return { ended: 'deadline', waiting_for: waitingFor, ...arriving, ...port }

@@ -401,6 +401,19 @@ test.serial(
   },
 )
 
+test.serial('wait: its deadline begins again with another mode', async t => {
+  const config = { drain: { delayMs: 100, quietMs: 100, deadlineMs: 3000 } }
+  const { operator, open } = await start(t, { config })
+  const client = await open()
+  client.write(post)
+  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  await operator.run('drain', 'http')
+  t.like(await operator.run('wait', 'http'), { ended: 'deadline', state: 'draining' })
+  await operator.run('drain', 'http:refuse')
+  client.socket.destroy()
+  t.like(await operator.run('wait', 'http'), { ended: 'drained', mode: 'refuse' })
+})
+
 test.serial(
   'wait: ends with the last connection where nothing but a person has asked for the health',
   async t => {
