@@ -15,9 +15,7 @@ export interface PortMaintenance {
   readonly since: string
   /** The operator or the event that caused it. */
   readonly by: string
-  /** `since` on the steady clock, or the start of this process if that was later. */
-  readonly sinceMs: number
-  /** When health checks began to report this mode, on the steady clock. The drain delay runs from here. */
+  /** When health checks began to report this mode, on the steady clock. The drain delay and the deadline of `wait` run from here. */
   readonly modeSinceMs: number
 }
 
@@ -33,7 +31,6 @@ export const currentMoment = (): Moment => ({ date: new Date(), ms: performance.
 export const serve = (by: string, { date, ms }: Moment): PortMaintenance => ({
   mode: null,
   since: date.toISOString(),
-  sinceMs: ms,
   modeSinceMs: ms,
   by,
 })
@@ -41,8 +38,8 @@ export const serve = (by: string, { date, ms }: Moment): PortMaintenance => ({
 /** Puts a port into maintenance. If it is in maintenance already, only the mode changes, and `since` is kept. */
 export function drain(before: PortMaintenance, mode: DrainMode, by: string, now: Moment): PortMaintenance {
   if (before.mode === mode) return before
-  const { since, sinceMs } = before.mode === null ? serve(by, now) : before
-  return { mode, since, sinceMs, modeSinceMs: now.ms, by }
+  const { since } = before.mode === null ? serve(by, now) : before
+  return { mode, since, modeSinceMs: now.ms, by }
 }
 
 /** Puts a port back into service. */
