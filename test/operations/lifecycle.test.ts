@@ -369,6 +369,30 @@ test.serial('stop: a worker that accepts connections, but has not said so yet, s
   t.deepEqual(await exited, [0, null])
 })
 
+test.serial('stop: the end of a worker that boots is no error', async t => {
+  const { first: port, release } = await claimPorts()
+  t.teardown(release)
+  const config: Settings = {
+    workers: 1,
+    ports: [{ label: 'http', port, protocol: 'http' }],
+    stateFile: join(folder(t), 'state.json'),
+    control: { socket: join(folder(t), 'control.sock') },
+  }
+  const { proxy, url } = await databaseBehindProxy(t)
+  proxy.refuse()
+  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
+    env: supervisorEnv(url, config, { LOG_LEVEL: 'info' }),
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  t.teardown(() => supervisor.kill('SIGKILL'))
+  const log = collectLog(supervisor)
+  const exited = once(supervisor, 'exit')
+  await log.line(/waiting for the database/)
+  supervisor.kill('SIGTERM')
+  t.regex(await log.line(/"msg":"worker killed"/), /"level":30,/)
+  t.deepEqual(await exited, [0, null])
+})
+
 test.serial('stop: the connections that wait to be accepted are served', async t => {
   // A connection whose request has not been read yet is idle.
   const { service, operator, open } = await start(t, { workers: 2, config: { drain: { idleMs: 60_000 } } })

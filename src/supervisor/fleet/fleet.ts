@@ -60,12 +60,15 @@ export function createFleet(options: FleetOptions) {
         if (loop.state().stop !== undefined) for (const socket of sockets.values()) release(socket)
         send(action.id)
         break
-      case 'kill':
-        log.error({ worker: findWorker(action.id)?.pid, reason: action.reason }, 'worker killed')
+      case 'kill': {
+        const worker = findWorker(action.id)
+        const isPlanned = worker?.state === 'booting' && loop.state().stop !== undefined
+        log[isPlanned ? 'info' : 'error']({ worker: worker?.pid, reason: action.reason }, 'worker killed')
         record({ type: 'killed', id: action.id, reason: action.reason })
         // Not worker.kill(): it waits for the worker to disconnect first.
         cluster.workers?.[action.id]?.process.kill('SIGKILL')
         break
+      }
       case 'exit':
         options.exit(action.exitCode, action.reason)
     }
