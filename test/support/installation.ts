@@ -71,6 +71,17 @@ export async function createInstallation({ withPm2 = true, withSource = false } 
   const pm2 = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
     run('node_modules/pm2/bin/pm2', args, { ...quietPm2, ...more })
 
+  /** The processes of this installation as lines of `ps`. Each has the folder in its environment. */
+  async function processes(): Promise<string[]> {
+    const list = async (...options: string[]) =>
+      // The output contains the environments of all processes and can be long.
+      (await promisify(execFile)('ps', options, { maxBuffer: Number.POSITIVE_INFINITY })).stdout.split('\n')
+    const pidOf = (line: string) => Number.parseInt(line, 10)
+    // The command line is not sufficient: pm2's daemon changes its title, which is cut to the original length.
+    const ours = (await list('axeww', '-o', 'pid=,args=')).filter(line => line.includes(folder)).map(pidOf)
+    return (await list('axww', '-o', 'pid=,args=')).filter(line => ours.includes(pidOf(line)))
+  }
+
   return {
     folder,
     config,
@@ -86,20 +97,11 @@ export async function createInstallation({ withPm2 = true, withSource = false } 
     ops: (...args: string[]) => run('dist/ops.js', args),
     pm2,
 
-    /** The processes of this installation as lines of `ps`. Each has the folder in its environment. */
-    async processes(): Promise<string[]> {
-      const list = async (...options: string[]) =>
-        // The output contains the environments of all processes and can be long.
-        (await promisify(execFile)('ps', options, { maxBuffer: Number.POSITIVE_INFINITY })).stdout.split('\n')
-      const pidOf = (line: string) => Number.parseInt(line, 10)
-      // The command line is not sufficient: pm2's daemon changes its title, which is cut to the original length.
-      const ours = (await list('axeww', '-o', 'pid=,args=')).filter(line => line.includes(folder)).map(pidOf)
-      return (await list('axww', '-o', 'pid=,args=')).filter(line => ours.includes(pidOf(line)))
-    },
+    processes,
 
-    /** Stops the service and pm2's daemon and removes the folder. */
+    /** Stops the service and pm2's daemon, if they are running, and removes the folder. */
     async remove(): Promise<void> {
-      if (withPm2) {
+      if (withPm2 && (await processes()).length > 0) {
         await run('dist/stop.js')
         await pm2(['kill'])
       }
