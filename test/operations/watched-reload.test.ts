@@ -42,7 +42,6 @@ async function start(t: ExecutionContext, watchMs: number, config: ServiceOption
 
 for (const [share, everyNth] of [
   ['5 %', 20],
-  ['50 %', 2],
   ['100 %', 1],
 ] as const)
   test.serial(
