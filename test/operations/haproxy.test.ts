@@ -49,9 +49,9 @@ test.serial(
     const pair = await startPair(settings)
     t.teardown(() => pair.stop())
     const loads = await Promise.all([
-      startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 10 }),
-      startLoad({ url: pair.haproxy.url, clients: 4, pauseMs: 10, connection: 'one a request' }),
-      startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 10 }),
+      startLoad({ url: pair.haproxy.url, clients: 8, pauseMs: 60 }),
+      startLoad({ url: pair.haproxy.url, clients: 4, pauseMs: 60, connection: 'one a request' }),
+      startLoad({ url: pair.haproxy.httpsUrl, clients: 4, pauseMs: 60 }),
     ])
     for (const load of loads) t.teardown(load.stop)
     await pair.restart('A', 'pm2')
