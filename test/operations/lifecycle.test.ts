@@ -336,7 +336,8 @@ test.serial(
   },
 )
 
-test.serial('stop: a worker that accepts connections, but has not said so yet, serves them', async t => {
+/** Starts a supervisor with one worker, and does not wait until that worker is ready. */
+async function startSupervisor(t: ExecutionContext, url: string, env: NodeJS.ProcessEnv = {}) {
   const { first: port, release } = await claimPorts()
   t.teardown(release)
   const config: Settings = {
@@ -345,19 +346,22 @@ test.serial('stop: a worker that accepts connections, but has not said so yet, s
     stateFile: join(folder(t), 'state.json'),
     control: { socket: join(folder(t), 'control.sock') },
   }
+  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
+    env: supervisorEnv(url, config, { ...env, LOG_LEVEL: 'info' }),
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  t.teardown(() => supervisor.kill('SIGKILL'))
+  return { supervisor, port, log: collectLog(supervisor), exited: once(supervisor, 'exit') }
+}
+
+test.serial('stop: a worker that accepts connections, but has not said so yet, serves them', async t => {
   const lateListening = runInWorkers(`const { send } = process
     process.send = (...args) => {
       const sendNow = () => send.apply(process, args)
       if (args[0].type !== 'listening') sendNow()
       else process.on('message', ({ ports }) => ports?.http?.state === 'draining' && sendNow())
     }`)
-  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
-    env: supervisorEnv(database, config, { ...lateListening, LOG_LEVEL: 'info' }),
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-  })
-  t.teardown(() => supervisor.kill('SIGKILL'))
-  const log = collectLog(supervisor)
-  const exited = once(supervisor, 'exit')
+  const { supervisor, port, log, exited } = await startSupervisor(t, database, lateListening)
   await until(async () => (await ask(`http://127.0.0.1:${port}/`)) !== undefined)
   const client = await connect(port)
   client.write(post.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'))
@@ -370,23 +374,9 @@ test.serial('stop: a worker that accepts connections, but has not said so yet, s
 })
 
 test.serial('stop: the end of a worker that boots is no error', async t => {
-  const { first: port, release } = await claimPorts()
-  t.teardown(release)
-  const config: Settings = {
-    workers: 1,
-    ports: [{ label: 'http', port, protocol: 'http' }],
-    stateFile: join(folder(t), 'state.json'),
-    control: { socket: join(folder(t), 'control.sock') },
-  }
   const { proxy, url } = await databaseBehindProxy(t)
   proxy.refuse()
-  const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
-    env: supervisorEnv(url, config, { LOG_LEVEL: 'info' }),
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-  })
-  t.teardown(() => supervisor.kill('SIGKILL'))
-  const log = collectLog(supervisor)
-  const exited = once(supervisor, 'exit')
+  const { supervisor, log, exited } = await startSupervisor(t, url)
   await log.line(/waiting for the database/)
   supervisor.kill('SIGTERM')
   t.regex(await log.line(/"msg":"worker killed"/), /"level":30,/)
