@@ -197,18 +197,18 @@ export function createConnection(
     /**
      * Stops accepting requests, because the input cannot be served.
      * @param respond sends the error response after all earlier responses; it is not called if one of those ends
-     *   the connection. `replaced` is the response to the request that is rejected, if that was being served
+     *   the connection. `replaced` is the response to the request whose body is rejected
      */
     rejectInput(respond: (replaced?: ServerResponse) => void): void {
       if (sendRejection !== undefined) return
-      sendRejection = respond
+      // The rejected input is part of the latest request, or it follows that request.
+      const rejected = receiving() && latest
+      sendRejection = () => respond(rejected)
       // When the client has ended its side, Node.js would close the connection after the response in progress.
       socket.removeAllListeners('end')
-      // The rejected input is part of the latest request, or it follows that request.
-      const isPartOfLatest = receiving() !== undefined
-      if (isPartOfLatest && requests.hasWaiting()) requests.pop()
-      else if (isPartOfLatest && latest?.headersSent) socket.destroySoon()
-      else if (isPartOfLatest || requests.length() === 0) respond(requests.first()?.response)
+      if (rejected !== undefined && requests.hasWaiting()) requests.pop()
+      else if (rejected?.headersSent) socket.destroySoon()
+      else if (rejected !== undefined || requests.length() === 0) sendRejection()
       if (!socket.writableEnded) socket.pause()
     },
   }

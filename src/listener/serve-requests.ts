@@ -21,7 +21,8 @@ interface Requests {
    */
   onArrival?(response: ServerResponse, peer: string | undefined): void
   /**
-   * Is called for each error that is sent without `listener`. An error in the body of a request is the `rejection` of its response.
+   * Is called for each error that is sent without `listener`, except one in the body of a request: it is the `rejection` of its
+   * response.
    * @param headers undefined if the input is no request
    */
   onRejected?(socket: Socket, error: ApiError, requestId: string, headers?: IncomingHttpHeaders): void
@@ -39,7 +40,10 @@ export function serveRequests(
       const newId = () => (request === undefined ? randomUUID() : requestIdOf(request))
       const requestId = typeof knownId === 'string' ? knownId : newId()
       if (replaced === undefined) onRejected?.(socket, error, requestId, request?.headers)
-      else replaced.rejection = error
+      else {
+        replaced.rejection = error
+        replaced.setHeader('Request-Id', requestId)
+      }
       answerRaw(socket, error, requestId, request?.method)
     })
   }

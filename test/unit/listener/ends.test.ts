@@ -138,6 +138,30 @@ for (const [title, bytes] of [
     t.is(port.traffic.totals().responses.aborted, 0)
   })
 
+test('http: a pipelined request whose body is not valid has one line in the log', async t => {
+  const lines: object[] = []
+  const { port, open } = await start(t, {
+    listener: (_request, response) => void setImmediate(() => response.end()),
+    requestLog: createRequestLog(
+      pino({ level: 'info' }),
+      { write: line => void lines.push(JSON.parse(line)) },
+      'full',
+    ),
+  })
+  const client = await open()
+  client.write(
+    `${get}POST / HTTP/1.1\r\nHost: a\r\nRequest-Id: mine\r\nTransfer-Encoding: chunked\r\n\r\nZ\r\n`,
+  )
+  await until(() => port.report().connections === 0)
+  t.like(lines, [
+    { method: 'GET', status: 200 },
+    { method: 'POST', status: 400, refused: 'malformed_request', requestId: 'mine' },
+  ])
+  t.is(lines.length, 2)
+  t.is(port.traffic.totals().responses['4xx'], 1)
+  t.is(port.traffic.totals().responses.aborted, 0)
+})
+
 test('http: a client that pipelines before it reads gets the response that closes its connection', async t => {
   const waiting: ServerResponse[] = []
   const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
