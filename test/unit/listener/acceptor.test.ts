@@ -3,7 +3,7 @@ import net from 'node:net'
 import test from 'ava'
 import type { SocketHandle } from '../../../src/core/listen.ts'
 import { createAcceptor } from '../../../src/listener/acceptor.ts'
-import { startDataPort } from '../../support/data-port.ts'
+import { never, startDataPort } from '../../support/data-port.ts'
 import { until } from '../../support/until.ts'
 
 test('stop: a socket that arrives later is closed', async t => {
@@ -27,7 +27,7 @@ test('stop: a socket that arrives later is closed', async t => {
 })
 
 test('closing: a port without connections stays open until its queue is empty', async t => {
-  const { port } = await startDataPort(t)
+  const { port } = await startDataPort(t, { drain: { deadlineMs: never } })
   const { connect } = net
   t.teardown(() => Object.assign(net, { connect }))
   const own: net.Socket[] = []

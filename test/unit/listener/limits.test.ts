@@ -1,7 +1,6 @@
 // The limits of one data port: connections, requests in flight, unread bytes and waiting requests.
 import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
-import { setImmediate } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { get, startDataPort } from '../../support/data-port.ts'
 import { until } from '../../support/until.ts'
@@ -122,38 +121,6 @@ test('unread bytes limit: what a client has read of a stream does not count', as
   reader.socket.resume()
   while (reader.text().length < 40_000_000) await once(reader.socket, 'data')
   t.pass()
-})
-
-test('unread bytes limit: what a client has read of a stream of small parts does not count', async t => {
-  const part = Buffer.alloc(10_000)
-  const responses = new Map<string | undefined, ServerResponse>()
-  const { open } = await start(t, (request, response) => {
-    responses.set(request.url, response)
-    response.write(request.url === '/greedy' ? Buffer.alloc(20_000_000) : part)
-  })
-  const reader = await open()
-  reader.write(get)
-  const stream = await until(() => responses.get('/'))
-  for (let bytes = 0; bytes < 12_000_000; bytes += part.length) {
-    stream.write(part)
-    await once(reader.socket, 'data')
-  }
-  reader.socket.pause()
-  // Slowly, as the bytes count that are written between two checks.
-  while (stream.writableLength === 0 && !stream.destroyed) {
-    stream.write(part.subarray(0, 1000))
-    await setImmediate()
-  }
-  // More than the system still takes.
-  stream.write(Buffer.alloc(1_000_000))
-  const greedy = await open()
-  greedy.socket.pause()
-  greedy.write(get.replace('/', '/greedy'))
-  const destroyed = await until(() => [...responses.values()].find(response => response.destroyed))
-  t.is(destroyed.req.url, '/greedy')
-  stream.end('last part')
-  reader.socket.resume()
-  while (!reader.text().includes('last part')) await once(reader.socket, 'data')
 })
 
 /** A request with 15 KB of headers, which are within the limit. */
