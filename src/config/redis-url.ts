@@ -19,12 +19,12 @@ const hasSentinelParameters = ({ searchParams }: URL) =>
 
 /** Returns what is wrong with the URLs, without their text, which can include a password. */
 function faultOf(urls: readonly string[]): string | undefined {
+  // What follows it is no part of the user, the password, the host or the path.
+  if (urls.some(one => one.includes('#'))) return 'must not contain a #; write it as %23'
   const parsed = urls.filter(one => URL.canParse(one)).map(one => new URL(one))
   const used = [...new Set(parsed.map(({ protocol }) => protocol.slice(0, -1)))]
   if (parsed.length < urls.length || !used.every(scheme => schemes.includes(scheme))) return invalidUrl
   if (used.length > 1) return 'must have the same scheme for all hosts'
-  // What follows it is no part of the user, the password, the host or the path.
-  if (urls.some(one => one.includes('#'))) return 'must not contain a #; write it as %23'
   if (!parsed.every(({ username, password }) => isDecodable(username) && isDecodable(password)))
     return 'must have a percent-encoded user and password; write a % as %25'
   const [scheme] = used

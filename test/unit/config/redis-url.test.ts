@@ -42,6 +42,7 @@ test('Redis URL: the message names what is allowed and never contains the passwo
     ['redis://:secret@a:1,redis+sentinel://b/main', 'must have the same scheme for all hosts'],
     ['redis://:secret%@a', 'must have a percent-encoded user and password; write a % as %25'],
     ['redis://user:#secret@a', 'must not contain a #; write it as %23'],
+    ['redis://user:sec#ret@a', 'must not contain a #; write it as %23'],
     ['redis+unix:///a#secret', 'must not contain a #; write it as %23'],
     ['redis+unix://secret', socket],
     ['redis+unix:///a,redis+unix:///b', socket],
