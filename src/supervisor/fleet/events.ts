@@ -39,7 +39,8 @@ function bootFailuresAfter({ bootFailures }: FleetState, worker: FleetWorker, ca
   // A retry cannot fix a cause with an exit code.
   if (cause.exitCode !== undefined) return Infinity
   // A reload ends the boot of a worker that waits for the database: that is no failure of its code.
-  return worker.heartbeat?.databaseDownMs === undefined ? bootFailures + 1 : bootFailures
+  const hasWaited = worker.killed && worker.heartbeat?.databaseDownMs !== undefined
+  return hasWaited ? bootFailures : bootFailures + 1
 }
 
 /** Counts an unexpected exit and sets the earliest time of the next fork. */

@@ -61,9 +61,8 @@ export function createFleet(options: FleetOptions) {
         send(action.id)
         break
       case 'kill': {
-        const worker = findWorker(action.id)
-        const isPlanned = worker?.state === 'booting' && loop.state().stop !== undefined
-        log[isPlanned ? 'info' : 'error']({ worker: worker?.pid, reason: action.reason }, 'worker killed')
+        const { reason, isPlanned } = action
+        log[isPlanned ? 'info' : 'error']({ worker: findWorker(action.id)?.pid, reason }, 'worker killed')
         record({ type: 'killed', id: action.id, reason: action.reason })
         // Not worker.kill(): it waits for the worker to disconnect first.
         cluster.workers?.[action.id]?.process.kill('SIGKILL')

@@ -24,7 +24,13 @@ export interface Limits {
 export type Action =
   | { readonly type: 'fork' }
   | { readonly type: 'retire'; readonly id: number }
-  | { readonly type: 'kill'; readonly id: number; readonly reason: string }
+  | {
+      readonly type: 'kill'
+      readonly id: number
+      readonly reason: string
+      /** Whether a stop ends a worker that has no requests, or an operator does not wait for them. */
+      readonly isPlanned?: true
+    }
   | { readonly type: 'exit'; readonly exitCode: number; readonly reason: string }
 
 /** Returns why a worker is to be killed; undefined if it has missed no deadline. */
@@ -55,7 +61,7 @@ function planStop(
     .flatMap(({ id, state, hasSocket }): Action[] => {
       // A booting worker without a socket has no requests to finish. One that has asked for a socket is about to listen.
       if (stop.killNow || (state === 'booting' && !hasSocket))
-        return [{ type: 'kill', id, reason: 'the service is stopping' }]
+        return [{ type: 'kill', id, reason: 'the service is stopping', isPlanned: true }]
       return state === 'ready' && nowMs >= stop.retireAtMs ? [{ type: 'retire', id }] : []
     })
 }

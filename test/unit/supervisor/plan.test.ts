@@ -508,7 +508,7 @@ test('stop: a worker that boots has no requests, and is killed at once', t => {
   simulation.dispatch({ type: 'stop', delayMs: 5000 })
   t.deepEqual(
     simulation.performed.filter(({ type }) => type !== 'fork'),
-    [2, 3].map(id => ({ type: 'kill', id, reason: 'the service is stopping' })),
+    [2, 3].map(id => ({ type: 'kill', id, reason: 'the service is stopping', isPlanned: true })),
   )
 })
 
