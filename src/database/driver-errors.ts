@@ -202,6 +202,6 @@ export function translate(error: unknown): unknown {
 
 /** Returns what a command or a start says about a server that runs and cannot be used. */
 export const rejectionOf = (error: CodedError): string =>
-  error.code === 'HANDSHAKE_SSL_ERROR'
+  error.code === 'HANDSHAKE_SSL_ERROR' || error.code === 'HANDSHAKE_NO_SSL_SUPPORT'
     ? `the TLS connection to the database fails (${reasonOf(error)}): correct its certificate or DATABASE_URL, or add an authority with NODE_EXTRA_CA_CERTS`
     : `the database rejects the connection (${reasonOf(error)}): correct DATABASE_URL, or the privileges of its user`

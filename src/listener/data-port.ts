@@ -137,7 +137,7 @@ export function createDataPort(options: DataPortOptions) {
       isTrusted,
       (socket, { source }) => connections.get(socket)?.headerRead(source),
       (socket, reason) => {
-        // In a stop, workers open connections to their own port: another worker can accept them.
+        // In a stop, workers open connections to their own port, and another worker can accept them after it has begun to drain.
         const isOwn = state !== 'serving' && socket.remoteAddress === socket.localAddress
         if (!isOwn) options.requestLog?.logRefusal(port.label, clientOf(socket.remoteAddress), reason)
       },

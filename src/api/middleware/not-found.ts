@@ -8,7 +8,8 @@ import { rejectUnknownParameters } from '../requests/parameters.ts'
 import type { Route } from '../router.ts'
 
 /**
- * Answers OPTIONS with 204, `Allow` and `Accept-Patch`. Throws an ApiError for all other requests, and for an OPTIONS with an invalid path or query.
+ * Answers OPTIONS with 204 and `Allow`, and with `Accept-Patch` if the path has a PATCH. Throws an ApiError for all other requests,
+ * and for an OPTIONS with an invalid path or query.
  * @param routes all routes of the service
  * @param router the router for these routes
  */

@@ -16,7 +16,7 @@ export interface LaneTransactions {
    * @param size the number of writes in the transaction; the conflict of several ends the repetitions soon
    */
   attempt<T>(act: (trx: Transaction) => Promise<T>, size: number): Promise<T>
-  /** Runs a write that has a transaction of its own from the start. Some at a time leave connections to all others. */
+  /** Runs a write that has a transaction of its own from the start. It limits them, so that connections are left for other writes. */
   readonly inSingleSlot: Semaphore
   readonly places: WaitingPlaces
   /** Lets one write of the lane at a time wait for its lock in the database. */
