@@ -185,6 +185,19 @@ test('boot failures: those before a worker that becomes ready do not count', t =
   t.false(simulation.ended())
 })
 
+test('boot failures: a worker that exits by itself has failed, also while the database is unreachable', t => {
+  const simulation = createSimulation({ ...limits, workers: 1 })
+  for (let failure = 0; failure < limits.bootFailures; failure++) {
+    t.false(simulation.ended())
+    for (const id of simulation.workerIds()) {
+      simulation.message(id, { databaseDownMs: 1 })
+      simulation.exit(id)
+    }
+    simulation.pass(15_000)
+  }
+  t.true(simulation.ended())
+})
+
 test('boot failures: without memory for a process, the supervisor waits longer after each attempt', t => {
   const simulation = createSimulation(limits, true)
   t.is(simulation.actions('fork').length, 1)
