@@ -2,7 +2,7 @@
 // may contain personal data.
 import type { ServerResponse } from 'node:http'
 import type { Config } from '../config/config.ts'
-import type { ApiError } from '../core/api-error.ts'
+import { type ApiError, errorBody } from '../core/api-error.ts'
 import { createTimestamp, type Log } from '../core/log.ts'
 import type { LineOutput } from '../core/log-output.ts'
 import { networkOf } from './client-address.ts'
@@ -28,7 +28,10 @@ type Shown = Config['log']['client']
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 function bodyBytes(response: ServerResponse): number {
-  return response.req.method === 'HEAD' ? 0 : Number(response.getHeader('content-length') ?? 0)
+  const { req, rejection } = response
+  if (req.method === 'HEAD') return 0
+  if (rejection === undefined) return Number(response.getHeader('content-length') ?? 0)
+  return Buffer.byteLength(errorBody(rejection, String(response.getHeader('request-id'))))
 }
 
 /** Returns what the log shows of a client's address; undefined if nothing. */

@@ -104,10 +104,12 @@ test.serial(
     raw.write(
       'POST /v1/users HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nZ\r\n',
     )
-    const id = /Request-Id: (\S+)/i.exec(await raw.answer())?.[1] ?? 'none'
+    const answer = await raw.answer()
+    const id = /Request-Id: (\S+)/i.exec(answer)?.[1] ?? 'none'
     await raw.closed
     await operator.until(({ ports }) => ports.http?.in_flight === 0)
-    t.like(await lineOf(id), { route: '/v1/users', status: 400, refused: 'malformed_request' })
+    const bytes = Number(/Content-Length: (\d+)/i.exec(answer)?.[1])
+    t.like(await lineOf(id), { route: '/v1/users', status: 400, refused: 'malformed_request', bytes })
   },
 )
 
