@@ -1,6 +1,7 @@
 // The database of the commands that read or correct what the service has stored.
 import { loadDatabaseConfig } from '../config/config.ts'
-import { hasCode } from '../core/error-reason.ts'
+import { hasCode, reasonOf } from '../core/error-reason.ts'
+import { exitCodeOf, exitCodes, FatalError } from '../core/exit-codes.ts'
 import { createLog } from '../core/log.ts'
 import { createDatabase, type Database } from '../database/database.ts'
 import { isNotUpYet, rejectionOf } from '../database/driver-errors.ts'
@@ -12,7 +13,8 @@ import { privateMysqlUrl } from './private-servers/mysql.ts'
 /**
  * Calls `act` with the database of the configuration, or else the private one.
  * @param timeoutMs how long a query may take; as the configuration says by default
- * @throws Error if the database does not respond or rejects the connection, FatalError if this code cannot use its schema
+ * @throws FatalError if the database does not respond, rejects the connection or has a schema that this code cannot use, or
+ *   if `act` fails
  */
 export async function withDatabase<T>(
   act: (database: Database) => Promise<T>,
@@ -28,6 +30,9 @@ export async function withDatabase<T>(
       throw hasCode(error) ? new Error(rejectionOf(error)) : error
     })
     return await act(database)
+  } catch (error) {
+    // Not 1, with which `recount -- --check` says that there are differences.
+    throw exitCodeOf(error) === undefined ? new FatalError(exitCodes.unavailable, reasonOf(error)) : error
   } finally {
     await database.close()
   }

@@ -12,7 +12,7 @@ export const exitCodes = {
   noReply: 4,
   /** EX_DATAERR: the file cannot be imported. */
   invalidFile: 65,
-  /** EX_UNAVAILABLE: the service does not respond. */
+  /** EX_UNAVAILABLE: the service, or the database of a command, does not respond or cannot be used. */
   unavailable: 69,
   /** EX_SOFTWARE: no worker can start. */
   noWorkers: 70,

@@ -211,11 +211,11 @@ test.serial('npm run recount: prints each difference, --check corrects nothing',
 
   t.like(await run('--chek'), { code: 2, stdout: '' })
   t.like(await run('--check', '--upgraded'), { code: 2, stdout: '' })
-  const away = await runNode('dist/recount.js', [], {
+  const away = await runNode('dist/recount.js', ['--check'], {
     ...process.env,
     DATABASE_URL: 'mysql://root@127.0.0.1:9/users',
   })
-  t.deepEqual([away.code, away.stdout], [1, ''])
+  t.deepEqual([away.code, away.stdout], [69, ''])
   t.regex(
     away.stderr,
     /^users-api: the database cannot be reached \(.*\): start it, or correct DATABASE_URL\n$/,
@@ -223,7 +223,7 @@ test.serial('npm run recount: prints each difference, --check corrects nothing',
   const rejected = new URL(url)
   rejected.username = 'nobody'
   const refused = await runNode('dist/recount.js', [], { ...process.env, DATABASE_URL: rejected.href })
-  t.deepEqual([refused.code, refused.stdout], [1, ''])
+  t.deepEqual([refused.code, refused.stdout], [69, ''])
   t.regex(
     refused.stderr,
     /^users-api: the database rejects the connection \(Access denied .*\): correct DATABASE_URL, or .*\n$/,
