@@ -23,7 +23,7 @@ export function createDocuments(labels: readonly string[], sources: Sources): Do
     const connections = Object.fromEntries(
       Object.entries(status.current().ports).map(([label, port]) => [label, port.connections]),
     )
-    return { totals: { ports, cache }, connections }
+    return { atMs: performance.now(), totals: { ports, cache }, connections }
   })
 
   function historyDocument() {

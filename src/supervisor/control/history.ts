@@ -9,6 +9,8 @@ const SAMPLES = 300
 const WINDOW = 3
 
 interface Sample {
+  /** `performance.now()`. A suspended or busy supervisor takes samples late. */
+  readonly atMs: number
   readonly totals: Pick<FleetTotals, 'ports' | 'cache'>
   readonly connections: Readonly<Record<string, number>>
 }
@@ -39,17 +41,18 @@ const allOutcomes = ['2xx', '3xx', '4xx', '5xx', 'aborted']
 export function createHistory(labels: readonly string[], takeSample: () => Sample) {
   const samples: Sample[] = [takeSample()]
 
-  const timer = setInterval(() => {
+  function addSample(): void {
     samples.push(takeSample())
     if (samples.length > SAMPLES + WINDOW) samples.shift()
-  }, INTERVAL_MS)
-  timer.unref()
+  }
+  // After the heartbeats that have arrived already.
+  setInterval(() => setImmediate(addSample), INTERVAL_MS).unref()
 
   /** Returns one value for each sample but the first, computed from it and the sample one window earlier. */
   function series<T>(value: (sample: Sample, before: Sample, seconds: number) => T): T[] {
     return samples.slice(1).map((sample, index) => {
-      const first = Math.max(0, index + 1 - WINDOW)
-      return value(sample, samples[first] ?? sample, ((index + 1 - first) * INTERVAL_MS) / 1000)
+      const before = samples[Math.max(0, index + 1 - WINDOW)] ?? sample
+      return value(sample, before, (sample.atMs - before.atMs) / 1000)
     })
   }
 

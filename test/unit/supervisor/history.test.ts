@@ -1,0 +1,24 @@
+// The series of the status page.
+import test from 'ava'
+import { noTraffic } from '../../../src/core/traffic-totals.ts'
+import { createHistory } from '../../../src/supervisor/control/history.ts'
+import { until } from '../../support/until.ts'
+
+test('history: a sample that is late does not change the rates', async t => {
+  const seconds = [0, 1, 2, 12, 13, 14]
+  const taken: number[] = []
+  const history = createHistory(['http'], () => {
+    const second = seconds[taken.length] ?? 15
+    taken.push(second)
+    return {
+      atMs: second * 1000,
+      totals: {
+        ports: { http: { ...noTraffic, responses: { '2xx': second * 7 } } },
+        cache: { hits: 0, misses: 0 },
+      },
+      connections: {},
+    }
+  })
+  await until(() => taken.length === seconds.length)
+  t.deepEqual(history.ports().http?.requests, [7, 7, 7, 7, 7])
+})
