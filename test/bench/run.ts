@@ -3,7 +3,9 @@
 // Runs the benchmarks and prints a table. --write also writes the table to test/bench/README.md.
 import { setMaxListeners } from 'node:events'
 import { cpus } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { useProjectSettings } from '../support/project-settings.ts'
 import { compareAll } from './compare.ts'
 import { type Comparison, comparisons } from './comparisons.ts'
 import { measureFeed } from './feed.ts'
@@ -93,6 +95,8 @@ async function main(): Promise<void> {
   const { table, chosen, rounds, users, from, write } = readCommandLine()
   await assertWrk()
   const text = await withStores(users, async stores => {
+    // An earlier revision may not know the settings of this one.
+    if (table !== 'revision') await useProjectSettings(join(stores.folder, 'config'))
     const environment = `Node ${process.versions.node}, ${stores.title}, ${cpus().length} cores`
     const medians = `medians of ${rounds.count} × ${rounds.seconds} s`
     const { signal } = interrupted

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { chooseScenarios, runScenarios } from '../faults/run-scenarios.ts'
 import { type FeedCopy, startCopy } from '../support/feed-copy.ts'
 import { claimPorts } from '../support/ports.ts'
+import { useProjectSettings } from '../support/project-settings.ts'
 import { ownBuild, startTrial } from '../trial/trial.ts'
 import { buildRevision } from './build-revision.ts'
 import { rollingUpgrade } from './rolling-upgrade.ts'
@@ -25,6 +26,8 @@ const { values, positionals } = parseArgs({
 async function main(): Promise<boolean> {
   const { short, mysql, from } = values
   const base = await mkdtemp(join(tmpdir(), 'users-api-cluster-'))
+  // An earlier revision may not know the settings of this one.
+  if (from === undefined) await useProjectSettings(join(base, 'config'))
   const claim = await claimPorts(6)
   try {
     const earlier = from === undefined ? undefined : await buildRevision(from, join(base, 'earlier'))

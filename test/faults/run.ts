@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { prepareMysql } from '../../src/cli/private-servers/mysql.ts'
 import { installMissing, mysqlProgram, redisProgram } from '../../src/cli/private-servers/programs.ts'
 import { prepareRedis } from '../../src/cli/private-servers/redis.ts'
+import { useProjectSettings } from '../support/project-settings.ts'
 import { busyGroup } from './busy-group.ts'
 import { changeFeed } from './change-feed.ts'
 import { fullPool } from './full-pool.ts'
@@ -53,6 +54,7 @@ async function main(): Promise<boolean> {
   const chosen = chooseScenarios(scenarios, positionals, values.short)
   await installMissing([mysqlProgram, redisProgram], console.log)
   const base = await mkdtemp(join(tmpdir(), 'users-api-faults-'))
+  await useProjectSettings(join(base, 'config'))
   const mysql = await startRestartableServer(
     await prepareMysql('', { base, durable: true, print: console.log }),
   )

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { root } from '../../src/config/root.ts'
 import { claimPorts } from './ports.ts'
+import { isOfProject } from './project-settings.ts'
 import { type Outcome, runNode, runToEnd } from './run-to-end.ts'
 
 export type Installation = Awaited<ReturnType<typeof createInstallation>>
@@ -32,8 +33,6 @@ async function linkPackagesWithoutPm2(from: string, to: string): Promise<void> {
 
 const built = ['dist', 'config', 'ecosystem.config.js', 'package.json']
 const source = ['src', 'test', 'tsconfig.json']
-/** Not the settings of a developer. */
-const isOfProject = (path: string): boolean => path !== join(root, 'config', 'local.json')
 
 /**
  * @param withPm2 whether the copy has pm2
