@@ -10,8 +10,12 @@ import type { Writable } from 'node:stream'
 const PIPE_CHUNK_BYTES = 4096
 const CHUNK_BYTES = 32_768
 const FLUSH_DELAY_MS = 100
-/** Above this, the reader of the stream is stalled, and buffered lines are dropped to limit memory. */
+/**
+ * Above these, the reader of the stream is stalled, and lines are dropped to limit memory. The frequent lines leave room for the
+ * others.
+ */
 const MAX_PENDING_BYTES = 2 ** 20
+const MAX_PENDING_BYTES_OF_ALL = 2 * MAX_PENDING_BYTES
 
 export interface LineOutput {
   write(line: string): void
@@ -35,8 +39,18 @@ export function createOutput(stream: Writable, onDropped: (lines: number) => voi
   /** After an error, such as a full disk, the stream may end with a part of a line. */
   let mayBeCut = false
 
-  /** The line that is cut must not spoil the next one. */
-  function write(text: string | Buffer): void {
+  /** Writes `count` lines, or drops them if more than `maxPendingBytes` wait for the reader. */
+  function write(text: string | Buffer, count: number, maxPendingBytes: number): void {
+    if (stream.writableLength > maxPendingBytes) {
+      if (dropped === 0)
+        stream.once('drain', () => {
+          onDropped(dropped)
+          dropped = 0
+        })
+      dropped += count
+      return
+    }
+    // The line that is cut must not spoil the next one.
     if (mayBeCut) stream.write('\n')
     mayBeCut = false
     stream.write(text)
@@ -46,18 +60,9 @@ export function createOutput(stream: Writable, onDropped: (lines: number) => voi
     clearTimeout(timer)
     timer = undefined
     if (lines === 0) return
-    if (stream.writableLength <= MAX_PENDING_BYTES) {
-      write(chunk.subarray(0, bytes))
-      // The stream keeps a reference to the old buffer until it is written.
-      chunk = Buffer.allocUnsafe(chunkBytes)
-    } else {
-      if (dropped === 0)
-        stream.once('drain', () => {
-          onDropped(dropped)
-          dropped = 0
-        })
-      dropped += lines
-    }
+    write(chunk.subarray(0, bytes), lines, MAX_PENDING_BYTES)
+    // The stream keeps a reference to the old buffer until it is written.
+    chunk = Buffer.allocUnsafe(chunkBytes)
     bytes = 0
     lines = 0
   }
@@ -74,7 +79,7 @@ export function createOutput(stream: Writable, onDropped: (lines: number) => voi
     immediate: {
       write(line: string): void {
         flush()
-        write(line)
+        write(line, 1, MAX_PENDING_BYTES_OF_ALL)
       },
     },
     /** Accepts only ASCII. */
