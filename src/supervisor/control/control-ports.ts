@@ -67,19 +67,6 @@ const alive: ControlResponse = {
   body: { meta: { status: 200, message: 'the supervisor is running', code: 'alive' } },
 }
 
-/** Has the format of a data port's error response. */
-function failure(request: IncomingMessage, thrown: unknown): ControlResponse {
-  const error = thrown instanceof ApiError ? thrown : new ApiError('internal_error', String(thrown))
-  // Not 404: a load balancer would take a mistyped path for a drained port.
-  const status = error.code === 'port_not_found' ? 400 : error.status
-  const id = requestIdOf(request)
-  return {
-    status,
-    body: { meta: { ...errorMeta(error, status), request_id: id } },
-    headers: { 'Request-Id': id, ...error.headers },
-  }
-}
-
 /** Returns the path of the request target, also if that is in absolute form, which servers must accept (RFC 9112, 3.2.2). */
 function pathOf({ url = '' }: IncomingMessage): string {
   const [path = ''] = url.replace(/^https?:\/\/[^/?]*/i, '').split('?')
@@ -149,9 +136,19 @@ export function createControl(options: ControlOptions) {
     throw new ApiError('port_not_found', `unknown path ${path}; the health checks are ${known}`)
   }
 
+  /** Returns a response in the format of a data port's error response. */
   function failed(request: IncomingMessage, thrown: unknown): ControlResponse {
-    if (!(thrown instanceof ApiError)) log.error({ reason: thrown, path: pathOf(request) }, 'internal_error')
-    return failure(request, thrown)
+    const isKnown = thrown instanceof ApiError
+    if (!isKnown) log.error({ reason: thrown, path: pathOf(request) }, 'internal_error')
+    const error = isKnown ? thrown : new ApiError('internal_error', String(thrown))
+    // Not 404: a load balancer would take a mistyped path for a drained port.
+    const status = error.code === 'port_not_found' ? 400 : error.status
+    const id = requestIdOf(request)
+    return {
+      status,
+      body: { meta: { ...errorMeta(error, status), request_id: id } },
+      headers: { 'Request-Id': id, ...error.headers },
+    }
   }
 
   const listeners = config.ports.map(({ label, port }) => {
