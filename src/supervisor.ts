@@ -90,7 +90,7 @@ async function supervise(): Promise<void> {
   })
   const checkers = createCheckers()
   const status = createStatusReader({ config, maintenance, fleet, checkers, certificates })
-  const documents = createDocuments(maintenance.labels, { status, fleet })
+  const documents = createDocuments(maintenance.labels, status, fleet)
   const control = createControl({
     config,
     log,

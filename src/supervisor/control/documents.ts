@@ -1,7 +1,9 @@
 // The read-only documents of a control port: the status page, its data (/status and /history) and the metrics.
 import { residentMemory } from '../../core/open-files.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import { createHistory } from './history.ts'
-import { createMetrics, type Sources } from './metrics.ts'
+import { createMetrics } from './metrics.ts'
+import type { StatusReader } from './status.ts'
 import { createPage } from './status-page.ts'
 
 export interface Document {
@@ -13,10 +15,9 @@ export interface Document {
 /** By path. */
 export type Documents = Readonly<Record<string, () => Document | Promise<Document>>>
 
-export function createDocuments(labels: readonly string[], sources: Sources): Documents {
-  const { status, fleet } = sources
+export function createDocuments(labels: readonly string[], status: StatusReader, fleet: Fleet): Documents {
   const page = createPage()
-  const metrics = createMetrics(sources)
+  const metrics = createMetrics(status, fleet)
   const history = createHistory(labels, () => {
     // The samples are kept, so they contain only what the history shows.
     const { ports, cache } = fleet.totals()

@@ -8,12 +8,6 @@ import type { WorkerView } from '../fleet/worker-view.ts'
 import { portStates } from '../port-states.ts'
 import type { PortStatus, Status, StatusReader } from './status.ts'
 
-/** What the documents of a control port are computed from. */
-export interface Sources {
-  readonly status: StatusReader
-  readonly fleet: Fleet
-}
-
 interface Value {
   readonly labels: Readonly<Record<string, string | number>>
   readonly value: number
@@ -182,7 +176,7 @@ function workerMetrics(workers: readonly WorkerView[]) {
 }
 
 /** Creates the text of `/metrics` and its media type. */
-export function createMetrics({ status, fleet }: Sources) {
+export function createMetrics(status: StatusReader, fleet: Fleet) {
   const supervisorRegistry = new Registry()
   collectDefaultMetrics({ register: supervisorRegistry })
 

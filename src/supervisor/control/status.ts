@@ -3,7 +3,7 @@ import * as z from 'zod'
 import type { Config, DataPortConfig } from '../../config/config.ts'
 import { version } from '../../config/root.ts'
 import { drainModes } from '../../config/schema.ts'
-import { type CacheState, cacheStates, type PortReport } from '../../core/messages.ts'
+import { type CacheState, cacheStates } from '../../core/messages.ts'
 import type { Certificates } from '../certificates.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { WorkerView } from '../fleet/worker-view.ts'
@@ -85,15 +85,6 @@ function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView):
   }
 }
 
-/** Returns the requests that still arrive a second at a port, and the addresses that send most of them. */
-function arrivingAt(reports: readonly PortReport[]): { perSecond: number; addresses: string[] } {
-  const arriving = reports.flatMap(report => report.arriving ?? [])
-  return {
-    perSecond: sum(arriving.map(({ perSecond }) => perSecond)),
-    addresses: [...new Set(arriving.flatMap(({ addresses }) => addresses))],
-  }
-}
-
 export type StatusReader = ReturnType<typeof createStatusReader>
 
 export function createStatusReader({ config, maintenance, fleet, checkers, certificates }: StatusOptions) {
@@ -147,8 +138,14 @@ export function createStatusReader({ config, maintenance, fleet, checkers, certi
       changes: changes(),
     }),
 
-    /** Returns the requests that still arrive at a port, and the addresses that send them. */
-    arriving: (label: string) => arrivingAt(reportsOf(label)),
+    /** Returns the requests that still arrive a second at a port, and the addresses that send most of them. */
+    arriving(label: string) {
+      const arriving = reportsOf(label).flatMap(report => report.arriving ?? [])
+      return {
+        perSecond: sum(arriving.map(({ perSecond }) => perSecond)),
+        addresses: [...new Set(arriving.flatMap(({ addresses }) => addresses))],
+      }
+    },
 
     /** Returns the response to a health check of the label. */
     health(label: string): Health {
