@@ -8,12 +8,6 @@ export interface Health {
   readonly message: string
 }
 
-interface HealthFacts {
-  readonly state: PortState
-  /** One value of each worker that serves the port: for how long the database has been unreachable. */
-  readonly databaseDownMs: readonly (number | undefined)[]
-}
-
 /**
  * Whether a worker serves requests. While the service stops, retiring workers still serve their open connections.
  * A worker that hangs serves none, although it is killed only later.
@@ -31,9 +25,16 @@ export function databaseDownMs({ heartbeat, silentMs }: WorkerView): number | un
   return downMs === undefined ? undefined : downMs + silentMs
 }
 
-/** Returns the first result that applies, in the order: no worker, no database, maintenance, serving. */
-export function healthOf(label: string, facts: HealthFacts, databaseGraceMs: number): Health {
-  const { state, databaseDownMs } = facts
+/**
+ * Returns the first result that applies, in the order: no worker, no database, maintenance, serving.
+ * @param databaseDownMs one value of each worker that serves the port: for how long the database has been unreachable
+ */
+export function healthOf(
+  label: string,
+  state: PortState,
+  databaseDownMs: readonly (number | undefined)[],
+  databaseGraceMs: number,
+): Health {
   const lost = (downMs: number | undefined) => downMs !== undefined && downMs > databaseGraceMs
   if (databaseDownMs.length === 0)
     return { status: 503, code: 'no_worker', message: `no worker serves ${label}` }

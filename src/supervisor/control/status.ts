@@ -151,14 +151,8 @@ export function createStatusReader({ config, maintenance, fleet, checkers, certi
     health(label: string): Health {
       const serving = fleet.workers().filter(worker => isServing(worker, fleet.isStopping()))
       const reports = serving.flatMap(({ heartbeat }) => heartbeat?.ports[label] ?? [])
-      return healthOf(
-        label,
-        {
-          state: stateOf(maintenance.get(label), reports, config.drain.quietMs),
-          databaseDownMs: serving.map(databaseDownMs),
-        },
-        config.health.databaseGraceMs,
-      )
+      const state = stateOf(maintenance.get(label), reports, config.drain.quietMs)
+      return healthOf(label, state, serving.map(databaseDownMs), config.health.databaseGraceMs)
     },
   }
 }

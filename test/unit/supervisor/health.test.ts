@@ -39,7 +39,7 @@ test('health: an outage goes on while the worker that has reported it is silent'
 
 test('health: the first result that applies', t => {
   const codeOf = (state: 'serving' | 'draining', ...downMs: (number | undefined)[]) =>
-    healthOf('http', { state, databaseDownMs: downMs }, 10_000).code
+    healthOf('http', state, downMs, 10_000).code
   t.is(codeOf('draining'), 'no_worker')
   t.is(codeOf('draining', 10_001), 'no_database')
   t.is(codeOf('draining', 10_000), 'maintenance')

@@ -149,7 +149,7 @@ test('state file: a damaged one is logged as an error and a missing one as info;
 
 test('health: no_worker, no_database, maintenance and serving, in this order of precedence', t => {
   const health = (state: 'serving' | 'draining' | 'drained', downMs: (number | undefined)[]) =>
-    healthOf('http', { state, databaseDownMs: downMs }, 10_000)
+    healthOf('http', state, downMs, 10_000)
   t.like(health('draining', []), { code: 'no_worker', status: 503 })
   t.like(health('draining', [10_001, 20_000]), { code: 'no_database', status: 503 })
   t.like(health('draining', [10_001, undefined]), { code: 'maintenance', status: 404 })
@@ -191,11 +191,8 @@ test('any sequence of commands: a port in maintenance is never healthy, also aft
         }
         if (one.do === 'restart' || one.do === 'stop') ({ maintenance } = open(state))
         for (const label of labels) {
-          const facts = {
-            state: stateOf(maintenance.get(label), one.reports, 0),
-            databaseDownMs: [undefined],
-          }
-          const { status } = healthOf(label, facts, 10_000)
+          const state = stateOf(maintenance.get(label), one.reports, 0)
+          const { status } = healthOf(label, state, [undefined], 10_000)
           t.is(status, drained.has(label) ? 404 : 200)
         }
       }
