@@ -22,17 +22,6 @@ const wildcards = ['0.0.0.0', '::']
 /** By label. */
 export type SocketsByLabel = ReadonlyMap<string, Server>
 
-interface InheritedSockets {
-  readonly data: SocketsByLabel
-  readonly control: SocketsByLabel
-}
-
-/** Its host is an IP address. */
-interface Wanted extends Address {
-  readonly sockets: Map<string, Server>
-  readonly label: string
-}
-
 /** A socket of all IPv6 addresses usually has the IPv4 ones, too (ipv6(7)). */
 const isSame = (one: Address, other: Address): boolean =>
   one.port === other.port &&
@@ -57,7 +46,7 @@ function open(fd: number): Address & { socket: Server } {
 export async function takeSockets(
   count: number,
   { host, ports, control }: Pick<Config, 'host' | 'ports' | 'control'>,
-): Promise<InheritedSockets> {
+) {
   const taken = { data: new Map<string, Server>(), control: new Map<string, Server>() }
   if (count === 0) return taken
   const port = ports[0]?.port ?? 0
@@ -66,7 +55,7 @@ export async function takeSockets(
     { host: control.host, port: port + control.offset },
     'control ports',
   )
-  let wanted: readonly Wanted[] = ports.flatMap(({ label, port }) => [
+  let wanted = ports.flatMap(({ label, port }) => [
     { sockets: taken.data, label, host: dataIp, port },
     { sockets: taken.control, label, host: controlIp, port: port + control.offset },
   ])
