@@ -1,9 +1,17 @@
 // The progress of an import: a line on a terminal, which is redrawn, and a line for each failure.
 import type { WriteStream } from 'node:tty'
 import { columnsOf } from '../command-line.ts'
-import type { Tallies } from './importer.ts'
 
 const CLEAR = '\r\u001b[K'
+
+interface Tally {
+  created: number
+  unchanged: number
+  failed: number
+}
+export type Tallies = Readonly<Record<'people' | 'groups' | 'memberships', Tally>>
+
+export type ImportProgress = ReturnType<typeof createImportProgress>
 
 export function createImportProgress(output: Pick<WriteStream, 'columns' | 'isTTY' | 'write'>) {
   let shown = ''
@@ -20,6 +28,7 @@ export function createImportProgress(output: Pick<WriteStream, 'columns' | 'isTT
   }
 
   return {
+    /** @param share the processed share of the file, from 0 to 1 */
     progress(share: number, { people, memberships }: Tallies): void {
       const done = people.created + people.unchanged + people.failed
       const failed = people.failed + memberships.failed
@@ -27,6 +36,7 @@ export function createImportProgress(output: Pick<WriteStream, 'columns' | 'isTT
       shown = `${Math.floor(share * 100)} %  ${done} people, ${failed} failures`
       draw()
     },
+    /** @param what the entry that failed */
     failed: (what: string, reason: string): void => print(`${what}: ${reason}`),
     /** Prints that a request waits. Several requests that wait for the same reason print one line. */
     waiting(line: string): void {

@@ -1,26 +1,12 @@
 // Imports users, groups and memberships through the API. Existing records are left unchanged, so that a file can be
 // loaded again. Users are imported in batches, so that the memory does not depend on the size of the file.
-
 import { quoted } from '../../core/quoted.ts'
 import type { Api, Entry } from './api-client.ts'
+import type { ImportProgress, Tallies } from './import-progress.ts'
 import type { Person, Source } from './source.ts'
 
 const BATCH_SIZE = 500
 const CONCURRENT_REQUESTS = 16
-
-interface Tally {
-  created: number
-  unchanged: number
-  failed: number
-}
-export type Tallies = Readonly<Record<'people' | 'groups' | 'memberships', Tally>>
-
-interface Observer {
-  /** @param share the processed share of the file, from 0 to 1 */
-  progress(share: number, tallies: Tallies): void
-  /** @param what the entry that failed */
-  failed(what: string, reason: string): void
-}
 
 /** A person's membership in a group, with the ids of both. */
 interface Membership {
@@ -65,8 +51,8 @@ const alreadyExists = (entry: Entry | undefined) => entry?.meta.code?.endsWith('
 const titleOf = ({ place, fields }: Person) => `${place}: ${Object.values(fields).map(quoted).join(' ')}`
 
 /** @throws FatalError if the service becomes unavailable; records that were imported before it remain */
-export async function load(source: Source, api: Api, observer: Observer): Promise<Tallies> {
-  const tally = (): Tally => ({ created: 0, unchanged: 0, failed: 0 })
+export async function load(source: Source, api: Api, progress: ImportProgress): Promise<Tallies> {
+  const tally = () => ({ created: 0, unchanged: 0, failed: 0 })
   const tallies: Tallies = { people: tally(), groups: tally(), memberships: tally() }
   /** The groups by name: the id, or the reason why the group could not be created. */
   const groups = new Map<string, number | string>()
@@ -98,7 +84,7 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     await inParallel(fields, async (field, index) => {
       const group = await resolveId('groups', field, entries[index])
       groups.set(field.name, group)
-      if (typeof group === 'string') observer.failed(`group ${quoted(field.name)}`, group)
+      if (typeof group === 'string') progress.failed(`group ${quoted(field.name)}`, group)
     })
   }
 
@@ -139,7 +125,7 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     // In the order of the file.
     for (const one of memberships) {
       const reason = reasons.get(one)
-      if (reason !== undefined) observer.failed(`${titleOf(one.person)}: group ${quoted(one.name)}`, reason)
+      if (reason !== undefined) progress.failed(`${titleOf(one.person)}: group ${quoted(one.name)}`, reason)
     }
   }
 
@@ -153,7 +139,7 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     const memberships: Membership[][] = []
     await inParallel(persons, async (person, index) => {
       const id = await resolveId('users', person.fields, entries[index])
-      if (typeof id === 'string') observer.failed(titleOf(person), id)
+      if (typeof id === 'string') progress.failed(titleOf(person), id)
       else memberships[index] = membershipsOf(person, id)
     })
     await importMemberships(memberships.flat())
@@ -165,10 +151,10 @@ export async function load(source: Source, api: Api, observer: Observer): Promis
     for (const one of batch)
       if ('fault' in one) {
         tallies.people.failed++
-        observer.failed(one.place, one.fault)
+        progress.failed(one.place, one.fault)
       } else persons.push(one)
     if (persons.length > 0) await importPeople(persons)
-    observer.progress(batch.at(-1)?.share ?? 1, tallies)
+    progress.progress(batch.at(-1)?.share ?? 1, tallies)
   }
   return tallies
 }
