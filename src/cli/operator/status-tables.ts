@@ -1,7 +1,6 @@
 // The tables of ports, checkers and workers that an operator sees.
 import type { PortStatus, Status } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
-import { formatSpan } from '../time-span.ts'
 import { type Cell, type Column, formatTable, type Screen } from './table.ts'
 
 const colors: Readonly<Record<string, Cell['color']>> = {
@@ -18,6 +17,21 @@ const colors: Readonly<Record<string, Cell['color']>> = {
 }
 
 export const stateCell = (state: string): Cell => ({ text: state, color: colors[state] })
+
+/** Formats a time span in one or two units, such as `2 h 5 min`. */
+export function formatSpan(ms: number): string {
+  const seconds = Math.floor(ms / 1000)
+  const counts = [
+    { count: Math.floor(seconds / 86_400), unit: 'd' },
+    { count: Math.floor(seconds / 3600) % 24, unit: 'h' },
+    { count: Math.floor(seconds / 60) % 60, unit: 'min' },
+    { count: seconds % 60, unit: 's' },
+  ]
+  const largest = counts.findIndex(({ count }) => count > 0)
+  if (largest === -1) return '0 s'
+  const shown = counts.slice(largest, largest + 2).filter(({ count }) => count > 0)
+  return shown.map(({ count, unit }) => `${count} ${unit}`).join(' ')
+}
 
 /** Returns how long ago a time was, in one or two units. @param time ISO 8601 */
 export const formatAge = (time: string): string => formatSpan(Date.now() - Date.parse(time))

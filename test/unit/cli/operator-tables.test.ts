@@ -2,9 +2,8 @@
 import test from 'ava'
 import fc from 'fast-check'
 import { describeReply, describeWatch } from '../../../src/cli/operator/reply-text.ts'
-import { portTables } from '../../../src/cli/operator/status-tables.ts'
+import { formatSpan, portTables } from '../../../src/cli/operator/status-tables.ts'
 import { formatTable } from '../../../src/cli/operator/table.ts'
-import { formatSpan } from '../../../src/cli/time-span.ts'
 
 test('reload: the watch is shown with its time and figures', t => {
   t.is(
