@@ -1,12 +1,11 @@
 // Runs the private MySQL and Redis under pm2, next to the service.
-import { rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { retry } from '../../core/retry.ts'
 import { isServed } from '../../supervisor/socket-file.ts'
 import { socketFolder } from '../private-servers/folders.ts'
 import { base, type ServerKind } from '../private-servers/missing-servers.ts'
 import { type PrivateServer, waitUntilReady } from '../private-servers/server.ts'
-import { readPid } from './pid-file.ts'
 import { assertUp, findApp, removeApp, startApp } from './process-manager.ts'
 
 const kinds: readonly ServerKind[] = ['redis', 'mysql']
@@ -50,6 +49,18 @@ export async function stopServers(): Promise<boolean> {
   const wereRunning: boolean[] = []
   for (const kind of kinds) wereRunning.push(await removeApp(appOf(kind)), await stopOrphan(kind))
   return wereRunning.includes(true)
+}
+
+/**
+ * Returns the process id that a server has written to `file`.
+ * @throws Error if the file has none: 0 stands for the process group of this process (kill(2)), and a negative number for
+ *   another one
+ */
+export async function readPid(file: string): Promise<number> {
+  const text = await readFile(file, 'utf8')
+  if (!/^[1-9]\d*\n?$/.test(text))
+    throw new Error(`${file} has no process id, but its server runs: end the server by hand`)
+  return Number(text)
 }
 
 /**

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'ava'
-import { readPid } from '../../../src/cli/pm2/pid-file.ts'
+import { readPid } from '../../../src/cli/pm2/servers.ts'
 import { folder } from '../../support/folder.ts'
 
 test('pid file: only a positive number is a process id', async t => {
