@@ -12,7 +12,7 @@ import { idName, parseId, type Resource } from '../../model/resource.ts'
 import { exists, notFound, versionMismatch } from '../errors.ts'
 import { callerOf } from '../middleware/authentication.ts'
 import type { ReadBody } from '../requests/body.ts'
-import type { CheckPath, PathParams } from '../router.ts'
+import type { PathParams } from '../router.ts'
 
 /** What the routes of all resources use. */
 export interface Services {
@@ -47,9 +47,3 @@ export function pathId(resource: Resource, params: PathParams): number {
   if (id === undefined) throw notFound(resource, text)
   return id
 }
-
-/** Returns a check that the id of a record in the path is valid. */
-export const checkId =
-  (resource: Resource): CheckPath =>
-  params =>
-    void pathId(resource, params)

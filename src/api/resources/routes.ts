@@ -3,8 +3,8 @@ import { createIncludeSets } from '../../database/reading/include-sets.ts'
 import { createIncludes } from '../../database/reading/includes.ts'
 import { createRecords } from '../../database/reading/records.ts'
 import type { Resource } from '../../model/resource.ts'
-import type { Policy, Route } from '../router.ts'
-import { checkId, type Services } from './handler.ts'
+import type { CheckPath, Policy, Route } from '../router.ts'
+import { pathId, type Services } from './handler.ts'
 import { createMembershipHandlers } from './membership-handlers.ts'
 import { describeMemberships } from './membership-operations.ts'
 import { createReadHandlers } from './read-handlers.ts'
@@ -21,14 +21,14 @@ function routesOf(resource: Resource, services: Services, policies: readonly Pol
   const read = createReadHandlers(resource, records, includeSet, services)
   const write = createWriteHandlers(resource, services)
   const described = describeRecords(resource, limits)
-  const checkPath = checkId(resource)
+  const checkPath: CheckPath = params => void pathId(resource, params)
 
   const relations = resource.relations.flatMap((relation): Route[] => {
     const { to } = relation
     const { findComplete } = includeSet([relation.name])
     const handlers = createMembershipHandlers(resource, relation, findComplete, services)
     const described = describeMemberships(resource, relation, limits)
-    const checkOther = checkId(to)
+    const checkOther: CheckPath = params => void pathId(to, params)
     return [
       { ...described.list, checkPath, policies, handler: handlers.list },
       { ...described.create, checkPath, policies, handler: handlers.create },
