@@ -62,6 +62,8 @@ const unreachable = new Set([
   'ER_OUTOFMEMORY',
   'ER_SERVER_SHUTDOWN',
   'ER_NORMAL_SHUTDOWN',
+  // MySQL has ended the session after its wait_timeout: this process was suspended during a transaction.
+  'ER_CLIENT_INTERACTION_TIMEOUT',
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
   // A temporary file of the server.

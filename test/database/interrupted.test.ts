@@ -32,6 +32,9 @@ test.after.always(async t => {
   mysqlProxy.proxy.close()
 })
 
+/** The answer of MySQL to a statement after `wait_timeout`. */
+const silentSession: Fault = { errno: 4031, sqlState: 'HY000' }
+
 let sequence = 0
 /** Applies a fault to the next COMMIT, but not to that of a compaction or a numbering, which a write can start at any time. */
 const armCommit = (fault: Fault) =>
@@ -106,6 +109,16 @@ test.serial('COMMIT: a write that was not stored is 503', async t => {
     t.true(await isStored(), answer.text)
   }
   await expectExactTotals(t)
+})
+
+test.serial('interrupted: a write is 503 if MySQL has ended the session, because it was silent', async t => {
+  for (const statement of [/INSERT INTO `users`/, /COMMIT$/]) {
+    const one = person()
+    mysqlProxy.arm(statement, silentSession, 1, /FROM count_changes\s+ORDER BY|FROM change_head/)
+    expectError(t, await api.post('/v1/users', one), 503, 'unavailable')
+    t.is(mysqlProxy.struck(), 1)
+    t.is(await api.count(`/v1/users?last_name=${one.last_name}`), 0)
+  }
 })
 
 test.serial('COMMIT: a 503 says that the outcome is unknown if it cannot be read', async t => {
