@@ -43,6 +43,8 @@ const unreachable = new Set([
   'ECONNREFUSED',
   'EMFILE',
   'ENFILE',
+  // The queue of a Unix socket is full.
+  'EAGAIN',
   'EADDRNOTAVAIL',
   'ECONNRESET',
   'EPIPE',

@@ -1,7 +1,16 @@
 // A database server that accepts no further connection, or none from this machine.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { symlink, unlink } from 'node:fs/promises'
+import net from 'node:net'
+import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
+import { pino } from 'pino'
+import { loadConfig } from '../../src/config/config.ts'
+import { createDatabase as openPool } from '../../src/database/database.ts'
 import { throughProxy } from '../faults/database-url.ts'
+import { folder } from '../support/folder.ts'
 import { openDatabase } from '../support/open-database.ts'
 import { createDatabase } from '../support/service.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
@@ -56,4 +65,44 @@ test('blocked: a service waits at its start for a server that has blocked its ma
   const database = openDatabase({ url: throughProxy(url, proxy.port) }, 'silent')
   t.teardown(() => database.close())
   await t.notThrowsAsync(database.ready())
+})
+
+/** Listens on a Unix socket whose queue is full: nothing accepts its connections. @returns a function that ends it */
+async function listenWithFullQueue(t: ExecutionContext, path: string): Promise<() => Promise<void>> {
+  const code = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => {
+    require('node:fs').writeSync(1, 'listening')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  })`
+  const listener = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => listener.kill('SIGKILL'))
+  await once(listener.stdout, 'data')
+  await t.throwsAsync(async () => {
+    for (;;) {
+      const client = net.connect(path).on('error', () => {})
+      t.teardown(() => client.destroy())
+      await once(client, 'connect')
+    }
+  })
+  return async () => {
+    listener.kill('SIGKILL')
+    await once(listener, 'exit')
+    await unlink(path)
+  }
+}
+
+test('busy: a service waits at its start for a server that accepts too slowly on its Unix socket', async t => {
+  const url = new URL(await createDatabase())
+  const socket = url.searchParams.get('socketPath') ?? ''
+  const path = join(folder(t), 'busy.sock')
+  const end = await listenWithFullQueue(t, path)
+  url.searchParams.set('socketPath', path)
+  let isWaiting = false
+  const log = pino({}, { write: line => (isWaiting ||= line.includes('waiting for the database')) })
+  const database = openPool({ ...(await loadConfig()).database, url: url.href }, log)
+  t.teardown(() => database.close())
+  const ready = database.ready()
+  await Promise.race([ready, until(() => isWaiting)])
+  await end()
+  await symlink(socket, path)
+  await t.notThrowsAsync(ready)
 })
