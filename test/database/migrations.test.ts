@@ -206,12 +206,12 @@ test('migrations: each field has its column of the search and an index, which ha
 
 test('migrations: the indexes of the search get the column of a new field, also after a crash', async t => {
   const knex = open(t, await createDatabase())
-  const fields = ['first_name', 'last_name', 'nickname']
-  await knex.raw('ALTER TABLE users ADD COLUMN nickname VARCHAR(255) NULL')
+  const fields = ['first_name', 'last_name', 'added']
+  await knex.raw('ALTER TABLE users ADD COLUMN added VARCHAR(255) NULL')
   await addSearch(knex, 'users', fields)
   await expectSearchIndexes(t, knex, 'users', fields)
   // After a crash, only the first index has the new column.
-  await knex.raw(`ALTER TABLE users DROP KEY users_nickname_search, DROP KEY users_last_name_search,
+  await knex.raw(`ALTER TABLE users DROP KEY users_added_search, DROP KEY users_last_name_search,
     ADD KEY users_last_name_search (last_name_search, first_name_search)`)
   await addSearch(knex, 'users', fields)
   await expectSearchIndexes(t, knex, 'users', fields)
