@@ -66,6 +66,14 @@ export const unsupportedType = (
     { headers },
   )
 
+/** @param coding the value of Content-Encoding. The header names what is allowed (RFC 9110, 12.5.3). */
+export const unsupportedCoding = (coding: string) =>
+  new ApiError(
+    'unsupported_media_type',
+    `the content encoding ${quoted(coding)} is not supported; allowed: identity`,
+    { headers: { 'Accept-Encoding': 'identity' } },
+  )
+
 export const malformedPath = () => new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')
 
 /** @param allow the value of the header Allow, which a 405 must have (RFC 9110, 15.5.6) */

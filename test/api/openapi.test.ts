@@ -77,6 +77,7 @@ async function sendInvalidBodies(
   await call(t, id, { path, body: { ...body, colour: 'red' } })
   await call(t, id, { path, body: JSON.stringify(body).padEnd(limits.bodyBytes + 1) })
   await call(t, id, { path, body, headers: { 'content-type': 'text/plain' } })
+  await call(t, id, { path, body, headers: { 'content-encoding': 'gzip' } })
 }
 
 /** Sends requests that every read rejects, and conditional requests. */

@@ -12,6 +12,7 @@ import {
   notAnObject,
   notFound,
   notJson,
+  unsupportedCoding,
   unsupportedType,
   versionMismatch,
 } from '../errors.ts'
@@ -124,6 +125,7 @@ function bodyFailures(
     notJson('it is empty'),
     notAnObject('the body'),
     bodyTooLarge(bodyBytes),
+    unsupportedCoding('gzip'),
     unsupportedType('text/plain', types, types === patchTypes ? acceptPatch : {}),
     ...distinct(errors),
   ]

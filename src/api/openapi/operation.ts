@@ -41,6 +41,7 @@ export const headerComponents = {
   ),
   'Content-Security-Policy': header('Limits the page to resources of this server.'),
   Allow: header('The methods that the path supports. Sent with status 405.'),
+  'Accept-Encoding': header('`identity`: the body must not be compressed. Sent with status 415.'),
   'Accept-Patch': header('The media types that the method takes. Sent with status 415.'),
   'Retry-After': header(
     'The number of seconds to wait before a retry. Sent with status 503 and with `request_in_progress`.',

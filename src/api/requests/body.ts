@@ -6,9 +6,8 @@ import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import { isObject, type JsonObject } from '../../core/json-object.ts'
-import { quoted } from '../../core/quoted.ts'
 import { isGone } from '../../listener/peer.ts'
-import { bodyTooLarge, notAnObject, notJson, unsupportedType } from '../errors.ts'
+import { bodyTooLarge, notAnObject, notJson, unsupportedCoding, unsupportedType } from '../errors.ts'
 import { assertAcceptsJson } from '../respond.ts'
 
 const JSON_TYPE = 'application/json'
@@ -34,12 +33,7 @@ function assertMediaType(ctx: Context): void {
   const coding = headers['content-encoding']
   // An empty list has no coding (RFC 9110, 5.6.1).
   if (coding !== undefined && !['', 'identity'].includes(coding.toLowerCase()))
-    throw new ApiError(
-      'unsupported_media_type',
-      `the content encoding ${quoted(coding)} is not supported; allowed: identity`,
-      // RFC 9110, 12.5.3.
-      { headers: { 'Accept-Encoding': 'identity' } },
-    )
+    throw unsupportedCoding(coding)
   // Identity is no coding (12.5.3), and koa-bodyparser knows its name in lower case only.
   if (coding !== undefined) delete headers['content-encoding']
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0
