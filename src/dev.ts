@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { print, runCommand } from './cli/command-line.ts'
 import { assertPortsFree, migrateWhenUp } from './cli/preflight.ts'
 import { assertWritable } from './cli/private-servers/folders.ts'
@@ -17,6 +18,7 @@ const base = join(root, 'var', 'dev')
 const interruption = new AbortController()
 
 async function main(): Promise<number> {
+  parseArgs({ options: {} })
   const running: { stop(): Promise<void> }[] = []
   try {
     const config = await loadConfig()
@@ -46,4 +48,10 @@ async function main(): Promise<number> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
-process.exit(await runCommand(main, 'usage: npm run dev'))
+
+const usage = `usage: npm run dev
+
+  runs the service from source and restarts it at each change; without DATABASE_URL and REDIS_URL, with a private database
+  and Redis in var/dev`
+
+process.exit(await runCommand(main, usage))

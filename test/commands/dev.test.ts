@@ -6,13 +6,23 @@ import { join } from 'node:path'
 import test from 'ava'
 import { createInstallation } from '../support/installation.ts'
 import { collectLog } from '../support/log.ts'
+import { runToEnd } from '../support/run-to-end.ts'
 import { ask } from '../support/service.ts'
+
+const { scripts } = JSON.parse(await readFile('package.json', 'utf8'))
+
+test('dev: --help says what it does, and another argument is refused', async t => {
+  const PATH = `node_modules/.bin:${process.env.PATH}`
+  const dev = (argument: string) =>
+    runToEnd('sh', ['-c', `${scripts.dev} ${argument}`], { ...process.env, PATH })
+  t.regex((await dev('--help')).stdout, /^usage: npm run dev\n\n {2}runs the service/)
+  t.regex((await dev('--port')).stderr, /^users-api: Unknown option '--port'\n\nusage: npm run dev\n/)
+})
 
 test('dev: starts private servers, prints a readable log, and leaves no process behind', async t => {
   const here = await createInstallation()
   t.teardown(() => here.remove())
   await cp('src', join(here.folder, 'src'), { recursive: true })
-  const { scripts } = JSON.parse(await readFile('package.json', 'utf8'))
   const NODE_CONFIG = JSON.stringify({ ...here.config, drain: { delayMs: 500 } })
   const dev = spawn('sh', ['-c', scripts.dev], {
     cwd: here.folder,
