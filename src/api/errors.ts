@@ -1,7 +1,6 @@
 // The errors that the code throws and the OpenAPI document shows: both call the same function. Other errors have their functions
 // where they are thrown, such as those of parameters in their parsers (requests/).
 import { ApiError } from '../core/api-error.ts'
-import { quoted } from '../core/quoted.ts'
 import type { Resource } from '../model/resource.ts'
 
 type Name = Pick<Resource, 'singular'>
@@ -49,30 +48,6 @@ export const notJson = (reason: string) => new ApiError('malformed_json', `the b
 
 export const bodyTooLarge = (maxBytes: number) =>
   new ApiError('content_too_large', `the body exceeds the limit of ${maxBytes} bytes`)
-
-/**
- * @param type the value of Content-Type
- * @param allowed the media types that the method takes
- * @param headers the header Accept-Patch, if the method is PATCH (RFC 5789, 2.2)
- */
-export const unsupportedType = (
-  type: string,
-  allowed: readonly string[],
-  headers: Record<string, string> = {},
-) =>
-  new ApiError(
-    'unsupported_media_type',
-    `the content type ${quoted(type)} is not supported; allowed: ${allowed.join(' and ')} in UTF-8`,
-    { headers },
-  )
-
-/** @param coding the value of Content-Encoding. The header names what is allowed (RFC 9110, 12.5.3). */
-export const unsupportedCoding = (coding: string) =>
-  new ApiError(
-    'unsupported_media_type',
-    `the content encoding ${quoted(coding)} is not supported; allowed: identity`,
-    { headers: { 'Accept-Encoding': 'identity' } },
-  )
 
 export const malformedPath = () => new ApiError('malformed_request', 'the path is not percent-encoded UTF-8')
 

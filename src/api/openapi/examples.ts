@@ -6,19 +6,10 @@ import type { JsonObject } from '../../core/json-object.ts'
 import { keyReused, requestInProgress } from '../../database/idempotency-rows.ts'
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
-import {
-  bodyTooLarge,
-  malformedPath,
-  notAnObject,
-  notFound,
-  notJson,
-  unsupportedCoding,
-  unsupportedType,
-  versionMismatch,
-} from '../errors.ts'
+import { bodyTooLarge, malformedPath, notAnObject, notFound, notJson, versionMismatch } from '../errors.ts'
 import { listMeta } from '../page-meta.ts'
 import { batchText, deleted, entriesOf, failed, type Success } from '../requests/batch.ts'
-import { acceptPatch, jsonTypes, patchTypes } from '../requests/body.ts'
+import { jsonTypes, patchTypes, unsupportedCoding, unsupportedType } from '../requests/body.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
 import { createListParser } from '../requests/query.ts'
 import { checkBody, checkReference, type Mode } from '../requests/validation.ts'
@@ -126,7 +117,7 @@ function bodyFailures(
     notAnObject('the body'),
     bodyTooLarge(bodyBytes),
     unsupportedCoding('gzip'),
-    unsupportedType('text/plain', types, types === patchTypes ? acceptPatch : {}),
+    unsupportedType('text/plain', types),
     ...distinct(errors),
   ]
 }

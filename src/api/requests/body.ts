@@ -6,8 +6,9 @@ import bodyParser from 'koa-bodyparser'
 import type { Config } from '../../config/config.ts'
 import { ApiError } from '../../core/api-error.ts'
 import { isObject, type JsonObject } from '../../core/json-object.ts'
+import { quoted } from '../../core/quoted.ts'
 import { isGone } from '../../listener/peer.ts'
-import { bodyTooLarge, notAnObject, notJson, unsupportedCoding, unsupportedType } from '../errors.ts'
+import { bodyTooLarge, notAnObject, notJson } from '../errors.ts'
 import { assertAcceptsJson } from '../respond.ts'
 
 const JSON_TYPE = 'application/json'
@@ -17,6 +18,22 @@ export const patchTypes = [JSON_TYPE, 'application/merge-patch+json']
 export const acceptPatch = { 'Accept-Patch': patchTypes.join(', ') }
 /** The media types of all other bodies. */
 export const jsonTypes = [JSON_TYPE]
+
+/** @param type the value of Content-Type @param allowed the media types of the method; PATCH names them (RFC 5789, 2.2) */
+export const unsupportedType = (type: string, allowed: readonly string[]) =>
+  new ApiError(
+    'unsupported_media_type',
+    `the content type ${quoted(type)} is not supported; allowed: ${allowed.join(' and ')} in UTF-8`,
+    { headers: allowed === patchTypes ? acceptPatch : {} },
+  )
+
+/** @param coding the value of Content-Encoding. The header names what is allowed (RFC 9110, 12.5.3). */
+export const unsupportedCoding = (coding: string) =>
+  new ApiError(
+    'unsupported_media_type',
+    `the content encoding ${quoted(coding)} is not supported; allowed: identity`,
+    { headers: { 'Accept-Encoding': 'identity' } },
+  )
 
 /** More than one record needs. A longer body waits for its turn to be parsed. */
 const MAX_SHORT_BYTES = 4096
@@ -41,10 +58,9 @@ function assertMediaType(ctx: Context): void {
   if (headers['content-type'] === JSON_TYPE) return
   const { type } = ctx.request
   const charset = charsetParameter.exec(headers['content-type'] ?? '')?.[1] ?? ''
-  const isPatch = ctx.method === 'PATCH'
-  const allowed = isPatch ? patchTypes : jsonTypes
+  const allowed = ctx.method === 'PATCH' ? patchTypes : jsonTypes
   if (!allowed.includes(type.trim().toLowerCase()) || !['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
-    throw unsupportedType(headers['content-type'] ?? '', allowed, isPatch ? acceptPatch : {})
+    throw unsupportedType(headers['content-type'] ?? '', allowed)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
