@@ -7,7 +7,7 @@ import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
 import { isAddedTwice } from './driver-errors.ts'
 import { retryMigration, underMigrationLock } from './migration-lock.ts'
-import { codeVersion, createMigrationSource, migrations } from './migrations/index.ts'
+import { codeVersion, createMigrationSource, excludeEarlier, migrations } from './migrations/index.ts'
 import { openPool } from './pool.ts'
 
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
@@ -25,14 +25,20 @@ async function rowsIfPresent<T>(table: PromiseLike<T[]>): Promise<T[]> {
   }
 }
 
-/** Returns the migrations of this code that the schema lacks. @throws FatalError if the schema demands newer code */
-async function pendingMigrations(knex: Knex): Promise<string[]> {
+/** Returns the lowest version of the code that may use the schema. */
+async function minCodeVersion(knex: Knex): Promise<number> {
   const [info] = await rowsIfPresent<{ version: number }>(
     knex('schema_info').select('min_code_version as version'),
   )
-  if (info !== undefined && info.version > codeVersion)
+  return info?.version ?? 0
+}
+
+/** Returns the migrations of this code that the schema lacks. @throws FatalError if the schema demands newer code */
+async function pendingMigrations(knex: Knex): Promise<string[]> {
+  const minVersion = await minCodeVersion(knex)
+  if (minVersion > codeVersion)
     throw unfit(
-      `the database needs version ${info.version} of the code, and this is version ${codeVersion}: run a newer release`,
+      `the database needs version ${minVersion} of the code, and this is version ${codeVersion}: run a newer release`,
     )
   const applied = await rowsIfPresent<{ name: string }>(knex('knex_migrations').select('name'))
   return migrations.map(({ name }) => name).filter(name => applied.every(row => row.name !== name))
@@ -80,9 +86,11 @@ export async function migrate(
     const migratePending = async (assertHeld: () => Promise<void>) => {
       // Another process can have applied some of them meanwhile.
       const pending = await pendingMigrations(knex)
-      const isNew = pending.length === migrations.length
-      const migrationSource = createMigrationSource(isNew, assertHeld, ({ name, demand }) => {
-        if (!isNew && demand !== undefined) onNotice(`${name}: ${demand}`)
+      // Before the first migration: after an interruption, only this shows that no earlier version has used the database.
+      if (pending.length === migrations.length) await retryMigration(() => excludeEarlier(knex))
+      const minVersion = await minCodeVersion(knex)
+      const migrationSource = createMigrationSource(assertHeld, ({ name, demand }, number) => {
+        if (demand !== undefined && minVersion < number) onNotice(`${name}: ${demand}`)
       })
       const apply = async () => {
         // A remaining lock of Knex belongs to a process that is gone.

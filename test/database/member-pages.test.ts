@@ -172,7 +172,7 @@ test.serial('migration 007: moves the counts of members to blocks, with the same
   await database.knex('schema_info').update({ min_code_version: 2 })
   // Twice: after a crash, it is repeated.
   for (let run = 0; run < 2; run++) {
-    await up(database.knex, false)
+    await up(database.knex)
     t.deepEqual(
       (await keptOf()).filter(({ amount }) => Number(amount) !== 0),
       kept,

@@ -6,7 +6,7 @@ import { migrateWhenUp } from '../../src/cli/preflight.ts'
 import { createLog } from '../../src/core/log.ts'
 import { underMigrationLock } from '../../src/database/migration-lock.ts'
 import { up } from '../../src/database/migrations/002-counts.ts'
-import { migrations } from '../../src/database/migrations/index.ts'
+import { codeVersion, migrations } from '../../src/database/migrations/index.ts'
 import { indexColumns } from '../../src/database/migrations/index-columns.ts'
 import { addSearch } from '../../src/database/migrations/search-columns.ts'
 import { assertMigrated, migrate } from '../../src/database/migrator.ts'
@@ -227,6 +227,18 @@ test('migrations: several processes at once apply each migration once', async t 
   )
 })
 
+test('migrations: a new database stays one that no earlier version has used if its first run is interrupted', async t => {
+  const { url: through, arm, proxy } = await openMysqlProxy(await createDatabase())
+  t.teardown(() => proxy.close())
+  const url = Object.assign(new URL(through), { pathname: '/interrupted' }).href
+  arm(/CREATE TABLE IF NOT EXISTS counts/, 'cut before')
+  await t.throwsAsync(migrate(url, log))
+  const notices: string[] = []
+  t.true((await migrate(url, log, notice => notices.push(notice))).length < migrations.length)
+  t.deepEqual(notices, [])
+  t.like(await open(t, url)('schema_info').first(), { min_code_version: codeVersion })
+})
+
 test('migrations: the lock of a process that is gone is taken over', async t => {
   const url = await createDatabase()
   const knex = open(t, url)
@@ -316,11 +328,11 @@ test('npm run migrate: says that the database is read-only', async t => {
 
 test('npm run migrate and npm start: say what a migration demands of a database in use', async t => {
   const url = await createDatabase()
-  const forget = "DELETE FROM knex_migrations WHERE name = '002-counts'"
-  await executeOn(url, forget)
+  const forget = ["DELETE FROM knex_migrations WHERE name = '002-counts'", 'DELETE FROM schema_info']
+  await executeOn(url, ...forget)
   const { stdout } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
   t.regex(stdout, /^users-api: 002-counts: .* stop all its processes, .*\nusers-api: applied 002-counts\n$/)
-  await executeOn(url, forget)
+  await executeOn(url, ...forget)
   const printed: string[] = []
   await migrateWhenUp(url, line => printed.push(line), { timeoutMs: 0 })
   t.like(printed, { 0: 'migrating the database', 2: 'migrated the database: 002-counts', length: 3 })
@@ -329,7 +341,11 @@ test('npm run migrate and npm start: say what a migration demands of a database 
 
 test('npm run migrate: without the change feed, a database needs two commands after the upgrade', async t => {
   const url = await createDatabase()
-  await executeOn(url, "DELETE FROM knex_migrations WHERE name = '008-changes'")
+  await executeOn(
+    url,
+    "DELETE FROM knex_migrations WHERE name = '008-changes'",
+    'UPDATE schema_info SET min_code_version = 2',
+  )
   const { stdout } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: url })
   t.regex(
     stdout,
@@ -342,6 +358,7 @@ test('npm run migrate: says what a migration demands although the next one fails
   await executeOn(
     database,
     "DELETE FROM knex_migrations WHERE name IN ('008-changes', '009-search')",
+    'UPDATE schema_info SET min_code_version = 2',
     'ALTER TABLE `groups` DROP KEY groups_name_search',
   )
   const { url, arm, proxy } = await openMysqlProxy(database)

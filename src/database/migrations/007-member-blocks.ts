@@ -1,6 +1,5 @@
 // Counts the members of each group by blocks of user ids, for pages at any start index.
 import type { Knex } from 'knex'
-import { excludeEarlierSql } from '../counting/earlier-versions.ts'
 
 /** Number of ids per block. Databases have this migration already, so the value must not change. */
 const BLOCK_IDS = 16_384
@@ -24,8 +23,7 @@ const moveSql = `
   UNION ALL SELECT 'groups.members', slot, 0, -SUM(amount) FROM moved GROUP BY slot
   ON DUPLICATE KEY UPDATE amount = counts.amount + VALUES(amount)`
 
-/** @param isNew whether no version of the service has used the database before */
-export async function up(knex: Knex, isNew: boolean): Promise<void> {
+export async function up(knex: Knex): Promise<void> {
   const column = 'ADD COLUMN block BIGINT UNSIGNED NOT NULL DEFAULT 0 AFTER slot'
   if (!(await knex.schema.hasColumn('counts', 'block')))
     await knex.raw(`ALTER TABLE counts ${column}, DROP PRIMARY KEY, ADD PRIMARY KEY (kind, slot, block)`)
@@ -40,5 +38,4 @@ export async function up(knex: Knex, isNew: boolean): Promise<void> {
     await knex.transaction(async trx => trx.raw(moveSql, { first, last: first + GROUPS_PER_STATEMENT - 1 }), {
       isolationLevel: 'read committed',
     })
-  if (isNew) await knex.raw(excludeEarlierSql)
 }

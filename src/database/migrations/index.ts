@@ -1,5 +1,6 @@
 // The migrations in order. The name of a migration never changes: databases have it already.
 import type { Knex } from 'knex'
+import { excludeEarlierSql } from '../counting/earlier-versions.ts'
 import * as usersAndGroups from './001-users-and-groups.ts'
 import * as counts from './002-counts.ts'
 import * as idempotencyKeys from './003-idempotency-keys.ts'
@@ -12,9 +13,8 @@ import * as search from './009-search.ts'
 
 export interface Migration {
   readonly name: string
-  /** @param isNew whether no version of the service has used the database before */
-  readonly up: (knex: Knex, isNew: boolean) => Promise<void>
-  /** What an operator must do after this migration, if an earlier version of the service has used the database. */
+  readonly up: (knex: Knex) => Promise<void>
+  /** What an operator must do after this migration, if a version before it can have used the database. */
   readonly demand?: string
 }
 
@@ -54,24 +54,28 @@ export const migrations: readonly Migration[] = [
  */
 export const codeVersion = migrations.length
 
+/** Makes earlier versions refuse to start on a database that none of them has used. It can be repeated. */
+export async function excludeEarlier(knex: Knex): Promise<void> {
+  await schemaInfo.up(knex)
+  await knex.raw(excludeEarlierSql)
+}
+
 /**
  * Provides the migrations to Knex from this module, not from a folder whose path depends on the build.
- * @param isNew whether no version of the service has used the database before
  * @param before called before each migration; an error that it throws ends the migrations
- * @param after called after each migration
+ * @param after called after each migration with its number
  */
 export const createMigrationSource = (
-  isNew: boolean,
   before: () => Promise<void>,
-  after: (migration: Migration) => void,
+  after: (migration: Migration, number: number) => void,
 ): Knex.MigrationSource<Migration> => ({
   getMigrations: async () => [...migrations],
   getMigrationName: migration => migration.name,
   getMigration: async migration => ({
     up: async (knex: Knex) => {
       await before()
-      await migration.up(knex, isNew)
-      after(migration)
+      await migration.up(knex)
+      after(migration, migrations.indexOf(migration) + 1)
     },
     down: () => Promise.reject(new Error('migrations cannot be reverted: restore a backup instead')),
   }),
