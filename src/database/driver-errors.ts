@@ -192,9 +192,14 @@ export function isFailure(error: unknown): boolean {
   return isUnreachable(error) || hasCode(error)
 }
 
+/** Whether the server has ended the connection during the TLS handshake: the driver replaces the code of each error there. */
+const isCutHandshake = ({ code, message }: CodedError): boolean =>
+  code === 'HANDSHAKE_SSL_ERROR' && /\b(ECONNRESET|EPIPE|socket disconnected)\b/.test(message)
+
 /** At boot: whether the server can still become reachable; false if it runs and rejects the connection. */
 export function isNotUpYet(error: unknown): boolean {
-  return isUnreachable(error) && !(hasCode(error) && misconfigured.includes(error.code))
+  if (hasCode(error) && misconfigured.includes(error.code)) return isCutHandshake(error)
+  return isUnreachable(error)
 }
 
 /** Converts unreachability and contention to ApiError `unavailable`. Other errors are returned unchanged. */

@@ -47,6 +47,37 @@ test.serial('pool: statements that have no connection when it closes are unavail
     t.like(one, { code: 'unavailable', status: 503 })
 })
 
+/** Adds TLS to what the greeting of a server offers. */
+function offerTls(greeting: Buffer): void {
+  const flags = greeting.indexOf(0, 5) + 14
+  greeting.writeUInt16LE(greeting.readUInt16LE(flags) | 0x0800, flags)
+}
+
+test.serial('pool: a service waits at its start for a server that ends during the TLS handshake', async t => {
+  for (const cut of ['end', 'resetAndDestroy'] as const) {
+    let isCut = false
+    const proxy = await openTcpProxy(url, (to, bytes, client) => {
+      if (isCut) return true
+      if (to === 'client') offerTls(bytes)
+      else {
+        isCut = true
+        client[cut]()
+      }
+      return to === 'client'
+    })
+    t.teardown(() => proxy.close())
+    const withTls = new URL(throughProxy(url, proxy.port))
+    withTls.searchParams.set('ssl', '{"rejectUnauthorized":false}')
+    let isWaiting = false
+    const warnings = pino({}, { write: line => (isWaiting ||= line.includes('waiting for the database')) })
+    const starting = createDatabase({ ...config.database, url: withTls.href }, warnings)
+    t.teardown(() => starting.close())
+    // The second connection fails if the server has no TLS.
+    await starting.ready().catch(() => {})
+    t.true(isWaiting)
+  }
+})
+
 test.serial('session: results do not depend on defaults that a server can have', async t => {
   const raw = mysql.createConnection(url)
   const [odd, other] = [raw.promise(), mysql.createConnection(url).promise()]
