@@ -22,7 +22,7 @@ import { createLane } from './lane/lane.ts'
 import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
-import { clientOf, openPool, send, withConnection } from './pool.ts'
+import { clientOf, createEpochs, openPool, send, withConnection } from './pool.ts'
 import { createStatements, type RunTransaction, type Transaction, transact } from './transaction.ts'
 
 /** The longest pause between two attempts to reach the database at the start. */
@@ -39,20 +39,20 @@ export function createDatabase(
   log: Log,
   recordsEvents = false,
 ) {
-  const epoch = { number: 0 }
+  const epochs = createEpochs()
   const knex = openPool(
     settings.url,
     {
       max: settings.poolMax,
       acquireTimeoutMs: settings.acquireTimeoutMs,
       silenceTimeoutMs: settings.queryTimeoutMs,
-      epoch,
+      epochs,
     },
     log,
   )
   // Knex removes its reference to the pool on close, but the worker still reports the pool in heartbeats.
   const { pool } = clientOf(knex)
-  const outage = createOutage(settings, epoch, log)
+  const outage = createOutage(settings, epochs, log)
   /** Set while `ready` waits. */
   let waitsSinceMs: number | undefined
 

@@ -4,21 +4,25 @@ import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { isContention, isNotUpYet } from './driver-errors.ts'
 import { assertMigrated } from './migrator.ts'
-import { type Epoch, openPool } from './pool.ts'
+import { type Epochs, limitSilence, openPool } from './pool.ts'
 import { BEGIN_WRITE } from './session.ts'
 
 /** A healthy server answers in milliseconds. A database cluster that agrees on the loss of a server can take seconds. */
 const TIMEOUT_MS = 2000
 
-/** @param epoch that of the pool for requests, whose connections must not be used again after an outage has begun */
+/** @param epochs those of the pool for requests, whose connections must not be used again after an outage has begun */
 export function createOutage(
   { url, queryTimeoutMs }: Config['database'] & { url: string },
-  epoch: Epoch,
+  epochs: Epochs,
   log: Log,
 ) {
   const timeoutMs = Math.min(TIMEOUT_MS, queryTimeoutMs)
   // A connection of its own: a probe waits neither for requests nor as long as requests may wait.
-  const knex = openPool(url, { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, epoch }, log)
+  const knex = openPool(
+    url,
+    { max: 1, acquireTimeoutMs: timeoutMs, silenceTimeoutMs: timeoutMs, epochs },
+    log,
+  )
   let sinceMs: number | undefined
   /** The reasons that were logged in this outage. Two can alternate, if probes reach different servers. */
   const logged = new Set<string>()
@@ -31,8 +35,10 @@ export function createOutage(
       await knex.raw(BEGIN_WRITE)
       // An empty database can have taken its place.
       await assertMigrated(knex).finally(() => knex.raw('ROLLBACK'))
-      if (sinceMs !== undefined)
+      if (sinceMs !== undefined) {
         log.info({ afterMs: Math.round(performance.now() - sinceMs) }, 'database reachable again')
+        limitSilence(epochs, timeoutMs)
+      }
       sinceMs = undefined
       logged.clear()
     } catch (error) {
@@ -40,7 +46,7 @@ export function createOutage(
       const reason = reasonOf(error)
       // A later reason is logged only if an operator must act: the server is up again, but rejects the password.
       if (sinceMs !== undefined && (isNotUpYet(error) || isContention(error) || logged.has(reason))) return
-      if (sinceMs === undefined) epoch.number++
+      if (sinceMs === undefined) epochs.number++
       sinceMs ??= startedMs
       logged.add(reason)
       log.warn({ reason }, 'database unreachable')

@@ -29,10 +29,15 @@ const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROL
 
 const rollback = /^ROLLBACK\b/
 
-/** The number increases when an outage begins, and when a server is found that accepts no writes any more. */
-export interface Epoch {
+/** The epochs of a database. The pools that share them replace their connections of an earlier one. */
+export interface Epochs {
+  /** Increases when an outage begins, and when a server is found that accepts no writes any more. */
   number: number
+  /** The connections that are open, with the epochs in which they were opened. */
+  readonly connections: Map<PoolConnection, number>
 }
+
+export const createEpochs = (): Epochs => ({ number: 0, connections: new Map() })
 
 interface PoolSettings {
   readonly max: number
@@ -40,8 +45,8 @@ interface PoolSettings {
   readonly silenceTimeoutMs: number
   /** Milliseconds to wait for a free connection. */
   readonly acquireTimeoutMs: number
-  /** Pools that share this object replace their connections of an earlier epoch. */
-  readonly epoch?: Epoch
+  /** By default, the pool has its own. */
+  readonly epochs?: Epochs
 }
 
 export type { PoolConnection }
@@ -84,9 +89,8 @@ export async function send(
 /**
  * Closes a connection whose server is silent. A reset drops what the kernel would send again when packets get through: a COMMIT
  * must not arrive after its transaction was looked up on another server.
- * @param silenceMs how many milliseconds the server has been silent, for the error of the current statement
  */
-function abandon({ stream }: PoolConnection, silenceMs: number): void {
+function abandon({ stream }: PoolConnection): void {
   try {
     stream.resetAndDestroy()
   } catch {
@@ -96,8 +100,17 @@ function abandon({ stream }: PoolConnection, silenceMs: number): void {
   // Otherwise, the driver reports that the server has closed the connection.
   stream.emit(
     'error',
-    Object.assign(new Error(`the database sent nothing for ${silenceMs} ms`), { code: 'ETIMEDOUT' }),
+    Object.assign(new Error(`the database sent nothing for ${stream.timeout} ms`), { code: 'ETIMEDOUT' }),
   )
+}
+
+/**
+ * Shortens the silence after which connections of earlier epochs are reset. Call it when the database can serve again: what waits for
+ * a dead server would hold up later requests, which other connections can serve.
+ */
+export function limitSilence({ number, connections }: Epochs, silenceMs: number): void {
+  for (const [{ stream }, openedIn] of connections)
+    if (openedIn < number && (stream.timeout ?? 0) > silenceMs) stream.setTimeout(silenceMs)
 }
 
 /**
@@ -105,7 +118,7 @@ function abandon({ stream }: PoolConnection, silenceMs: number): void {
  * @param url `mysql://user:password@host:port,host:port/database`, with `?socketPath=` for a Unix socket
  */
 export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
-  const { max, acquireTimeoutMs, silenceTimeoutMs, epoch = { number: 0 } } = settings
+  const { max, acquireTimeoutMs, silenceTimeoutMs, epochs = createEpochs() } = settings
   const connectTimeout = Math.min(MAX_CONNECT_MS, CONNECT_SHARE * acquireTimeoutMs)
   const idleMs = silenceTimeoutMs === 0 ? MAX_IDLE_MS : Math.ceil(IDLE_SHARE * silenceTimeoutMs)
   const connection = {
@@ -115,18 +128,18 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     stringifyObjects: true,
     multipleStatements: false,
   }
-  const epochs = new WeakMap<PoolConnection, number>()
 
   /** The client of Knex, with several hosts. It closes connections that must not be used again. */
   class ClosingClient extends Client {
     override acquireRawConnection(): Promise<PoolConnection> {
       const connect = async (uri: string) => {
-        const { number } = epoch
+        const { number } = epochs
         // Knex reads this property before it returns.
         this.connectionSettings = { ...connection, uri }
         const raw = await super.acquireRawConnection()
-        epochs.set(raw, number)
-        raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw, silenceTimeoutMs))
+        epochs.connections.set(raw, number)
+        raw.stream.once('close', () => epochs.connections.delete(raw))
+        raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
         await prepareSession(raw, silenceTimeoutMs).catch((error: unknown) => {
           raw.stream.destroy()
           throw error
@@ -156,7 +169,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     }
 
     override async validateConnection(raw: PoolConnection): Promise<boolean> {
-      return epochs.get(raw) === epoch.number && super.validateConnection(raw)
+      return epochs.connections.get(raw) === epochs.number && super.validateConnection(raw)
     }
 
     /** If the connection ends, the server rolls back its transaction. */
@@ -171,7 +184,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
             resolve(statement)
             return
           }
-          if (isDemoted(error)) epoch.number++
+          if (isDemoted(error)) epochs.number++
           // In this callback the driver has not sent the next statement in its queue.
           if (transactionControl.test(sql) || isDemoted(error) || isDenied(error)) raw.stream.destroy()
           reject(error)

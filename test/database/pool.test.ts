@@ -365,6 +365,24 @@ test.serial('probe: a server that answers no statement of a new connection is si
   await first.proxy.close()
 })
 
+test.serial(
+  'hosts: after an outage, a statement does not wait long for a server that is still silent',
+  async t => {
+    const { first, both, lines, close } = await openTwoHosts()
+    await both.probe()
+    first.arm(/SELECT 8/, 'no answer')
+    const held = both.query('SELECT 8', []).catch((error: unknown) => error)
+    await until(() => first.struck() === 1)
+    first.arm(beginsToWrite, 'no answer', Number.POSITIVE_INFINITY)
+    await both.probe()
+    // It reaches the second host.
+    await both.probe()
+    t.deepEqual(lines, ['database unreachable', 'database reachable again'])
+    t.like(await held, { code: 'unavailable', cause: { message: 'the database sent nothing for 2000 ms' } })
+    await close()
+  },
+)
+
 test.serial('probe: a schema that demands newer code cannot be served', async t => {
   const { both, lines, close } = await openTwoHosts()
   const connection = () => both.query('SELECT CONNECTION_ID() AS id', [])
