@@ -33,8 +33,10 @@ const rollback = /^ROLLBACK\b/
 export interface Epochs {
   /** Increases when an outage begins, and when a server is found that accepts no writes any more. */
   number: number
-  /** The connections that are open, with the epochs in which they were opened. */
-  readonly connections: Map<PoolConnection, number>
+  /** The connections that are open: the epochs in which they were opened, and the servers. */
+  readonly connections: Map<PoolConnection, { readonly epoch: number; readonly server: string }>
+  /** The server that has accepted the last connection. */
+  server?: string | undefined
 }
 
 export const createEpochs = (): Epochs => ({ number: 0, connections: new Map() })
@@ -105,12 +107,13 @@ function abandon({ stream }: PoolConnection): void {
 }
 
 /**
- * Shortens the silence after which connections of earlier epochs are reset. Call it when the database can serve again: what waits for
- * a dead server would hold up later requests, which other connections can serve.
+ * Shortens the silence after which the connections of earlier epochs to other servers are reset. Call it when the database can serve
+ * again: what waits for a dead server would hold up later requests, which other connections can serve.
  */
-export function limitSilence({ number, connections }: Epochs, silenceMs: number): void {
-  for (const [{ stream }, openedIn] of connections)
-    if (openedIn < number && (stream.timeout ?? 0) > silenceMs) stream.setTimeout(silenceMs)
+export function limitSilence({ number, connections, server }: Epochs, silenceMs: number): void {
+  for (const [{ stream }, opened] of connections)
+    if (opened.epoch < number && opened.server !== server && (stream.timeout ?? 0) > silenceMs)
+      stream.setTimeout(silenceMs)
 }
 
 /**
@@ -131,13 +134,13 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
 
   /** The client of Knex, with several hosts. It closes connections that must not be used again. */
   class ClosingClient extends Client {
-    override acquireRawConnection(): Promise<PoolConnection> {
+    override async acquireRawConnection(): Promise<PoolConnection> {
       const connect = async (uri: string) => {
         const { number } = epochs
         // Knex reads this property before it returns.
         this.connectionSettings = { ...connection, uri }
         const raw = await super.acquireRawConnection()
-        epochs.connections.set(raw, number)
+        epochs.connections.set(raw, { epoch: number, server: uri })
         raw.stream.once('close', () => epochs.connections.delete(raw))
         raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
         await prepareSession(raw, silenceTimeoutMs).catch((error: unknown) => {
@@ -147,11 +150,13 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         return raw
       }
       // If the server accepts no further connection, the request takes one of the pool that becomes free meanwhile.
-      return retry(() => connectToFirst(hostUrls(url), connect, late => late.stream.destroy()), {
+      const first = await retry(() => connectToFirst(hostUrls(url), connect, late => late.stream.destroy()), {
         timeoutMs: connectTimeout,
         pauseMs: () => FULL_PAUSE_MS,
         isTransient: error => isFull(error) && this.pool.numUsed() > 0,
       })
+      epochs.server = epochs.connections.get(first)?.server
+      return first
     }
 
     /** Knex would always call the pool full: a new connection can also be slow to open. */
@@ -169,7 +174,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
     }
 
     override async validateConnection(raw: PoolConnection): Promise<boolean> {
-      return epochs.connections.get(raw) === epochs.number && super.validateConnection(raw)
+      return epochs.connections.get(raw)?.epoch === epochs.number && super.validateConnection(raw)
     }
 
     /** If the connection ends, the server rolls back its transaction. */

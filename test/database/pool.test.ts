@@ -383,6 +383,21 @@ test.serial(
   },
 )
 
+test.serial(
+  'hosts: a probe that is not answered does not end a statement of the server that serves',
+  async t => {
+    const { first, both, lines, close } = await openTwoHosts()
+    await both.probe()
+    const slow = both.query('SELECT SLEEP(5) AS slept', [])
+    first.arm(beginsToWrite, 'no answer')
+    await both.probe()
+    await both.probe()
+    t.deepEqual(lines, ['database unreachable', 'database reachable again'])
+    t.deepEqual(await slow, [{ slept: 0 }])
+    await close()
+  },
+)
+
 test.serial('probe: a schema that demands newer code cannot be served', async t => {
   const { both, lines, close } = await openTwoHosts()
   const connection = () => both.query('SELECT CONNECTION_ID() AS id', [])
