@@ -86,11 +86,15 @@ export async function migrate(
     const migratePending = async (assertHeld: () => Promise<void>) => {
       // Another process can have applied some of them meanwhile.
       const pending = await pendingMigrations(knex)
-      // Before the first migration: after an interruption, only this shows that no earlier version has used the database.
-      if (pending.length === migrations.length) await retryMigration(() => excludeEarlier(knex))
+      const isNew = pending.length === migrations.length
+      if (isNew) {
+        await assertHeld()
+        // Before the first migration: after an interruption, only this shows that no earlier version has used the database.
+        await retryMigration(() => excludeEarlier(knex))
+      }
       const minVersion = await minCodeVersion(knex)
       const migrationSource = createMigrationSource(assertHeld, ({ name, demand }, number) => {
-        if (demand !== undefined && minVersion < number) onNotice(`${name}: ${demand}`)
+        if (demand !== undefined && !isNew && minVersion < number) onNotice(`${name}: ${demand}`)
       })
       const apply = async () => {
         // A remaining lock of Knex belongs to a process that is gone.
