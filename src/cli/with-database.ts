@@ -21,10 +21,11 @@ export async function withDatabase<T>(
   timeoutMs?: number,
 ): Promise<T> {
   const { database: settings } = await loadDatabaseConfig()
-  const url = settings.url ?? (await privateMysqlUrl(privateDatabase, base))
-  const queryTimeoutMs = timeoutMs ?? settings.queryTimeoutMs
-  const database = createDatabase({ ...settings, url, queryTimeoutMs }, createLog('silent', 'command'))
+  let database: Database | undefined
   try {
+    const url = settings.url ?? (await privateMysqlUrl(privateDatabase, base))
+    const queryTimeoutMs = timeoutMs ?? settings.queryTimeoutMs
+    database = createDatabase({ ...settings, url, queryTimeoutMs }, createLog('silent', 'command'))
     await assertMigrated(database.knex).catch((error: unknown) => {
       if (isNotUpYet(error)) throw unreachable(error)
       throw hasCode(error) ? new Error(rejectionOf(error)) : error
@@ -34,6 +35,6 @@ export async function withDatabase<T>(
     // Not 1, with which `recount -- --check` says that there are differences.
     throw exitCodeOf(error) === undefined ? new FatalError(exitCodes.unavailable, reasonOf(error)) : error
   } finally {
-    await database.close()
+    await database?.close()
   }
 }
