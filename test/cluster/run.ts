@@ -26,10 +26,10 @@ const { values, positionals } = parseArgs({
 async function main(): Promise<boolean> {
   const { short, mysql, from } = values
   const base = await mkdtemp(join(tmpdir(), 'users-api-cluster-'))
-  // An earlier revision may not know the settings of this one.
-  if (from === undefined) await useProjectSettings(join(base, 'config'))
   const claim = await claimPorts(6)
   try {
+    // An earlier revision may not know the settings of this one.
+    if (from === undefined) await useProjectSettings(join(base, 'config'))
     const earlier = from === undefined ? undefined : await buildRevision(from, join(base, 'earlier'))
     const scenarios =
       earlier === undefined ? scenariosFor(mysql) : { 'rolling-upgrade': rollingUpgrade(earlier) }

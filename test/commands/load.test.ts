@@ -349,10 +349,10 @@ test.serial('retries: an unavailable service is waited for, up to --patience', a
   const ports = await claimPorts()
   t.teardown(ports.release)
   const url = `http://127.0.0.1:${ports.first}`
-  const { file, ...gone } = await load('json', '{"users": []}', '--url', url, '--patience', '1')
+  const { file, ...gone } = await load('json', '{"users": []}', '--url', url, '--patience', '2')
   t.is(gone.code, 69)
   const [waits, ends, ...more] = gone.stderr.split('\n')
-  t.is(waits, `waiting up to 1 s for ${url}: connect ECONNREFUSED 127.0.0.1:${ports.first}`)
+  t.is(waits, `waiting up to 2 s for ${url}: connect ECONNREFUSED 127.0.0.1:${ports.first}`)
   t.regex(ends ?? '', /^users-api: http:.*: connect ECONNREFUSED .*: start the service \(npm start\)/)
   t.deepEqual(more, [''])
 
