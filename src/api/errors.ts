@@ -1,5 +1,5 @@
 // The errors that the code throws and the OpenAPI document shows: both call the same function. Other errors have their functions
-// where they are thrown, such as those of parameters in their parsers (requests/).
+// where they are thrown, such as those of parameters and media types in their parsers (requests/).
 import { ApiError } from '../core/api-error.ts'
 import type { Resource } from '../model/resource.ts'
 

@@ -19,7 +19,10 @@ export const acceptPatch = { 'Accept-Patch': patchTypes.join(', ') }
 /** The media types of all other bodies. */
 export const jsonTypes = [JSON_TYPE]
 
-/** @param type the value of Content-Type @param allowed the media types of the method; PATCH names them (RFC 5789, 2.2) */
+/**
+ * @param type the value of Content-Type
+ * @param allowed the media types of the method; a header names those of PATCH (RFC 5789, 2.2)
+ */
 export const unsupportedType = (type: string, allowed: readonly string[]) =>
   new ApiError(
     'unsupported_media_type',

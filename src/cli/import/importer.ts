@@ -51,7 +51,7 @@ const alreadyExists = (entry: Entry | undefined) => entry?.meta.code?.endsWith('
 const titleOf = ({ place, fields }: Person) => `${place}: ${Object.values(fields).map(quoted).join(' ')}`
 
 /** @throws FatalError if the service becomes unavailable; records that were imported before it remain */
-export async function load(source: Source, api: Api, progress: ImportProgress): Promise<Tallies> {
+export async function load(source: Source, api: Api, report: ImportProgress): Promise<Tallies> {
   const tally = () => ({ created: 0, unchanged: 0, failed: 0 })
   const tallies: Tallies = { people: tally(), groups: tally(), memberships: tally() }
   /** The groups by name: the id, or the reason why the group could not be created. */
@@ -84,7 +84,7 @@ export async function load(source: Source, api: Api, progress: ImportProgress): 
     await inParallel(fields, async (field, index) => {
       const group = await resolveId('groups', field, entries[index])
       groups.set(field.name, group)
-      if (typeof group === 'string') progress.failed(`group ${quoted(field.name)}`, group)
+      if (typeof group === 'string') report.failed(`group ${quoted(field.name)}`, group)
     })
   }
 
@@ -125,7 +125,7 @@ export async function load(source: Source, api: Api, progress: ImportProgress): 
     // In the order of the file.
     for (const one of memberships) {
       const reason = reasons.get(one)
-      if (reason !== undefined) progress.failed(`${titleOf(one.person)}: group ${quoted(one.name)}`, reason)
+      if (reason !== undefined) report.failed(`${titleOf(one.person)}: group ${quoted(one.name)}`, reason)
     }
   }
 
@@ -139,7 +139,7 @@ export async function load(source: Source, api: Api, progress: ImportProgress): 
     const memberships: Membership[][] = []
     await inParallel(persons, async (person, index) => {
       const id = await resolveId('users', person.fields, entries[index])
-      if (typeof id === 'string') progress.failed(titleOf(person), id)
+      if (typeof id === 'string') report.failed(titleOf(person), id)
       else memberships[index] = membershipsOf(person, id)
     })
     await importMemberships(memberships.flat())
@@ -151,10 +151,10 @@ export async function load(source: Source, api: Api, progress: ImportProgress): 
     for (const one of batch)
       if ('fault' in one) {
         tallies.people.failed++
-        progress.failed(one.place, one.fault)
+        report.failed(one.place, one.fault)
       } else persons.push(one)
     if (persons.length > 0) await importPeople(persons)
-    progress.progress(batch.at(-1)?.share ?? 1, tallies)
+    report.progress(batch.at(-1)?.share ?? 1, tallies)
   }
   return tallies
 }
