@@ -40,6 +40,8 @@ export const unsupportedCoding = (coding: string) =>
 
 /** More than one record needs. A longer body waits for its turn to be parsed. */
 const MAX_SHORT_BYTES = 4096
+/** A suspension of the process can fall into the parsing of a body, and counts as a part of it. */
+const MAX_PAUSE_MS = 1000
 
 /** Checks the media types, then reads the body. @throws ApiError */
 export type ReadBody = (ctx: Context) => Promise<JsonObject>
@@ -173,7 +175,7 @@ function createParser() {
         } catch (error) {
           reject(error)
         }
-        await delay(performance.now() - startMs)
+        await delay(Math.min(MAX_PAUSE_MS, performance.now() - startMs))
       })
     })
   }

@@ -60,6 +60,21 @@ test.serial('body: timers fire between long bodies that arrive together', async 
   t.is(seen.size, clients.length)
 })
 
+test.serial('body: a suspension while one is parsed does not delay the others for as long', async t => {
+  const clients = await connectAll(t, async (ctx, readBody) => {
+    await readBody(ctx).catch(() => {})
+  })
+  const { now } = performance
+  t.teardown(() => {
+    performance.now = now
+  })
+  let calls = 0
+  performance.now = () => 3_600_000 * ++calls
+  for (const client of clients) client.write('[')
+  await Promise.all(clients.map(client => client.until(/^HTTP\/1.1 200 /)))
+  t.pass()
+})
+
 test.serial('body: one whose connection ends while it waits is dropped before its turn', async t => {
   let arrived = 0
   /** The port of the client whose body arrives last. Then it resets its connection. */
