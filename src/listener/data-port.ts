@@ -147,7 +147,12 @@ export function createDataPort(options: DataPortOptions) {
   })
   // With a listener, Node.js does not destroy the inactive socket itself.
   server.on('timeout', (socket: Socket) => {
-    if (!connections.get(socket)?.isWorking()) socket.destroy()
+    if (connections.get(socket)?.isWorking()) return
+    const { bytesRead } = socket
+    // What has arrived is read before the immediate runs: after a stall, connections that seem inactive have requests.
+    setImmediate(() => {
+      if (socket.bytesRead === bytesRead) socket.destroy()
+    })
   })
   if (server instanceof https.Server) trackHandshakes(server, connections)
   serveRequests(server, connections, {

@@ -53,6 +53,22 @@ for (const protocol of ['http', 'https'] as const) {
     t.regex(client.text(), /^HTTP\/1.1 200 (.|\r\n)*\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n$/)
   })
 
+  // Serial: the other tests need an event loop that runs.
+  test.serial(
+    `${protocol}: timeout: a request that arrives while the process stalls is served, on an idle connection, too`,
+    async t => {
+      const { open } = await start(t, { protocol, timeouts: { keepAliveMs: 1 } })
+      const client = await open()
+      client.write(get)
+      await client.answer()
+      client.write(get)
+      // Some versions of Node.js add a second to the timeout.
+      const stallEndMs = performance.now() + 1500
+      while (performance.now() < stallEndMs);
+      t.regex(await client.answer(), /^HTTP\/1.1 200 /)
+    },
+  )
+
   test(`${protocol}: timeout: an incomplete request gets 408`, async t => {
     // headersMs limits the handshake of the other connections, too, which takes longer than 2 s on a busy machine.
     const { open } = await start(t, { protocol, timeouts: { headersMs: 5000, requestMs: 5500 } })
