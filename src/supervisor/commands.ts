@@ -110,10 +110,16 @@ export function createCommands(options: CommandOptions) {
 
   async function reload(): Promise<object> {
     if (fleet.isReloading()) throw new CommandError('a reload is already running; wait until it has ended')
-    const old = fleet.workers().map(({ pid }) => pid)
+    // A worker that has failed an earlier reload can still be retiring.
+    const staying = () =>
+      fleet
+        .workers()
+        .filter(({ state }) => state !== 'retiring')
+        .map(({ pid }) => pid)
+    const old = staying()
     const outcome = await fleet.reload(config.reload.watchMs)
     if (outcome.state === 'failed') {
-      const left = fleet.workers().filter(({ pid }) => old.includes(pid)).length
+      const left = staying().filter(pid => old.includes(pid)).length
       if (left === old.length)
         throw new CommandError(`the reload failed, the old workers stay: ${outcome.reason}`)
       throw new Error(

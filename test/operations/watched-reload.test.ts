@@ -82,7 +82,12 @@ test.serial('watch: a version that leaves some requests without a response is re
     error,
     /the first new worker answered 5xx, or nothing, to \d+ of \d+ requests, the old ones to 0 of/,
   )
-  await operator.until(({ workers }) => workers.length === 2)
+  // It is still retiring, and is none of the old ones.
+  install('process.exit(1)')
+  t.is(
+    (await operator.run('reload')).error,
+    'the reload failed, the old workers stay: worker exited with code 1',
+  )
   t.deepEqual(await service.workers(), before)
   await load.requests(100)
   const { requests, failed, failures } = await load.stop()
