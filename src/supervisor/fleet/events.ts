@@ -73,8 +73,7 @@ function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number):
   }
   if (worker.state === 'retiring' || fleet.stop !== undefined) return rest
   const next = recordFailure({ ...rest, lostWorkers: fleet.lostWorkers + 1 }, worker, cause, nowMs)
-  const isBootingNew = worker.state === 'booting' && !worker.toBeReplaced
-  if (fleet.reload.state !== 'running' || !(isBootingNew || watchOf(fleet)?.id === id)) return next
+  if (fleet.reload.state !== 'running' || worker.toBeReplaced) return next
   // The new code fails: the reload ends, the old workers stay, and the old code gets no boot failure for it.
   return {
     ...next,

@@ -335,9 +335,26 @@ test('reload: the failures of the old code do not delay the new code', t => {
   simulation.dispatch({ type: 'reload', watchMs: 0 })
   t.deepEqual(simulation.workerIds(), [1, 2, 8])
   simulation.listen(8)
-  simulation.exit(8)
   simulation.listen(9)
-  t.deepEqual(simulation.workerIds(), [1, 2, 9, 10], 'the first failure of the new code has no backoff')
+  simulation.exit(1)
+  simulation.listen(10)
+  simulation.exit(2)
+  t.is(simulation.fleet().reload.state, 'done')
+  simulation.exit(8)
+  t.deepEqual(simulation.workerIds(), [9, 10, 11], 'the first failure of the new code has no backoff')
+})
+
+test('reload: fails if a new worker exits after its watch, and keeps the old workers that are left', t => {
+  const simulation = createRunningSimulation()
+  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.listen(4)
+  simulation.pass(10_000, simulation.workerIds)
+  simulation.exit(1)
+  simulation.exit(4, 'worker exited with code 1')
+  t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker exited with code 1' })
+  simulation.listen(5)
+  simulation.pass(60_000, simulation.workerIds)
+  t.deepEqual(simulation.ready(), [2, 3, 5])
 })
 
 test('reload: a worker of the old code that does not boot does not end it', t => {
