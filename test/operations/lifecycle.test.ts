@@ -157,6 +157,15 @@ onLinux('workers: one that cannot be created is tried again, and the supervisor 
   await operator.until(({ workers }) => workers.some(({ state }) => state === 'ready'))
 })
 
+onLinux('workers: if none can be created, the supervisor exits and says why', async t => {
+  const { service } = await start(t)
+  const [worker = 0] = await service.workers()
+  await promisify(execFile)('prlimit', [`--pid=${service.supervisor.pid}`, '--nofile=10:'])
+  process.kill(worker, 'SIGKILL')
+  await service.logLine(/^users-api: no worker could start: spawn .* EMFILE$/)
+  t.is(await service.exited, 70)
+})
+
 for (const workers of [1, 2])
   test.serial(`workers: ${workers} of ${workers} hang, health fails, and they are replaced`, async t => {
     const { service, operator, open } = await start(t, {

@@ -13,7 +13,7 @@ import {
 } from '../../core/messages.ts'
 import type { DesiredStateStore } from '../desired-state.ts'
 import { balance, type MaxActive } from './balance.ts'
-import { type Reload, totalsOf, watchOf } from './fleet-state.ts'
+import { type ExitCause, type Reload, totalsOf, watchOf } from './fleet-state.ts'
 import { createLoop } from './loop.ts'
 import type { Action, Limits } from './plan.ts'
 import { describeWatch } from './watch.ts'
@@ -89,7 +89,7 @@ export function createFleet(options: FleetOptions) {
     // If the spawn failed, no exit event follows.
     worker.on('error', error => {
       log.error({ reason: error.message }, 'worker process error')
-      if (process.pid === undefined) exited(id, -1, null)
+      if (process.pid === undefined) exited(id, { reason: error.message })
     })
     record({ type: 'forked', id, pid: process.pid, startedMs: Date.now() })
   }
@@ -123,12 +123,11 @@ export function createFleet(options: FleetOptions) {
     }
   }
 
-  function exited(id: number, code: number, signal: string | null): void {
+  /** @param observed the cause, unless the worker has reported one or was killed by the supervisor */
+  function exited(id: number, observed: ExitCause): void {
     const worker = findWorker(id)
     if (worker === undefined) return
-    const { pid, exitCause, state } = worker
-    const reason = signal === null ? `worker exited with code ${code}` : `worker terminated by ${signal}`
-    const cause = exitCause ?? { reason, killedExternally: signal === 'SIGKILL' }
+    const { pid, exitCause: cause = observed, state } = worker
     const isExpected = loop.state().stop !== undefined || state === 'retiring'
     log[isExpected ? 'info' : 'warn']({ worker: pid, reason: cause.reason }, 'worker exited')
     record({ type: 'exited', id, cause })
@@ -176,7 +175,10 @@ export function createFleet(options: FleetOptions) {
     const parsed = parseWorkerMessage(message)
     if (parsed !== undefined) received(worker.id, parsed)
   })
-  cluster.on('exit', (worker, code, signal) => exited(worker.id, code, signal))
+  cluster.on('exit', ({ id }, code, signal: string | null) => {
+    const reason = signal === null ? `worker exited with code ${code}` : `worker terminated by ${signal}`
+    exited(id, { reason, killedExternally: signal === 'SIGKILL' })
+  })
 
   return {
     start(): void {
