@@ -2,6 +2,7 @@
 // systemd-socket-activate passes them.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
@@ -111,6 +112,14 @@ test.serial(
     const refusing = startWith({ ...config, drain: { mode: 'refuse' } }, descriptors)
     t.is(await refusing.exited, 78)
     t.regex(refusing.log.text(), /the control port of http has a socket from systemd, which cannot refuse/)
+
+    // A port that was put into maintenance before it had a socket.
+    const stateFile = join(folder(t), 'state.json')
+    const refused = { mode: 'refuse', since: new Date().toISOString(), by: 'ada' }
+    writeFileSync(stateFile, JSON.stringify({ maintenance: { http: refused } }))
+    const kept = startWith({ ...config, stateFile }, descriptors)
+    t.is(await kept.exited, 78)
+    t.regex(kept.log.text(), new RegExp(`: use "mode": "404" in ${stateFile}, or remove`))
 
     const { child, exited } = startWith(config, descriptors)
     t.teardown(() => child.kill('SIGKILL'))

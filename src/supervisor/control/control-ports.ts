@@ -19,7 +19,7 @@ import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
 
 interface ControlOptions {
-  readonly config: Pick<Config, 'ports' | 'control' | 'drain'>
+  readonly config: Pick<Config, 'ports' | 'control' | 'drain' | 'stateFile'>
   readonly log: Log
   readonly checkers: Checkers
   readonly isKnownHost: IsKnownHost
@@ -89,9 +89,12 @@ function send(
   response.end(request.method === 'HEAD' ? undefined : text)
 }
 
-/** The queue of a socket that systemd holds accepts connections, whatever this process does. */
-const cannotRefuse = (label: string): string =>
-  `the control port of ${label} has a socket from systemd, which cannot refuse connections: use the mode 404, or remove this port from the .socket unit`
+/**
+ * The queue of a socket that systemd holds accepts connections, whatever this process does.
+ * @param mode how to name the mode to use
+ */
+const cannotRefuse = (label: string, mode = 'the mode 404'): string =>
+  `the control port of ${label} has a socket from systemd, which cannot refuse connections: use ${mode}, or remove this port from the .socket unit`
 
 export type Control = ReturnType<typeof createControl>
 
@@ -177,9 +180,12 @@ export function createControl(options: ControlOptions) {
      * @throws FatalError if one cannot be opened; ConfigError if one should refuse connections, but cannot
      */
     async open(): Promise<void> {
-      for (const label of options.inherited.keys())
-        if ([config.drain.mode, options.maintenance.get(label).mode].includes('refuse'))
-          throw new ConfigError([cannotRefuse(label)])
+      for (const label of options.inherited.keys()) {
+        // No command can change it before the start.
+        if (options.maintenance.get(label).mode === 'refuse')
+          throw new ConfigError([cannotRefuse(label, `"mode": "404" in ${config.stateFile}`)])
+        if (config.drain.mode === 'refuse') throw new ConfigError([cannotRefuse(label)])
+      }
       await Promise.all(listeners.map(listener => listener.open()))
     },
     /** Returns why a control port cannot refuse connections; undefined if it can. */
