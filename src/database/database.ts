@@ -17,12 +17,13 @@ import {
   retryContention,
   translate,
 } from './driver-errors.ts'
+import { createEpochs } from './epochs.ts'
 import { createNumbering } from './feed/numbering.ts'
 import { createLane } from './lane/lane.ts'
 import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
-import { clientOf, createEpochs, openPool, send, withConnection } from './pool.ts'
+import { clientOf, openPool, send, withConnection } from './pool.ts'
 import { createStatements, type RunTransaction, type Transaction, transact } from './transaction.ts'
 
 /** The longest pause between two attempts to reach the database at the start. */

@@ -3,8 +3,9 @@ import type { Config } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import { isContention, isNotUpYet } from './driver-errors.ts'
+import { type Epochs, limitSilence } from './epochs.ts'
 import { assertMigrated } from './migrator.ts'
-import { type Epochs, limitSilence, openPool } from './pool.ts'
+import { openPool } from './pool.ts'
 import { BEGIN_WRITE } from './session.ts'
 
 /** A healthy server answers in milliseconds. A database cluster that agrees on the loss of a server can take seconds. */

@@ -6,6 +6,7 @@ import { hostUrls } from '../config/host-urls.ts'
 import type { Log } from '../core/log.ts'
 import { retry } from '../core/retry.ts'
 import { isDemoted, isDenied, isFull } from './driver-errors.ts'
+import { createEpochs, type Epochs } from './epochs.ts'
 import { connectToFirst } from './first-host.ts'
 import { prepareSession } from './session.ts'
 
@@ -28,18 +29,6 @@ const FULL_PAUSE_MS = 200
 const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK(?! TO\b))/
 
 const rollback = /^ROLLBACK\b/
-
-/** The epochs of a database. The pools that share them replace their connections of an earlier one. */
-export interface Epochs {
-  /** Increases when an outage begins, and when a server is found that accepts no writes any more. */
-  number: number
-  /** The connections that are open: the epochs in which they were opened, and the servers. */
-  readonly connections: Map<PoolConnection, { readonly epoch: number; readonly server: string }>
-  /** The server that has accepted the last connection. */
-  server?: string | undefined
-}
-
-export const createEpochs = (): Epochs => ({ number: 0, connections: new Map() })
 
 interface PoolSettings {
   readonly max: number
@@ -104,16 +93,6 @@ function abandon({ stream }: PoolConnection): void {
     'error',
     Object.assign(new Error(`the database sent nothing for ${stream.timeout} ms`), { code: 'ETIMEDOUT' }),
   )
-}
-
-/**
- * Shortens the silence after which the connections of earlier epochs to other servers are reset. Call it when the database can serve
- * again: what waits for a dead server would hold up later requests, which other connections can serve.
- */
-export function limitSilence({ number, connections, server }: Epochs, silenceMs: number): void {
-  for (const [{ stream }, opened] of connections)
-    if (opened.epoch < number && opened.server !== server && (stream.timeout ?? 0) > silenceMs)
-      stream.setTimeout(silenceMs)
 }
 
 /**
