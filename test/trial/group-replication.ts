@@ -54,6 +54,8 @@ export function groupArgs(
     `--server-id=${place.number}`,
     '--gtid-mode=ON',
     '--enforce-gtid-consistency=ON',
+    // A server that has not joined the group yet would accept writes of its own.
+    '--super-read-only=ON',
     '--report-host=127.0.0.1',
     '--plugin-load-add=group_replication.so',
     ...Object.entries(settings).map(([name, value]) => `--loose-group-replication-${name}=${value}`),
