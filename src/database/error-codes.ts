@@ -26,12 +26,28 @@ export const denied = [
   'ER_DBACCESS_DENIED_ERROR',
 ]
 
+/** The account may not connect, not from this host, not without TLS, or may do nothing before it has a new password. */
+const barred = [
+  'ER_ACCOUNT_HAS_BEEN_LOCKED',
+  'ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK',
+  'ER_MUST_CHANGE_PASSWORD_LOGIN',
+  'ER_MUST_CHANGE_PASSWORD',
+  'ER_ACCESS_DENIED_NO_PASSWORD_ERROR',
+  'ER_HOST_NOT_PRIVILEGED',
+  'ER_SECURE_TRANSPORT_REQUIRED',
+  // The driver has MySQL's names for numbers that MariaDB uses for others: ER_USER_IS_BLOCKED, after too many wrong passwords, and
+  // ER_ACCOUNT_HAS_BEEN_LOCKED.
+  'ER_BULK_PARSER_UNEXPECTED_CHAR_AFTER_COLUMN_TERMINATOR',
+  'ER_BULK_PARSER_INCOMPLETE_ESCAPE_SEQUENCE',
+]
+
 /**
  * Waiting does not resolve these: the user, its privileges, the database name or the certificate of the server is wrong, or the
  * server has no TLS.
  */
 export const misconfigured = [
   'ER_ACCESS_DENIED_ERROR',
+  ...barred,
   'ER_DBACCESS_DENIED_ERROR',
   'ER_BAD_DB_ERROR',
   'HANDSHAKE_SSL_ERROR',

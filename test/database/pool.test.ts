@@ -240,6 +240,27 @@ test.serial('pool: a privilege that is granted later counts at once', async t =>
   await t.notThrowsAsync(insert())
 })
 
+test.serial('pool: an account that is locked, or whose password has expired, is unavailable', async t => {
+  const admin = mysql.createConnection(url).promise()
+  t.teardown(() => admin.destroy())
+  for (const change of ['ACCOUNT LOCK', 'PASSWORD EXPIRE']) {
+    const account = `test_${randomBytes(6).toString('hex')}`
+    await admin.query(`CREATE USER ${account}@'%'`)
+    await admin.query(`GRANT ALL ON ${new URL(url).pathname.slice(1)}.* TO ${account}@'%'`)
+    const barred = openDatabase(
+      { url: Object.assign(new URL(url), { username: account, password: '' }).href },
+      'silent',
+    )
+    // The connection of the probe stays open.
+    await barred.probe()
+    await admin.query(`ALTER USER ${account}@'%' ${change}`)
+    await t.throwsAsync(barred.query('SELECT 1', []), { any: true, code: 'unavailable' }, change)
+    t.is(barred.downSinceMs(), undefined)
+    await barred.close()
+    await admin.query(`DROP USER ${account}@'%'`)
+  }
+})
+
 test.serial('transaction: repeated if a schema change or a conflict between nodes has ended it', async t => {
   const { arm, struck, through, close } = await openThroughProxy(config.database.queryTimeoutMs)
   for (const [errno, statement] of [
