@@ -48,7 +48,7 @@ const barred = [
 export const misconfigured = [
   'ER_ACCESS_DENIED_ERROR',
   ...barred,
-  'ER_DBACCESS_DENIED_ERROR',
+  ...denied,
   'ER_BAD_DB_ERROR',
   'HANDSHAKE_SSL_ERROR',
   'HANDSHAKE_NO_SSL_SUPPORT',

@@ -235,7 +235,7 @@ test.serial('pool: a privilege that is granted later counts at once', async t =>
   t.teardown(() => limited.close())
   const insertSql = "INSERT INTO users (first_name, last_name, version) VALUES ('granted', 'later', 1)"
   const insert = () => limited.transaction(trx => trx.execute(insertSql, []))
-  await t.throwsAsync(insert(), { code: 'ER_TABLEACCESS_DENIED_ERROR' })
+  await t.throwsAsync(insert(), { any: true, code: 'unavailable' })
   await admin.query(`GRANT INSERT ON ${name}.* TO ${account}@'%'`)
   await t.notThrowsAsync(insert())
 })
