@@ -350,11 +350,14 @@ test('reload: fails if a new worker exits after its watch, and keeps the old wor
   simulation.listen(4)
   simulation.pass(10_000, simulation.workerIds)
   simulation.exit(1)
-  simulation.exit(4, 'worker exited with code 1')
-  t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker exited with code 1' })
+  simulation.exit(4, 'worker terminated by SIGKILL', true)
+  t.is(simulation.fleet().reload.state, 'running', 'a kill from outside says nothing about the code')
   simulation.listen(5)
+  simulation.exit(5, 'worker exited with code 1')
+  t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker exited with code 1' })
+  simulation.listen(6)
   simulation.pass(60_000, simulation.workerIds)
-  t.deepEqual(simulation.ready(), [2, 3, 5])
+  t.deepEqual(simulation.ready(), [2, 3, 6])
 })
 
 test('reload: a worker of the old code that does not boot does not end it', t => {
