@@ -77,7 +77,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
     patchMany: describe('patch', collection, {
       operationId: `update${capitalize(plural)}`,
       summary: `Update several ${plural}`,
-      description: `Changes up to ${limits.batchEntries} ${plural}, in their order and in one transaction. An entry has the id of a ${singular} and the fields to change; \`null\` removes an optional field. Each entry succeeds or fails independently, as its \`meta\` reports, and shows the ${singular} as it is after the entry. An id can come twice. You can repeat the request: it has the same result.`,
+      description: `Changes up to ${limits.batchEntries} ${plural}, in their order and in one transaction. An entry has the id of a ${singular} and the fields to change; \`null\` removes an optional field. Each entry succeeds or fails independently, as its \`meta\` reports, and shows the ${singular} as it is after the entry. An id can come twice. You can repeat the request: it leaves the same records, unless an entry failed because a later entry gives up the name that it needs. Put the entry that gives up a name first.`,
       body: json(ref(`${type}Patches`), { 'A batch': { [plural]: [rowExample(resource)] } }, patchTypes),
       success: [
         'The results of the batch.',
