@@ -12,7 +12,7 @@ import { print } from './command-line.ts'
 const TIMEOUT_MS = 300_000
 const PAUSE_MS = 200
 
-const isTaken = (error: unknown): boolean => hasCode(error) && error.code === 'EADDRINUSE'
+const isTaken = (error: unknown): boolean => hasCode(error, 'EADDRINUSE')
 
 /**
  * Waits until no other `npm start` of this folder runs. The lock is an abstract socket (unix(7)), which Linux removes when this

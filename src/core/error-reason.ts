@@ -4,8 +4,10 @@ export interface CodedError extends Error {
   readonly code: string
 }
 
-export function hasCode(error: unknown): error is CodedError {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+/** Whether an error has a code: one of `codes`, or any if there are none. */
+export function hasCode(error: unknown, ...codes: readonly string[]): error is CodedError {
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return false
+  return codes.length === 0 || codes.includes(error.code)
 }
 
 /**

@@ -79,7 +79,7 @@ export async function listen(
     await retry(attempt, {
       timeoutMs,
       pauseMs: () => RETRY_MS,
-      isTransient: error => codeOf(error) === 'EADDRINUSE',
+      isTransient: error => hasCode(error, 'EADDRINUSE'),
     })
   } catch (error) {
     throw failure(address, use, codeOf(error))

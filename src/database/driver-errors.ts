@@ -9,12 +9,12 @@ import type { Modified } from './results.ts'
  * Whether COMMIT has failed because another server of the group has committed a conflicting transaction. MySQL 9.7 reports
  * this as error 149 (HA_ERR_LOCK_DEADLOCK) of the storage engine, with the code of all errors during COMMIT.
  */
-const isCommitConflict = (error: CodedError): boolean =>
-  error.code === 'ER_ERROR_DURING_COMMIT' && /\berror 149\b/.test(reasonOf(error))
+const isCommitConflict = (error: unknown): boolean =>
+  hasCode(error, 'ER_ERROR_DURING_COMMIT') && /\berror 149\b/.test(reasonOf(error))
 
 /** Whether another transaction, or a change of the schema, is in the way: a repetition can succeed. */
 export function isContention(error: unknown): boolean {
-  return hasCode(error) && (contended.has(error.code) || isCommitConflict(error))
+  return hasCode(error, ...contended) || isCommitConflict(error)
 }
 
 /** Short: the next transaction of another server can end while this one pauses, and then this one fails again. */
@@ -50,17 +50,17 @@ export function assertRowCount(table: string, { affectedRows }: Modified, expect
 
 /** Whether a row has the values of another one in a unique index. */
 export function isDuplicate(error: unknown): boolean {
-  return hasCode(error) && error.code === 'ER_DUP_ENTRY'
+  return hasCode(error, 'ER_DUP_ENTRY')
 }
 
 /** Whether the table has the column or the index already that a statement adds. */
 export function isAddedTwice(error: unknown): boolean {
-  return hasCode(error) && (error.code === 'ER_DUP_FIELDNAME' || error.code === 'ER_DUP_KEYNAME')
+  return hasCode(error, 'ER_DUP_FIELDNAME', 'ER_DUP_KEYNAME')
 }
 
 /** Whether another transaction holds a lock, with NOWAIT or after a lock wait timeout. */
 export function isLocked(error: unknown): boolean {
-  return hasCode(error) && locked.includes(error.code)
+  return hasCode(error, ...locked)
 }
 
 /** Whether the server ended a statement at its time limit. */
@@ -71,7 +71,7 @@ function isStatementTimeout(error: unknown): boolean {
 
 /** Whether the server of this connection accepts no writes. A new connection can reach another server. */
 export function isDemoted(error: unknown): boolean {
-  return hasCode(error) && demoted.includes(error.code) && !isCommitConflict(error)
+  return hasCode(error, ...demoted) && !isCommitConflict(error)
 }
 
 /**
@@ -79,12 +79,12 @@ export function isDemoted(error: unknown): boolean {
  * (https://dev.mysql.com/doc/refman/8.4/en/privilege-changes.html), so one that is granted later needs a new connection.
  */
 export function isDenied(error: unknown): boolean {
-  return hasCode(error) && denied.includes(error.code)
+  return hasCode(error, ...denied)
 }
 
 /** Whether the server accepts no further connection. Those that are open still work. */
 export function isFull(error: unknown): boolean {
-  return hasCode(error) && full.includes(error.code)
+  return hasCode(error, ...full)
 }
 
 /** Whether the database is unreachable; false if it replied with another error. */
@@ -98,9 +98,7 @@ export function isUnreachable(error: unknown): boolean {
     error.message,
   )
   if (isClosed && !('sqlMessage' in error)) return true
-  return (
-    isStatementTimeout(error) || (hasCode(error) && unreachable.has(error.code) && !isCommitConflict(error))
-  )
+  return isStatementTimeout(error) || (hasCode(error, ...unreachable) && !isCommitConflict(error))
 }
 
 /** Whether the database may be unable to serve: it is unreachable, or has replied with an error that no request explains. */
@@ -115,7 +113,7 @@ const isCutHandshake = ({ code, message }: CodedError): boolean =>
 
 /** At boot: whether the server can still become reachable; false if it runs and rejects the connection. */
 export function isNotUpYet(error: unknown): boolean {
-  if (hasCode(error) && misconfigured.includes(error.code)) return isCutHandshake(error)
+  if (hasCode(error, ...misconfigured)) return isCutHandshake(error)
   return isUnreachable(error)
 }
 

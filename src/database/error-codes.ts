@@ -58,7 +58,7 @@ export const misconfigured = [
  * The connection is lost or cannot be established, or the server cannot serve at the moment: it accepts no writes or no more
  * clients, interrupts statements, or has no space left.
  */
-export const unreachable = new Set([
+export const unreachable = [
   ...demoted,
   'ECONNREFUSED',
   'EMFILE',
@@ -93,7 +93,7 @@ export const unreachable = new Set([
   'ER_QUERY_INTERRUPTED',
   // MariaDB reports an interrupted UPDATE of several tables with this code.
   'ER_UNKNOWN_ERROR',
-])
+]
 
 /**
  * Another transaction holds a lock. MariaDB reports ER_LOCK_WAIT_TIMEOUT for NOWAIT, too, and ER_AUTOINC_READ_FAILED for the lock of the
@@ -102,10 +102,10 @@ export const unreachable = new Set([
 export const locked = ['ER_LOCK_NOWAIT', 'ER_LOCK_WAIT_TIMEOUT', 'ER_AUTOINC_READ_FAILED']
 
 /** Contention with another transaction or with a schema change; this transaction was, or is going to be, rolled back. */
-export const contended = new Set([
+export const contended = [
   ...locked,
   'ER_LOCK_DEADLOCK',
   'ER_CHECKREAD',
   'ER_TRANSACTION_ROLLBACK_DURING_COMMIT',
   'ER_TABLE_DEF_CHANGED',
-])
+]

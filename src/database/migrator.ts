@@ -20,7 +20,7 @@ async function rowsIfPresent<T>(table: PromiseLike<T[]>): Promise<T[]> {
   try {
     return await table
   } catch (error) {
-    if (hasCode(error) && (error.code === 'ER_NO_SUCH_TABLE' || error.code === 'ER_BAD_DB_ERROR')) return []
+    if (hasCode(error, 'ER_NO_SUCH_TABLE', 'ER_BAD_DB_ERROR')) return []
     throw error
   }
 }
@@ -79,7 +79,7 @@ export async function migrate(
   const knex = openPool(url, pool, log)
   try {
     await knex.raw('SELECT 1').catch(async (error: unknown) => {
-      if (!hasCode(error) || error.code !== 'ER_BAD_DB_ERROR') throw error
+      if (!hasCode(error, 'ER_BAD_DB_ERROR')) throw error
       await createMissingDatabase(url, log)
     })
     if ((await pendingMigrations(knex)).length === 0) return []

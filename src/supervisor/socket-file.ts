@@ -21,7 +21,7 @@ export async function isServed(path: string): Promise<boolean> {
     await once(socket, 'connect')
     return true
   } catch (error) {
-    if (hasCode(error) && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT')) return false
+    if (hasCode(error, 'ECONNREFUSED', 'ENOENT')) return false
     throw error
   } finally {
     socket.destroy()

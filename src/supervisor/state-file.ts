@@ -28,7 +28,7 @@ export function readState(file: string): State {
   try {
     return { is: 'kept', ...schema.parse(JSON.parse(readFileSync(file, 'utf8'))) }
   } catch (error) {
-    if (hasCode(error) && error.code === 'ENOENT') return { is: 'missing' }
+    if (hasCode(error, 'ENOENT')) return { is: 'missing' }
     return { is: 'damaged', reason: String(error) }
   }
 }

@@ -21,7 +21,7 @@ export function deriveTicketKeys(secret: Uint8Array, nowMs: number): Buffer {
 async function readSecret(file: string): Promise<Buffer> {
   const secret = await readFile(file).catch((error: unknown) => {
     // The message of this error does not name the file.
-    throw hasCode(error) && error.code === 'EISDIR' ? new Error(`${file} is a folder`) : error
+    throw hasCode(error, 'EISDIR') ? new Error(`${file} is a folder`) : error
   })
   if (secret.length < MIN_SECRET_BYTES)
     throw new Error(

@@ -126,7 +126,7 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
       await retry(() => executeAsRoot(place, ...statements), {
         timeoutMs: ONLINE_TIMEOUT_MS,
         pauseMs: () => 1000,
-        isTransient: error => hasCode(error) && error.code === 'ER_GROUP_REPLICATION_CONFIGURATION',
+        isTransient: error => hasCode(error, 'ER_GROUP_REPLICATION_CONFIGURATION'),
       }).catch(async (cause: unknown) => {
         throw new Error(`server ${place.number} cannot join: ${await replicationLog(place)}`, { cause })
       })

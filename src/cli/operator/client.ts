@@ -44,12 +44,12 @@ export async function sendCommand(
         exitCodes.noReply,
         'the service did not reply in time: its log may show the reason',
       )
-    if (hasCode(error) && notRunning.includes(error.code))
+    if (hasCode(error, ...notRunning))
       throw new FatalError(
         exitCodes.notRunning,
         `the service is not running, or is starting or stopping: no process answers on ${socketPath}`,
       )
-    if (hasCode(error) && (error.code === 'EACCES' || error.code === 'EPERM'))
+    if (hasCode(error, 'EACCES', 'EPERM'))
       throw new Error(`no permission to use ${socketPath}: run this as the user that runs the service`)
     throw error
   }
