@@ -75,12 +75,9 @@ export function createGroupRunner<I>(
   /** Writes entries in one transaction, and delivers their results. @param beforeWrite as of `writeGroup` */
   async function writeTogether(
     entries: readonly Entry<I>[],
-    beforeWrite: (trx: Transaction) => Promise<void> = async () => {},
+    beforeWrite?: (trx: Transaction) => Promise<void>,
   ): Promise<void> {
-    const deliveries = await attempt(
-      trx => writeGroup(writer, trx, entries, () => beforeWrite(trx)),
-      entries.length,
-    )
+    const deliveries = await attempt(trx => writeGroup(writer, trx, entries, beforeWrite), entries.length)
     for (const [index, entry] of entries.entries()) {
       const deliver = deliveries[index] ?? 'locked'
       if (deliver === 'locked') setAside([entry])

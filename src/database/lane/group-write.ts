@@ -56,14 +56,14 @@ export async function writeGroup<I>(
   writer: Pick<WriterOptions<I>, 'apply'>,
   trx: Transaction,
   entries: readonly Entry<I>[],
-  beforeWrite: () => Promise<void>,
+  beforeWrite?: (trx: Transaction) => Promise<void>,
 ): Promise<readonly Delivery[]> {
   const saved = await claimKeys(
     trx,
     entries.flatMap(({ receipt }) => receipt ?? []),
   )
   const writing = entries.filter(({ receipt }) => receipt === undefined || !saved.has(receipt.key))
-  await beforeWrite()
+  await beforeWrite?.(trx)
   const items = writing.map(({ item }) => item)
   const results = items.length === 0 ? [] : await applyRecorded(writer, trx, items)
   const resultOf = new Map(writing.map((entry, index) => [entry, results[index]]))
