@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, RequestListener } from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config, DataPortConfig } from '../config/config.ts'
 import { ApiError } from '../core/api-error.ts'
@@ -16,7 +17,7 @@ import {
 import { createAcceptor } from './acceptor.ts'
 import { type Arrivals, createArrivals } from './arrivals.ts'
 import { clientAddress, createIsTrusted } from './client-address.ts'
-import { type ConnectionLimits, type Connections, createConnections } from './connections.ts'
+import { type ConnectionLimits, createConnections } from './connections.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
 import { createReleases } from './releases.ts'
 import type { RequestLog } from './request-log.ts'
@@ -24,6 +25,13 @@ import type { RequestLimits } from './request-size.ts'
 import { serveRequests } from './serve-requests.ts'
 import { createServer, type ServerOptions, secureContext, type TlsSettings } from './server.ts'
 import { createTraffic } from './traffic.ts'
+
+declare module 'node:tls' {
+  interface TLSSocket {
+    /** The TCP socket of the connection. Internal to Node.js (20 to 26). */
+    readonly _parent: Socket
+  }
+}
 
 const SWEEP_MS = 50
 
@@ -46,27 +54,6 @@ export interface DataPortOptions extends ServerOptions {
 }
 
 export type DataPort = ReturnType<typeof createDataPort>
-
-/** Tracks the TCP socket of a connection until its handshake is complete, and its TLS socket from then on. */
-function trackHandshakes(server: https.Server, connections: Connections): void {
-  const tcpSockets = new Map<string, Socket>()
-  // A client can use the same port for connections to several addresses.
-  const keyOf = ({ remoteAddress, remotePort, localAddress }: Socket) =>
-    `${remoteAddress} ${remotePort} ${localAddress}`
-  server.on('connection', (socket: Socket) => {
-    const key = keyOf(socket)
-    tcpSockets.set(key, socket)
-    socket.once('close', () => {
-      // A client that resets a connection can use its port again before 'close'.
-      if (tcpSockets.get(key) === socket) tcpSockets.delete(key)
-    })
-  })
-  server.on('secureConnection', socket => {
-    const tcpSocket = tcpSockets.get(keyOf(socket))
-    if (tcpSocket === undefined) connections.add(socket)
-    else connections.replace(tcpSocket, socket)
-  })
-}
 
 export function createDataPort(options: DataPortOptions) {
   const { port, config, listener } = options
@@ -154,7 +141,8 @@ export function createDataPort(options: DataPortOptions) {
       if (socket.bytesRead === bytesRead) socket.destroy()
     })
   })
-  if (server instanceof https.Server) trackHandshakes(server, connections)
+  // Until the end of the handshake, the connection is that of the TCP socket.
+  server.on('secureConnection', (socket: TLSSocket) => connections.replace(socket._parent, socket))
   serveRequests(server, connections, {
     listener(request, response) {
       arrivals?.add({ address: request.socket.remoteAddress, atMs: performance.now() })
