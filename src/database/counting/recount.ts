@@ -82,10 +82,10 @@ export function createRecount(database: Database, resources: readonly Resource[]
 
     /**
      * Corrects the counts.
-     * @param keepExact makes versions before migration 008 refuse to start from then on; none of them may still run
+     * @param excludesEarlier whether versions before migration 008 refuse to start from then on; none of them may still run
      * @returns the differences that it found
      */
-    correct: (keepExact = false) =>
+    correct: (excludesEarlier = false) =>
       database.transaction(async trx => {
         // Two recounts would correct the same difference twice. This row makes the second one wait for the first.
         await trx.execute('UPDATE schema_info SET recounts = recounts + 1 WHERE id = 1', [])
@@ -95,7 +95,7 @@ export function createRecount(database: Database, resources: readonly Resource[]
           amount: actual - kept,
         }))
         for (const part of partsOf(corrections)) await insertCountChanges(trx, part)
-        if (keepExact) await trx.execute(excludeEarlierSql, [])
+        if (excludesEarlier) await trx.execute(excludeEarlierSql, [])
         return differences
       }),
   }
