@@ -2,6 +2,7 @@
 // writes and the responses are committed together or not at all, even if the process or the node fails.
 import { promisify } from 'node:util'
 import { deflateRaw, inflateRaw } from 'node:zlib'
+import { raw } from 'mysql2'
 import * as z from 'zod'
 import { ApiError } from '../core/api-error.ts'
 import { assertRowCount, isDuplicate, isLocked } from './driver-errors.ts'
@@ -72,7 +73,7 @@ const deleteSql = `DELETE FROM ${table} WHERE idempotency_key = ?`
 const MAX_DELETED_KEYS = 200
 const deleteExpiredSql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP() - INTERVAL ? SECOND
   ORDER BY created_at LIMIT ${MAX_DELETED_KEYS}`
-const now = { toSqlString: () => 'UTC_TIMESTAMP()' }
+const now = raw('UTC_TIMESTAMP()')
 
 /** The columns that a version of the service without the column `packed` replays. */
 const unreadable: SavedResponse = {

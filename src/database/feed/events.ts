@@ -1,5 +1,6 @@
 // The events of the change feed, and their form in the database. A row has the events of one transaction; consecutive
 // events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
+import { raw } from 'mysql2'
 import type { Origin } from '../changes.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -55,7 +56,7 @@ function packRow(events: readonly NewEvent[]) {
  */
 export async function appendEvents(trx: Transaction, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
-  const now = { toSqlString: () => 'UTC_TIMESTAMP(3)' }
+  const now = raw('UTC_TIMESTAMP(3)')
   const rows: unknown[][] = []
   for (let start = 0; start < events.length; start += MAX_ROW_EVENTS) {
     const row = packRow(events.slice(start, start + MAX_ROW_EVENTS))
