@@ -166,9 +166,10 @@ export function createUpdate(database: Database, resource: Resource): Writer<Upd
       const rows = new Map(stored.map(row => [row.id, row]))
       return heldItems(items, ({ patches }) =>
         patches.flatMap(({ id, values }) => {
-          const row = rows.get(id)
-          const renamed = row && { ...row, ...values }
-          return row && renamed && isRenamed(row, renamed) ? namesOf([renamed]) : []
+          const before = rows.get(id)
+          if (before === undefined) return []
+          const after = { ...before, ...values }
+          return isRenamed(before, after) ? namesOf([after]) : []
         }),
       )
     },
