@@ -61,11 +61,11 @@ export function createFleet(options: FleetOptions) {
         send(action.id)
         break
       case 'kill': {
-        const { reason, isPlanned } = action
-        log[isPlanned ? 'info' : 'error']({ worker: findWorker(action.id)?.pid, reason }, 'worker killed')
-        record({ type: 'killed', id: action.id, reason: action.reason })
+        const { id, reason, isPlanned } = action
+        log[isPlanned ? 'info' : 'error']({ worker: findWorker(id)?.pid, reason }, 'worker killed')
+        record({ type: 'killed', id, reason })
         // Not worker.kill(): it waits for the worker to disconnect first.
-        cluster.workers?.[action.id]?.process.kill('SIGKILL')
+        cluster.workers?.[id]?.process.kill('SIGKILL')
         break
       }
       case 'exit':
