@@ -42,7 +42,8 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
 
   function createWriter<I extends Item>(writer: WriterOptions<I>): Writer<I> {
     /** The entries that are not in progress. */
-    const pending = new Map<Ticket, Entry<I>>()
+    const pending = new Set<Ticket>()
+    const isPending = (ticket: Ticket): ticket is Entry<I> => pending.has(ticket)
     /** Those of them that can be the first ones of all of their queues. */
     const candidates = new Set<Entry<I>>()
     let groupsInProgress = 0
@@ -72,10 +73,8 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
         if (isSingle(entry)) break
         if (hasReceipt) continue
         followed.add(entry)
-        for (const follower of queues.followers(entry, followed)) {
-          const own = pending.get(follower)
-          if (own !== undefined) candidates.add(own)
-        }
+        for (const follower of queues.followers(entry, followed))
+          if (isPending(follower)) candidates.add(follower)
       }
       return entries
     }
@@ -111,7 +110,7 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
         },
       }
       queues.join(entry)
-      pending.set(entry, entry)
+      pending.add(entry)
       entry.wake()
     }
 
