@@ -2,16 +2,15 @@
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectNoSideEffects, expectOk } from '../support/expect.ts'
+import { newPerson } from '../support/records.ts'
 
 const { service, api, close } = await openApi()
 test.after.always(close)
 
-let sequence = 0
-const person = () => ({ first_name: 'Ada', last_name: `Lovelace ${++sequence}` })
 const countUsers = () => api.count('/v1/users')
 
 test.serial('batch: each input has its entry, in order, and created users can be read', async t => {
-  const people = [person(), person(), person()]
+  const people = [newPerson(), newPerson(), newPerson()]
   const before = await countUsers()
   const answer = await api.post('/v1/users', { users: people })
   expectOk(t, answer)
@@ -78,7 +77,7 @@ const entries: [title: string, entry: unknown, fields: object, ...codes: string[
   ),
 ]
 test.serial('batch: an invalid entry has a message, a code and its valid fields, but no id', async t => {
-  const good = [person(), person()]
+  const good = [newPerson(), newPerson()]
   const before = await countUsers()
   const [first, last] = good
   const answer = await api.post('/v1/users', { users: [first, ...entries.map(([, entry]) => entry), last] })
@@ -103,8 +102,8 @@ test.serial('batch: each entry lists at most 10 faults and counts the rest', asy
   const unknownFields = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 0]))
   const entries = [
-    { ...person(), ...unknownFields(10) },
-    ...Array.from({ length: 999 }, () => ({ ...person(), ...unknownFields(90) })),
+    { ...newPerson(), ...unknownFields(10) },
+    ...Array.from({ length: 999 }, () => ({ ...newPerson(), ...unknownFields(90) })),
   ]
   const answer = await api.post('/v1/users', { users: entries })
   expectOk(t, answer)
@@ -116,7 +115,7 @@ test.serial('batch: each entry lists at most 10 faults and counts the rest', asy
     t.is(meta.message, `${few?.meta.message}; and 80 more`)
   }
   const group = await api.create('/v1/groups', { name: 'Many' })
-  const id = await api.create('/v1/users', person())
+  const id = await api.create('/v1/users', newPerson())
   const members = await api.post(`/v1/users/${id}/groups`, { groups: [{ id: group, ...unknownFields(90) }] })
   t.is(members.body.groups?.[0]?.meta.errors?.length, 10)
 })
@@ -131,7 +130,7 @@ test.serial('batch: the status is 200 even if every entry fails', async t => {
 })
 
 test.serial('batch: only the first of several equal entries is created, and existing users fail', async t => {
-  const [existing, twice, once] = [person(), person(), person()]
+  const [existing, twice, once] = [newPerson(), newPerson(), newPerson()]
   await api.create('/v1/users', existing)
   const answer = await api.post('/v1/users', { users: [twice, existing, twice, once, twice, existing] })
   expectOk(t, answer)
@@ -150,7 +149,7 @@ test.serial('batch: only the first of several equal entries is created, and exis
 })
 
 test.serial('batch: an invalid entry does not reserve its names for later entries', async t => {
-  const wanted = person()
+  const wanted = newPerson()
   const answer = await api.post('/v1/users', { users: [{ ...wanted, age: 1 }, wanted] })
   t.deepEqual(
     answer.body.users?.map(({ meta }) => meta.status),
@@ -159,7 +158,7 @@ test.serial('batch: an invalid entry does not reserve its names for later entrie
 })
 
 test.serial('batch: names that differ in case, accents or trailing spaces are not duplicates', async t => {
-  const { first_name, last_name } = person()
+  const { first_name, last_name } = newPerson()
   const names = [last_name, last_name.toUpperCase(), last_name.replace('o', 'ó'), `${last_name} `]
   const answer = await api.post('/v1/users', { users: names.map(name => ({ first_name, last_name: name })) })
   t.is(answer.body.meta.created, names.length, answer.text)
@@ -167,8 +166,8 @@ test.serial('batch: names that differ in case, accents or trailing spaces are no
 
 test.serial('batch: meta is ignored at the top level and in entries', async t => {
   const users = [
-    { ...person(), meta: { status: 400 } },
-    { ...person(), meta: 'junk' },
+    { ...newPerson(), meta: { status: 400 } },
+    { ...newPerson(), meta: 'junk' },
   ]
   const answer = await api.post('/v1/users', { users, meta: { anything: true } })
   expectOk(t, answer)
@@ -176,7 +175,7 @@ test.serial('batch: meta is ignored at the top level and in entries', async t =>
 })
 
 test.serial('batch: a malformed batch is rejected as a whole and stores nothing', async t => {
-  const entry = person()
+  const entry = newPerson()
   const rows: [body: object, ...codes: string[]][] = [
     [{ users: [] }, 'invalid_batch'],
     [{ users: {} }, 'invalid_batch'],
@@ -184,10 +183,10 @@ test.serial('batch: a malformed batch is rejected as a whole and stores nothing'
     [{ users: 'x' }, 'invalid_batch'],
     [{ users: 0 }, 'invalid_batch'],
     [{ users: [entry], first_name: 'a' }, 'invalid_batch', 'unknown_field'],
-    [{ users: [entry], ...person() }, 'invalid_batch', 'unknown_field'],
+    [{ users: [entry], ...newPerson() }, 'invalid_batch', 'unknown_field'],
     [{ users: [entry], groups: [] }, 'invalid_batch', 'unknown_field', 'invalid_field'],
     [{ users: [entry], x: null }, 'invalid_batch', 'unknown_field'],
-    [{ users: Array.from({ length: 1001 }, person) }, 'limit_exceeded'],
+    [{ users: Array.from({ length: 1001 }, newPerson) }, 'limit_exceeded'],
   ]
   await expectNoSideEffects(t, service, countUsers, async () => {
     for (const [body, ...codes] of rows) expectError(t, await api.post('/v1/users', body), 400, ...codes)
@@ -196,7 +195,7 @@ test.serial('batch: a malformed batch is rejected as a whole and stores nothing'
 
 test.serial('batch: 1000 entries are accepted', async t => {
   const before = await countUsers()
-  const answer = await api.post('/v1/users', { users: Array.from({ length: 1000 }, person) })
+  const answer = await api.post('/v1/users', { users: Array.from({ length: 1000 }, newPerson) })
   expectOk(t, answer)
   t.is(answer.body.meta.created, 1000)
   t.is(answer.body.users?.length, 1000)
@@ -204,11 +203,11 @@ test.serial('batch: 1000 entries are accepted', async t => {
 })
 
 test.serial('batch: PUT and PATCH reject batches', async t => {
-  const id = await api.create('/v1/users', person())
+  const id = await api.create('/v1/users', newPerson())
   for (const method of ['put', 'patch'] as const)
     expectError(
       t,
-      await api[method](`/v1/users/${id}`, { users: [person()] }),
+      await api[method](`/v1/users/${id}`, { users: [newPerson()] }),
       400,
       'unknown_field',
       'missing_field',

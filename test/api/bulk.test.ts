@@ -5,20 +5,12 @@ import fc from 'fast-check'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer, Body } from '../support/http.ts'
+import { createGroup, createGroups, createUser, createUsers, newPerson } from '../support/records.ts'
 
 const { api, close } = await openApi()
 test.after.always(close)
 
 const UNKNOWN = 900_000_000
-let sequence = 0
-const person = () => ({ first_name: 'Ada', last_name: `Lovelace ${++sequence}` })
-const createUser = () => api.create('/v1/users', person())
-const createGroup = () => api.create('/v1/groups', { name: `bulk ${++sequence}` })
-
-async function createUsers(count: number): Promise<number[]> {
-  const { body } = await api.post('/v1/users', { users: Array.from({ length: count }, person) })
-  return (body.users ?? []).flatMap(({ id }) => id ?? [])
-}
 
 const fieldsOf = ({ meta, ...fields }: Body) => fields
 const read = async (id: number) => fieldsOf((await api.get(`/v1/users/${id}`)).body)
@@ -26,7 +18,7 @@ const outcomes = ({ body }: Answer, name: 'users' | 'groups' = 'users') =>
   (body[name] ?? []).map(({ id, meta: { status, code } }) => [id, code ?? status])
 
 test('bulk: PATCH changes several records in order, and shows each one after its own step', async t => {
-  const [first = 0, second = 0] = await createUsers(2)
+  const [first = 0, second = 0] = await createUsers(api, 2)
   const { last_name } = await read(first)
   const answer = await api.patch('/v1/users', {
     users: [
@@ -49,7 +41,7 @@ test('bulk: PATCH changes several records in order, and shows each one after its
 })
 
 test('bulk: PATCH of an empty change returns the record and leaves its version', async t => {
-  const id = await createUser()
+  const id = await createUser(api)
   const { headers, body } = await api.get(`/v1/users/${id}`)
   const answer = await api.patch('/v1/users', { users: [{ id }, { id, meta: { status: 200 } }] })
   t.deepEqual(answer.body.users, [body, body])
@@ -58,7 +50,7 @@ test('bulk: PATCH of an empty change returns the record and leaves its version',
 })
 
 test('bulk: a bad entry of a PATCH has the code of the single PATCH and its id, and leaves the others', async t => {
-  const [taken = 0, id = 0, good = 0] = await createUsers(3)
+  const [taken = 0, id = 0, good = 0] = await createUsers(api, 3)
   const name = fieldsOf((await api.get(`/v1/users/${taken}`)).body)
   const cases: [entry: unknown, code: string, id?: number][] = [
     [{ id: UNKNOWN, first_name: 'x' }, 'user_not_found', UNKNOWN],
@@ -90,7 +82,7 @@ test('bulk: a bad entry of a PATCH has the code of the single PATCH and its id, 
 })
 
 test('bulk: PATCH of groups: a name is required and unique', async t => {
-  const [first, second] = [await createGroup(), await createGroup()]
+  const [first, second] = [await createGroup(api), await createGroup(api)]
   const { name } = (await api.get(`/v1/groups/${first}`)).body
   const groups = [
     { id: second, name },
@@ -107,9 +99,9 @@ test('bulk: PATCH of groups: a name is required and unique', async t => {
 })
 
 test('bulk: PATCH looks at the order of entries, where a name becomes free', async t => {
-  const [a = 0, b = 0] = await createUsers(2)
+  const [a = 0, b = 0] = await createUsers(api, 2)
   const [nameA, nameB] = [await read(a), await read(b)]
-  const free = person()
+  const free = newPerson()
   const late = await api.patch('/v1/users', {
     users: [
       { ...nameB, id: a },
@@ -133,7 +125,7 @@ test('bulk: PATCH looks at the order of entries, where a name becomes free', asy
 })
 
 test('bulk: PATCH rejects a body that is no list as a whole', async t => {
-  const id = await createUser()
+  const id = await createUser(api)
   const before = await read(id)
   const entry = { id, first_name: 'Changed' }
   const tooMany = Array.from({ length: 1001 }, () => entry)
@@ -163,7 +155,7 @@ test('bulk: PATCH rejects a body that is no list as a whole', async t => {
 })
 
 test('bulk: If-Match * matches a collection, any other tag is 412 and changes nothing', async t => {
-  const id = await createUser()
+  const id = await createUser(api)
   const { etag = '' } = (await api.get(`/v1/users/${id}`)).headers
   const before = await read(id)
   const users = [{ id, first_name: 'Matched' }]
@@ -187,7 +179,7 @@ test('bulk: If-Match * matches a collection, any other tag is 412 and changes no
 })
 
 test('bulk: PATCH and DELETE take no Idempotency-Key, and can be repeated', async t => {
-  const id = await createUser()
+  const id = await createUser(api)
   const key = { 'idempotency-key': `bulk ${id}` }
   const users = [{ id, first_name: 'Repeated' }]
   const first = await api.patch('/v1/users', { users }, key)
@@ -200,8 +192,8 @@ test('bulk: PATCH and DELETE take no Idempotency-Key, and can be repeated', asyn
 })
 
 test('bulk: DELETE deletes the records of a list in its order', async t => {
-  const [a = 0, b = 0, c = 0, d = 0] = await createUsers(4)
-  const group = await createGroup()
+  const [a = 0, b = 0, c = 0, d = 0] = await createUsers(api, 4)
+  const group = await createGroup(api)
   await api.post(`/v1/groups/${group}/users`, { users: [{ id: a }, { id: d }] })
   const answer = await api.delete(`/v1/users?id[in]=${c},${UNKNOWN},${a}&id[in]=${b}&id%5Bin%5D=${c}`)
   expectOk(t, answer)
@@ -225,7 +217,7 @@ test('bulk: DELETE deletes the records of a list in its order', async t => {
 })
 
 test('bulk: DELETE of groups removes their members and leaves the users', async t => {
-  const [first, second, user] = [await createGroup(), await createGroup(), await createUser()]
+  const [first, second, user] = [await createGroup(api), await createGroup(api), await createUser(api)]
   await api.post(`/v1/users/${user}/groups`, { groups: [{ id: first }, { id: second }] })
   const answer = await api.delete(`/v1/groups?id[in]=${first},${second},${first}`)
   t.deepEqual(outcomes(answer, 'groups'), [
@@ -262,7 +254,7 @@ const faultyQueries: [query: string, code: string][] = [
 ]
 
 test('bulk: a faulty query of a DELETE deletes nothing', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   await api.post(`/v1/users/${user}/groups`, { id: group })
   for (const [query, code] of faultyQueries)
     for (const [path, id] of [
@@ -294,8 +286,8 @@ test('bulk: a faulty query of a DELETE deletes nothing', async t => {
 })
 
 test('bulk: DELETE of memberships, from both sides', async t => {
-  const [user, other] = [await createUser(), await createUser()]
-  const [a, b, c] = [await createGroup(), await createGroup(), await createGroup()]
+  const [user, other] = [await createUser(api), await createUser(api)]
+  const [a, b, c] = [await createGroup(api), await createGroup(api), await createGroup(api)]
   for (const id of [user, other]) await api.post(`/v1/users/${id}/groups`, { groups: [{ id: a }, { id: b }] })
   const path = `/v1/users/${user}/groups`
   const { etag } = (await api.get(`/v1/users/${user}`)).headers
@@ -335,7 +327,7 @@ test('bulk: DELETE of memberships, from both sides', async t => {
 })
 
 test('bulk: DELETE of memberships compares If-Match with the version of the record in the path', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   await api.post(`/v1/users/${user}/groups`, { id: group })
   for (const [record, list, id] of [
     [`/v1/users/${user}`, 'groups', group],
@@ -351,13 +343,13 @@ test('bulk: DELETE of memberships compares If-Match with the version of the reco
 })
 
 test.serial('bulk: 1000 entries: a PATCH, a DELETE of memberships and a DELETE of users', async t => {
-  const ids = await createUsers(1000)
+  const ids = await createUsers(api, 1000)
   t.is(ids.length, 1000)
-  const group = await createGroup()
-  const others = [await createGroup(), await createGroup(), await createGroup()]
+  const group = await createGroup(api)
+  const others = [await createGroup(api), await createGroup(api), await createGroup(api)]
   const users = ids.map(id => ({ id }))
   for (const id of [group, ...others]) await api.post(`/v1/groups/${id}/users`, { users })
-  const taken = person()
+  const taken = newPerson()
   await api.create('/v1/users', taken)
   const changes = ids.map((id, index) => (index % 100 === 7 ? { id, ...taken } : { id, first_name: 'Many' }))
   const changed = await api.patch('/v1/users', { users: changes })
@@ -381,10 +373,8 @@ test.serial('bulk: 1000 entries: a PATCH, a DELETE of memberships and a DELETE o
 })
 
 test.serial('bulk: a DELETE of 1000 groups with 3000 memberships', async t => {
-  const users = await createUsers(3)
-  const names = Array.from({ length: 1000 }, () => ({ name: `bulk ${++sequence}` }))
-  const { body } = await api.post('/v1/groups', { groups: names })
-  const ids = (body.groups ?? []).flatMap(({ id }) => id ?? [])
+  const users = await createUsers(api, 3)
+  const ids = await createGroups(api, 1000)
   t.is(ids.length, 1000)
   for (const user of users) {
     const joined = await api.post(`/v1/users/${user}/groups`, { groups: ids.map(id => ({ id })) })
@@ -407,7 +397,7 @@ test.serial('bulk: generated PATCHes have the results of single PATCHes in their
     fields: fc.record({ first_name: value, last_name: value }, { requiredKeys: [] }),
   })
   const listOf = async (marker: string) => {
-    const ids = await createUsers(COUNT)
+    const ids = await createUsers(api, COUNT)
     for (const [index, id] of ids.entries())
       await api.put(`/v1/users/${id}`, { first_name: `${marker} ${index}`, last_name: 'x' })
     return ids

@@ -4,6 +4,7 @@ import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
+import { createGroups, createUser, createUsers, newGroup, newPerson } from '../support/records.ts'
 
 const membershipsPerUser = 10
 const { api, openClient, close } = await openApi({ workers: 2, config: { limits: { membershipsPerUser } } })
@@ -27,26 +28,19 @@ function tally(answers: Answer[]): Record<string, number> {
   return counts
 }
 
-let sequence = 0
-const person = () => ({ first_name: 'Race', last_name: `Runner ${++sequence}` })
-const createGroups = async (count: number): Promise<number[]> => {
-  const names = Array.from({ length: count }, () => ({ name: `Race group ${++sequence}` }))
-  const { groups = [] } = (await api.post('/v1/groups', { groups: names })).body
-  return groups.map(({ id }) => Number(id))
-}
 const groupsOf = async (user: number) =>
   ((await api.get(`/v1/users/${user}?include=groups`)).body.groups ?? []).map(({ id }) => id)
 
 test.serial('concurrency: exactly one of 50 concurrent creates of the same user succeeds', async t => {
   for (let round = 0; round < 5; round++) {
-    const pair = person()
+    const pair = newPerson()
     t.deepEqual(tally(await race(50, client => client.post('/v1/users', pair))), {
       200: 1,
       '409 user_exists': 49,
     })
     t.is(await api.count(`/v1/users?last_name=${encodeURIComponent(pair.last_name)}`), 1)
-    const name = `Race group ${++sequence}`
-    t.deepEqual(tally(await race(20, client => client.post('/v1/groups', { name }))), {
+    const group = newGroup()
+    t.deepEqual(tally(await race(20, client => client.post('/v1/groups', group))), {
       200: 1,
       '409 group_exists': 19,
     })
@@ -54,9 +48,8 @@ test.serial('concurrency: exactly one of 50 concurrent creates of the same user 
 })
 
 test.serial('concurrency: exactly one of 20 concurrent updates to the same names succeeds', async t => {
-  const users: number[] = []
-  for (let index = 0; index < 20; index++) users.push(await api.create('/v1/users', person()))
-  const pair = person()
+  const users = await createUsers(api, 20)
+  const pair = newPerson()
   const answers = await race(20, (client, index) =>
     client[index % 2 === 0 ? 'put' : 'patch'](`/v1/users/${users[index]}`, pair),
   )
@@ -66,7 +59,7 @@ test.serial('concurrency: exactly one of 20 concurrent updates to the same names
 test.serial(
   'concurrency: concurrent batches of the same users in different orders create each user once',
   async t => {
-    const people = Array.from({ length: 60 }, person)
+    const people = Array.from({ length: 60 }, newPerson)
     for (let round = 0; round < 3; round++) {
       for (const one of people) one.last_name += "'"
       const answers = await race(8, (client, index) => {
@@ -94,7 +87,7 @@ test.serial(
 )
 
 test.serial('concurrency: concurrent creates of one membership all succeed and create it once', async t => {
-  const [user, [group]] = [await api.create('/v1/users', person()), await createGroups(1)]
+  const [user, [group]] = [await createUser(api), await createGroups(api, 1)]
   t.deepEqual(tally(await race(30, client => client.post(`/v1/users/${user}/groups`, { id: group }))), {
     200: 30,
   })
@@ -102,15 +95,15 @@ test.serial('concurrency: concurrent creates of one membership all succeed and c
 })
 
 test.serial('concurrency: concurrent creates never exceed the limit of memberships', async t => {
-  const groups = await createGroups(30)
-  const single = await api.create('/v1/users', person())
+  const groups = await createGroups(api, 30)
+  const single = await createUser(api)
   const answers = await race(30, (client, index) =>
     client.post(`/v1/users/${single}/groups`, { id: groups[index] }),
   )
   t.deepEqual(tally(answers), { 200: membershipsPerUser, '400 limit_exceeded': 30 - membershipsPerUser })
   t.is((await groupsOf(single)).length, membershipsPerUser)
 
-  const batched = await api.create('/v1/users', person())
+  const batched = await createUser(api)
   const batches = await race(6, (client, index) =>
     client.post(`/v1/users/${batched}/groups`, {
       groups: groups.slice(index * 5, index * 5 + 5).map(id => ({ id })),
@@ -125,7 +118,7 @@ test.serial('concurrency: concurrent creates never exceed the limit of membershi
 })
 
 test.serial('concurrency: exactly one of 20 concurrent deletes succeeds', async t => {
-  const [user, [group]] = [await api.create('/v1/users', person()), await createGroups(1)]
+  const [user, [group]] = [await createUser(api), await createGroups(api, 1)]
   await api.post(`/v1/users/${user}/groups`, { id: group })
   const removals = await race(20, client => client.delete(`/v1/users/${user}/groups/${group}`))
   t.deepEqual(tally(removals), { 200: 1, '404 membership_not_found': 19 })
@@ -143,15 +136,15 @@ test.serial(
   'concurrency: deleting a user or a group during membership creation leaves no membership',
   async t => {
     for (let round = 0; round < 15; round++) {
-      const [user, [deleted, kept]] = [await api.create('/v1/users', person()), await createGroups(2)]
-      const deletedUser = await api.create('/v1/users', person())
+      const [user, [deleted, kept]] = [await createUser(api), await createGroups(api, 2)]
+      const deletedUser = await createUser(api)
       const answers = await race(18, (client, index) => {
         const kinds = [
           () => client.post(`/v1/users/${user}/groups`, { id: deleted }),
           () => client.post(`/v1/users/${deletedUser}/groups`, { groups: [{ id: deleted }, { id: kept }] }),
           () => client.get(`/v1/users/${deletedUser}?include=groups`),
           () => client.post(`/v1/users/${deletedUser}/groups`, { id: kept }),
-          () => client.patch(`/v1/users/${deletedUser}`, { last_name: `Runner ${++sequence}` }),
+          () => client.patch(`/v1/users/${deletedUser}`, newPerson()),
         ]
         if (index === 7) return client.delete(`/v1/groups/${deleted}`)
         if (index === 10) return client.delete(`/v1/users/${deletedUser}`)
@@ -201,9 +194,9 @@ test.serial('concurrency: total_records and the page come from one snapshot', as
 test.serial(
   'concurrency: a page with include meets its own filter while the related record changes',
   async t => {
-    const [group = 0] = await createGroups(1)
-    const { users = [] } = (await api.post('/v1/users', { users: Array.from({ length: 3 }, person) })).body
-    await api.post(`/v1/groups/${group}/users`, { users: users.map(({ id }) => ({ id })) })
+    const [group = 0] = await createGroups(api, 1)
+    const users = await createUsers(api, 3)
+    await api.post(`/v1/groups/${group}/users`, { users: users.map(id => ({ id })) })
     let isOver = false
     const read = async (client: typeof api) => {
       while (!isOver) {

@@ -5,21 +5,20 @@ import mysql from 'mysql2/promise'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
+import { createGroup, createUser, newGroup, newPerson } from '../support/records.ts'
 
 const { service, api, openClient, close } = await openApi({ workers: 2 })
 // Several connections, so that both workers receive requests.
 const clients = Array.from({ length: 8 }, () => openClient())
 test.after.always(close)
 
-let sequence = 0
-const person = () => ({ first_name: 'Con', last_name: `Conditional ${++sequence}` })
 const etagOf = ({ headers }: Answer): string => String(headers.etag)
 const etagAt = async (path: string) => etagOf(await api.get(path))
 
 /** Creates a user that is a member of a group. */
 async function createMember() {
-  const user = await api.create('/v1/users', person())
-  const group = await api.create('/v1/groups', { name: `Con ${++sequence}` })
+  const user = await createUser(api)
+  const group = await createGroup(api)
   await api.post(`/v1/users/${user}/groups`, { id: group })
   return { user, group }
 }
@@ -82,9 +81,9 @@ test.serial(
       }
     }
     const changes = [
-      () => api.patch(`/v1/users/${user}`, person()),
+      () => api.patch(`/v1/users/${user}`, newPerson()),
       () => api.put(`/v1/users/${user}`, {}),
-      () => api.put(`/v1/groups/${group}`, { name: `Con ${++sequence}` }),
+      () => api.put(`/v1/groups/${group}`, newGroup()),
       () => api.delete(`/v1/users/${user}/groups/${group}`),
       () => api.post(`/v1/users/${user}/groups`, { groups: [{ id: group }] }),
       () => api.delete(`/v1/groups/${group}`),
@@ -98,7 +97,7 @@ test.serial(
 )
 
 test.serial('conditional: a write returns the new ETag, which the next write can use', async t => {
-  const pair = person()
+  const pair = newPerson()
   const created = await api.post('/v1/users', pair)
   const path = `/v1/users/${created.body.id}`
   t.is(etagOf(created), await etagAt(path))
@@ -121,13 +120,13 @@ test.serial('conditional: a write based on another version returns 412 and chang
     `/v1/users/${user}/groups`,
   ]
   const stale = await Promise.all([path, complete, memberships].map(etagAt))
-  expectOk(t, await api.patch(path, person()))
+  expectOk(t, await api.patch(path, newPerson()))
   const { text } = await api.get(complete)
   const opaque = (await etagAt(path)).replaceAll('"', '')
   for (const outdated of [...stale, `W/${await etagAt(path)}`, stale.join(', '), '"x"', `"x${opaque}"`, ''])
     for (const send of [
-      () => api.put(path, person(), { 'if-match': outdated }),
-      () => api.patch(path, person(), { 'if-match': outdated }),
+      () => api.put(path, newPerson(), { 'if-match': outdated }),
+      () => api.patch(path, newPerson(), { 'if-match': outdated }),
       () => api.patch(path, {}, { 'if-match': outdated }),
       () => api.delete(path, { 'if-match': outdated }),
       () => api.post(memberships, { id: group }, { 'if-match': outdated }),
@@ -135,7 +134,7 @@ test.serial('conditional: a write based on another version returns 412 and chang
       () => api.delete(`${memberships}/${group}`, { 'if-match': outdated }),
     ])
       expectError(t, await send(), 412, 'precondition_failed')
-  const weakened = await api.put(path, person(), { 'if-match': `W/${await etagAt(path)}` })
+  const weakened = await api.put(path, newPerson(), { 'if-match': `W/${await etagAt(path)}` })
   t.regex(weakened.body.meta.message ?? '', /a weak ETag, which begins with W\/, never matches in If-Match$/)
   expectError(t, await api.put(path, {}, { 'if-none-match': '*' }), 412, 'precondition_failed')
   expectError(
@@ -163,13 +162,13 @@ test.serial(
     const { user, group } = await createMember()
     const path = `/v1/users/${user}`
     for (const read of [path, `${path}?include=groups`, `${path}/groups`]) {
-      expectOk(t, await api.patch(path, person(), { 'if-match': `"x", ${await etagAt(read)}` }))
+      expectOk(t, await api.patch(path, newPerson(), { 'if-match': `"x", ${await etagAt(read)}` }))
       expectOk(t, await api.delete(`${path}/groups/${group}`, { 'if-match': await etagAt(read) }))
       expectOk(t, await api.post(`${path}/groups`, { id: group }, { 'if-match': await etagAt(read) }))
     }
     const groupPath = `/v1/groups/${group}`
     const before = await etagAt(groupPath)
-    expectOk(t, await api.put(groupPath, { name: `Con ${++sequence}` }, { 'if-match': before }))
+    expectOk(t, await api.put(groupPath, newGroup(), { 'if-match': before }))
     expectError(t, await api.delete(groupPath, { 'if-match': before }), 412, 'precondition_failed')
     expectOk(t, await api.delete(groupPath, { 'if-match': '*' }))
   },
@@ -178,15 +177,15 @@ test.serial(
 test.serial(
   'conditional: invalid requests and missing resources come first, then the condition, then conflicts',
   async t => {
-    const taken = person()
+    const taken = newPerson()
     await api.create('/v1/users', taken)
-    const path = `/v1/users/${await api.create('/v1/users', person())}`
+    const path = `/v1/users/${await createUser(api)}`
     const stale = { 'if-match': '"x"' }
     expectError(t, await api.patch(path, { first_name: 1 }, stale), 400, 'invalid_field')
     expectError(t, await api.patch(path, taken, stale), 412, 'precondition_failed')
     expectError(t, await api.patch(path, taken, { 'if-match': '*' }), 409, 'user_exists')
     for (const headers of [stale, { 'if-match': '*' }, { 'if-none-match': '*' }]) {
-      expectError(t, await api.patch('/v1/users/9999999', person(), headers), 404, 'user_not_found')
+      expectError(t, await api.patch('/v1/users/9999999', newPerson(), headers), 404, 'user_not_found')
       expectError(t, await api.delete('/v1/users/9999999', headers), 404, 'user_not_found')
       expectError(t, await api.get('/v1/users/9999999', headers), 404, 'user_not_found')
       expectError(t, await api.post('/v1/users/9999999/groups', { id: 1 }, headers), 404, 'user_not_found')
@@ -205,16 +204,16 @@ test.serial('conditional: POST to a collection matches * but no ETag', async t =
     { 'if-match': await etagAt('/v1/users') },
     { 'if-none-match': '*' },
   ])
-    expectError(t, await api.post('/v1/users', person(), headers), 412, 'precondition_failed')
+    expectError(t, await api.post('/v1/users', newPerson(), headers), 412, 'precondition_failed')
   t.is(await api.count('/v1/users'), before)
   for (const headers of [{ 'if-match': '*' }, { 'if-none-match': '"x"' }])
-    expectOk(t, await api.post('/v1/users', person(), headers))
+    expectOk(t, await api.post('/v1/users', newPerson(), headers))
 })
 
 test.serial('conditional: exactly one of 60 concurrent changes to the same version succeeds', async t => {
   for (const target of ['/v1/users', '/v1/groups']) {
     const fieldsOf = (name: string) => (target === '/v1/users' ? { first_name: name } : { name })
-    const fields = target === '/v1/users' ? person() : { name: `Con ${++sequence}` }
+    const fields = target === '/v1/users' ? newPerson() : newGroup()
     const path = `${target}/${await api.create(target, fields)}`
     const etag = await etagAt(path)
     const answers = await Promise.all(

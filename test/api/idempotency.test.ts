@@ -6,6 +6,7 @@ import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { type Answer, type Client, createClient } from '../support/http.ts'
 import { createOperator } from '../support/operator.ts'
+import { createUser, newPerson } from '../support/records.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -25,7 +26,6 @@ test.after.always(async t => {
 })
 
 let sequence = 0
-const person = () => ({ first_name: 'Ida', last_name: `Idempotent ${++sequence}` })
 const newKey = () => `key-${++sequence}`
 const withKey = (key: string) => ({ 'idempotency-key': key })
 const count = ({ last_name }: { last_name: string }) =>
@@ -52,7 +52,7 @@ async function expectOnce(t: ExecutionContext, path: string, body: unknown): Pro
 test.serial(
   'idempotency: a repeated POST returns the first response even if the resource has changed since',
   async t => {
-    const [one, two, three] = [person(), person(), person()]
+    const [one, two, three] = [newPerson(), newPerson(), newPerson()]
     const created = await expectOnce(t, '/v1/users', one)
     expectOk(t, created)
     t.is(await count(one), 1)
@@ -70,7 +70,7 @@ test.serial(
     t.like(members.body.meta, { created: 0, failed: 1 })
 
     const key = newKey()
-    const four = person()
+    const four = newPerson()
     const first = await api.post('/v1/users', four, withKey(key))
     expectOk(t, await api.delete(String(first.headers.location)))
     expectReplay(t, await api.post('/v1/users', four, withKey(key)), first)
@@ -79,7 +79,7 @@ test.serial(
 )
 
 test.serial('idempotency: conflicts and missing resources are replayed', async t => {
-  const pair = person()
+  const pair = newPerson()
   const id = await api.create('/v1/users', pair)
   const key = newKey()
   const conflict = await api.post('/v1/users', pair, withKey(key))
@@ -98,16 +98,16 @@ test.serial('idempotency: invalid requests and failed preconditions are not save
   const key = newKey()
   for (const body of [{}, { users: [] }, 'no JSON'])
     t.is((await api.post('/v1/users', body, withKey(key))).status, 400)
-  t.is((await api.post('/v1/users?x=1', person(), withKey(key))).status, 400)
-  t.is((await api.post('/v1/users', person(), { ...withKey(key), 'if-match': '"x"' })).status, 412)
-  const created = await api.post('/v1/users', person(), withKey(key))
+  t.is((await api.post('/v1/users?x=1', newPerson(), withKey(key))).status, 400)
+  t.is((await api.post('/v1/users', newPerson(), { ...withKey(key), 'if-match': '"x"' })).status, 412)
+  const created = await api.post('/v1/users', newPerson(), withKey(key))
   expectOk(t, created)
   t.is(created.headers['idempotent-replayed'], undefined)
 })
 
 test.serial('idempotency: a membership that got 412 can be sent again with the current ETag', async t => {
   const group = await api.create('/v1/groups', { name: newKey() })
-  const path = `/v1/users/${await api.create('/v1/users', person())}`
+  const path = `/v1/users/${await createUser(api)}`
   const groupPath = `/v1/groups/${group}`
   for (const [record, memberships, body] of [
     [path, `${path}/groups`, { id: group }],
@@ -126,7 +126,7 @@ test.serial('idempotency: a membership that got 412 can be sent again with the c
 
 test.serial('idempotency: a key that is reused for another request is 422', async t => {
   const key = newKey()
-  const [pair, other] = [person(), person()]
+  const [pair, other] = [newPerson(), newPerson()]
   const first = await api.post('/v1/users', pair, withKey(key))
   const attempts: [path: string, body: unknown][] = [
     ['/v1/users', other],
@@ -140,7 +140,7 @@ test.serial('idempotency: a key that is reused for another request is 422', asyn
   t.is(await count(other), 0)
   expectReplay(t, await api.post('/v1/%75sers', pair, withKey(key)), first)
   const group = { id: await api.create('/v1/groups', { name: newKey() }) }
-  const [member, stranger] = [await api.create('/v1/users', other), await api.create('/v1/users', person())]
+  const [member, stranger] = [await api.create('/v1/users', other), await createUser(api)]
   const joined = withKey(newKey())
   expectOk(t, await api.post(`/v1/users/${member}/groups`, group, joined))
   const elsewhere = await api.post(`/v1/users/${stranger}/groups`, group, joined)
@@ -152,14 +152,14 @@ test.serial('idempotency: a key that is reused for another request is 422', asyn
 test.serial(
   'idempotency: a key has 1 to 255 visible ASCII characters, and methods other than POST ignore it',
   async t => {
-    const pair = person()
+    const pair = newPerson()
     for (const bad of ['', 'a b', 'a\tb', 'x'.repeat(256), 'schlüssel', 'two, keys'])
       expectError(t, await api.post('/v1/users', pair, withKey(bad)), 400, 'malformed_request')
     const twice = { 'idempotency-key': ['a', 'a'] }
     expectError(t, await api.post('/v1/users', pair, twice), 400, 'malformed_request')
     t.is(await count(pair), 0)
     for (const good of ['x', '!~', 'x'.repeat(255), crypto.randomUUID()])
-      await expectOk(t, await api.post('/v1/users', person(), withKey(good)))
+      await expectOk(t, await api.post('/v1/users', newPerson(), withKey(good)))
     const id = await api.create('/v1/users', pair)
     for (const round of ['once', 'twice'])
       expectOk(t, await api.patch(`/v1/users/${id}`, { first_name: round }, withKey('x')))
@@ -179,8 +179,8 @@ async function savedRow(key: string): Promise<mysql.RowDataPacket | undefined> {
 test.serial(
   'idempotency: a batch whose entries are all invalid is not saved, and leaves its key free',
   async t => {
-    const [pair, group] = [person(), { name: newKey() }]
-    const user = await api.create('/v1/users', person())
+    const [pair, group] = [newPerson(), { name: newKey() }]
+    const user = await createUser(api)
     const groupId = await api.create('/v1/groups', group)
     const attempts: [path: string, invalid: unknown, valid: unknown][] = [
       ['/v1/users', { users: Array.from({ length: 1000 }, () => ({})) }, { users: [pair] }],
@@ -202,10 +202,10 @@ test.serial(
 )
 
 test.serial('idempotency: a saved response is not larger than its request and its fields', async t => {
-  const taken = await api.post('/v1/users', person())
+  const taken = await api.post('/v1/users', newPerson())
   const { first_name, last_name } = taken.body
   const many = (entry: (index: number) => unknown) => ({
-    users: [person(), ...Array.from({ length: 999 }, (_, index) => entry(index))],
+    users: [newPerson(), ...Array.from({ length: 999 }, (_, index) => entry(index))],
   })
   const batches = [
     many(() => ({})),
@@ -230,12 +230,12 @@ test.serial('idempotency: a saved response is not larger than its request and it
 test.serial(
   'idempotency: a request whose response is too long to save is rejected and stores nothing',
   async t => {
-    const pair = person()
+    const pair = newPerson()
     // Each unknown field adds a message that is much longer than the field.
     const unknown = Object.fromEntries(
       Array.from({ length: 10 }, (_, index) => [`${index}`.padStart(90, 'f'), 0]),
     )
-    const faulty = Array.from({ length: 999 }, () => ({ ...unknown, ...person() }))
+    const faulty = Array.from({ length: 999 }, () => ({ ...unknown, ...newPerson() }))
     const key = withKey(newKey())
     expectError(t, await api.post('/v1/users', { users: [pair, ...faulty] }, key), 400, 'limit_exceeded')
     t.is(await count(pair), 0)
@@ -247,8 +247,8 @@ test.serial(
   'idempotency: of 40 concurrent requests with one key one is processed, the others are replays or 409',
   async t => {
     for (const many of [false, true]) {
-      const pair = person()
-      const body = many ? { users: [pair, person()] } : pair
+      const pair = newPerson()
+      const body = many ? { users: [pair, newPerson()] } : pair
       const key = withKey(newKey())
       const answers = await Promise.all(
         Array.from({ length: 40 }, (_, index) =>
@@ -272,7 +272,7 @@ test.serial(
 )
 
 /** Inserts the user in an open transaction, so that creating the same user waits for its lock. */
-async function reserve(pair: ReturnType<typeof person>): Promise<void> {
+async function reserve(pair: ReturnType<typeof newPerson>): Promise<void> {
   await database.beginTransaction()
   await database.query('INSERT INTO users SET ?, version = 1', pair)
 }
@@ -288,7 +288,7 @@ async function untilLocked(key: string): Promise<void> {
 test.serial(
   'idempotency: of a request and its repeats, one is in progress, and the others are 409 meanwhile',
   async t => {
-    const pair = person()
+    const pair = newPerson()
     const key = newKey()
     await reserve(pair)
     const answers: Answer[] = []
@@ -311,32 +311,32 @@ test.serial(
 test.serial(
   'idempotency: concurrent repeats of a saved request are replays, also through one worker',
   async t => {
-    const pair = person()
+    const pair = newPerson()
     const key = newKey()
     const first = await api.post('/v1/users', pair, withKey(key))
     const repeats = [...clients, ...clients].map(client => client.post('/v1/users', pair, withKey(key)))
     for (const answer of await Promise.all(repeats)) expectReplay(t, answer, first)
-    const others = clients.map(client => client.post('/v1/users', person(), withKey(key)))
+    const others = clients.map(client => client.post('/v1/users', newPerson(), withKey(key)))
     for (const answer of await Promise.all(others)) expectError(t, answer, 422, 'idempotency_key_reused')
   },
 )
 
 test.serial('idempotency: of requests that share a transaction, each gets its own response', async t => {
-  const [taken, saved] = [person(), person()]
+  const [taken, saved] = [newPerson(), newPerson()]
   await api.create('/v1/users', taken)
   const savedKey = newKey()
   const first = await api.post('/v1/users', saved, withKey(savedKey))
   const group = await api.create('/v1/groups', { name: newKey() })
   const path = `/v1/groups/${group}/users`
   for (let round = 0; round < 5; round++) {
-    const members = await Promise.all(clients.map(client => client.create('/v1/users', person())))
+    const members = await Promise.all(clients.map(client => createUser(client)))
     const sent = members.flatMap((id, index) => {
-      const fresh = person()
+      const fresh = newPerson()
       return [
         { path: '/v1/users', body: fresh, headers: withKey(newKey()), status: 200 },
-        { path: '/v1/users', body: person(), headers: {}, status: 200 },
+        { path: '/v1/users', body: newPerson(), headers: {}, status: 200 },
         { path: '/v1/users', body: taken, headers: withKey(newKey()), status: 409 },
-        { path: '/v1/users', body: { users: [person(), taken] }, headers: withKey(newKey()), status: 200 },
+        { path: '/v1/users', body: { users: [newPerson(), taken] }, headers: withKey(newKey()), status: 200 },
         { path, body: { id }, headers: withKey(newKey()), status: 200 },
         { path, body: { id: 9_999_999 }, headers: withKey(newKey()), status: 404 },
         // It gives up its key, in the transaction of the others.
@@ -370,7 +370,7 @@ test.serial('idempotency: of requests that share a transaction, each gets its ow
 })
 
 test.serial('idempotency: replays do not wait for a lock on the key', async t => {
-  const pair = person()
+  const pair = newPerson()
   const key = newKey()
   const first = await api.post('/v1/users', pair, withKey(key))
   await database.beginTransaction()
@@ -380,8 +380,8 @@ test.serial('idempotency: replays do not wait for a lock on the key', async t =>
 })
 
 test.serial('idempotency: killed workers leave nothing stored, and a later request is processed', async t => {
-  const pair = person()
-  const body = { users: [person(), pair, person()] }
+  const pair = newPerson()
+  const body = { users: [newPerson(), pair, newPerson()] }
   const key = newKey()
   await reserve(pair)
   const lost = api.post('/v1/users', body, withKey(key)).catch((error: Error) => error)
@@ -412,7 +412,7 @@ const age = (seconds: number) =>
 
 test.serial('idempotency: an expired key can be used for another request', async t => {
   const key = withKey(newKey())
-  const [pair, other] = [person(), person()]
+  const [pair, other] = [newPerson(), newPerson()]
   const first = await api.post('/v1/users', pair, key)
   await age(keepSeconds - 100)
   expectReplay(t, await api.post('/v1/users', pair, key), first)
@@ -438,7 +438,7 @@ test.serial('idempotency: nodes share saved responses and remove expired ones', 
   const rows = Array.from({ length: 1000 }, (_, index) => [`old-${index}`, '', '2001-01-01', 200, '{}'])
   const columns = 'idempotency_key, fingerprint, created_at, status, body'
   await database.query(`INSERT INTO idempotency_keys (${columns}) VALUES ?`, [rows])
-  const [pair, key] = [person(), withKey(newKey())]
+  const [pair, key] = [newPerson(), withKey(newKey())]
   const first = await api.post('/v1/users', pair, key)
   const config = { idempotency: { keepSeconds, removeEveryMs: 50 } }
   const node = await startService({ database: service.database, workers: 2, config })
@@ -446,8 +446,8 @@ test.serial('idempotency: nodes share saved responses and remove expired ones', 
   // Both workers of the node remove the keys in batches.
   await until(async () => (await countKeys()) <= 1)
   expectReplay(t, await client.post('/v1/users', pair, key), first)
-  expectError(t, await client.post('/v1/users', person(), key), 422, 'idempotency_key_reused')
-  const other = await client.post('/v1/users', person(), withKey(newKey()))
+  expectError(t, await client.post('/v1/users', newPerson(), key), 422, 'idempotency_key_reused')
+  const other = await client.post('/v1/users', newPerson(), withKey(newKey()))
   client.close()
   t.is(await node.stop(), 0)
   t.is(await countKeys(), 2)

@@ -5,6 +5,7 @@ import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
 import { sendRaw } from '../support/http.ts'
 import { connect } from '../support/raw.ts'
+import { newPerson } from '../support/records.ts'
 
 const limits = {
   bodyBytes: 300,
@@ -20,20 +21,17 @@ const limits = {
 const { service, api, close } = await openApi({ config: { limits } })
 test.after.always(close)
 
-let sequence = 0
-const person = () => ({ first_name: 'Ada', last_name: `Lovelace ${++sequence}` })
-
 test.serial('limits: bodyBytes: a longer body is 413', async t => {
-  const bodyOf = (bytes: number) => JSON.stringify(person()).padEnd(bytes, ' ')
+  const bodyOf = (bytes: number) => JSON.stringify(newPerson()).padEnd(bytes, ' ')
   expectOk(t, await api.post('/v1/users', bodyOf(300)))
   expectError(t, await api.post('/v1/users', bodyOf(301)), 413, 'content_too_large')
 })
 
 test.serial('limits: batchEntries: a batch with more entries is limit_exceeded', async t => {
-  expectOk(t, await api.post('/v1/users', { users: [person(), person()] }))
+  expectOk(t, await api.post('/v1/users', { users: [newPerson(), newPerson()] }))
   expectError(
     t,
-    await api.post('/v1/users', { users: [person(), person(), person()] }),
+    await api.post('/v1/users', { users: [newPerson(), newPerson(), newPerson()] }),
     400,
     'limit_exceeded',
   )
@@ -49,19 +47,19 @@ test.serial('limits: receivingBytes: beyond it, the largest body that is being r
     return client
   }
   const [first, second] = [await open(), await open()]
-  const text = JSON.stringify(person()).padEnd(300, ' ')
+  const text = JSON.stringify(newPerson()).padEnd(300, ' ')
   first.write(text.slice(0, 120))
   // Only received bytes count, not the announced Content-Length.
-  expectOk(t, await api.post('/v1/users', person()))
+  expectOk(t, await api.post('/v1/users', newPerson()))
   second.write(text.slice(0, 178))
   // Whoever comes last.
-  expectOk(t, await api.post('/v1/users', person()))
+  expectOk(t, await api.post('/v1/users', newPerson()))
   await second.closed
   t.regex(second.text(), /HTTP\/1.1 503 .*Retry-After: \d+\r\n.*Connection: close\r\n.*"unavailable"/s)
   first.write(text.slice(120))
   await first.until(/HTTP\/1.1 200 /)
   first.socket.destroy()
-  expectOk(t, await api.post('/v1/users', person()))
+  expectOk(t, await api.post('/v1/users', newPerson()))
 })
 
 test.serial('limits: recordsPerPage: a larger page is limit_exceeded', async t => {
@@ -77,7 +75,7 @@ test.serial('limits: filters: a query with more filters is limit_exceeded', asyn
 test.serial('limits: filters: a query can have more filters than the database joins tables', async t => {
   const { api, close } = await openApi({ config: { limits: { filters: 100 } } })
   try {
-    const user = await api.create('/v1/users', person())
+    const user = await api.create('/v1/users', newPerson())
     const group = await api.create('/v1/groups', { name: 'three' })
     expectOk(t, await api.post(`/v1/users/${user}/groups`, { id: group }))
     for (const [filter, ids] of [
@@ -100,7 +98,7 @@ test.serial('limits: filters: a query can have more filters than the database jo
 })
 
 test.serial('limits: membershipsPerUser: a further membership is limit_exceeded', async t => {
-  const user = await api.create('/v1/users', person())
+  const user = await api.create('/v1/users', newPerson())
   const groups = [
     await api.create('/v1/groups', { name: 'one' }),
     await api.create('/v1/groups', { name: 'two' }),

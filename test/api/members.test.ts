@@ -2,19 +2,13 @@
 import test, { type ExecutionContext } from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
+import { createGroup, createUsers, newGroup } from '../support/records.ts'
 
 const limits = { membershipsPerUser: 3, batchEntries: 10, filters: 3 }
 const { api, close } = await openApi({ config: { limits } })
 test.after.always(close)
 
-let sequence = 0
 const unknown = Number.MAX_SAFE_INTEGER
-const createGroup = () => api.create('/v1/groups', { name: `Group ${++sequence}` })
-const createUsers = async (count: number): Promise<number[]> => {
-  const names = Array.from({ length: count }, () => ({ first_name: 'Ada', last_name: `L ${++sequence}` }))
-  const { users = [] } = (await api.post('/v1/users', { users: names })).body
-  return users.map(({ id }) => Number(id))
-}
 const references = (ids: readonly number[]) => ({ users: ids.map(id => ({ id })) })
 const fill = async (t: ExecutionContext, group: number, ids: readonly number[]) =>
   expectOk(t, await api.post(`/v1/groups/${group}/users`, references(ids)))
@@ -23,8 +17,8 @@ const membersOf = async (group: number) =>
 
 // Serial: the ETag of a page with groups changes when any group is renamed or deleted.
 test.serial('members: GET equals GET /v1/users with the filter, and its links keep the path', async t => {
-  const [group, other] = [await createGroup(), await createGroup()]
-  const ids = await createUsers(7)
+  const [group, other] = [await createGroup(api), await createGroup(api)]
+  const ids = await createUsers(api, 7)
   await fill(t, group, ids.slice(1))
   await fill(t, other, ids.slice(0, 3))
   const path = `/v1/groups/${group}/users`
@@ -68,7 +62,7 @@ test.serial('members: GET equals GET /v1/users with the filter, and its links ke
 })
 
 test('members: GET distinguishes a group without members from an unknown one, after the parameters', async t => {
-  const group = await createGroup()
+  const group = await createGroup(api)
   const empty = await api.get(`/v1/groups/${group}/users?include=groups`)
   expectOk(t, empty)
   t.deepEqual(empty.body.users, [])
@@ -87,14 +81,14 @@ test('members: GET distinguishes a group without members from an unknown one, af
 test.serial(
   'members: GET is conditional, HEAD mirrors it, and the group is not one of its filters',
   async t => {
-    const [group, ids] = [await createGroup(), await createUsers(2)]
+    const [group, ids] = [await createGroup(api), await createUsers(api, 2)]
     await fill(t, group, ids)
     const path = `/v1/groups/${group}/users?include=groups`
     const { headers } = await api.get(path)
     const head = await api.send('HEAD', path)
     t.deepEqual([head.status, head.headers.etag, head.text], [200, headers.etag, ''])
     t.is((await api.get(path, { 'if-none-match': headers.etag })).status, 304)
-    expectOk(t, await api.patch(`/v1/groups/${group}`, { name: `Group ${++sequence}` }))
+    expectOk(t, await api.patch(`/v1/groups/${group}`, newGroup()))
     t.is((await api.get(path, { 'if-none-match': headers.etag })).status, 200)
     const filters = Array(limits.filters).fill('id[gt]=0').join('&')
     expectOk(t, await api.get(`${path}&${filters}`))
@@ -103,7 +97,7 @@ test.serial(
 )
 
 test('members: POST returns the user and succeeds again if it is already a member', async t => {
-  const [group, [id = 0]] = [await createGroup(), await createUsers(1)]
+  const [group, [id = 0]] = [await createGroup(api), await createUsers(api, 1)]
   const { body: user } = await api.get(`/v1/users/${id}`)
   const etag = async () => (await api.get(`/v1/users/${id}`)).headers.etag
   const before = await etag()
@@ -120,8 +114,9 @@ test('members: POST returns the user and succeeds again if it is already a membe
 })
 
 test('members: a batch returns one entry for each input, and created counts the new memberships', async t => {
-  const [group, [a = 0, b = 0, c = 0, full = 0]] = [await createGroup(), await createUsers(4)]
-  for (let count = 0; count < limits.membershipsPerUser; count++) await fill(t, await createGroup(), [full])
+  const [group, [a = 0, b = 0, c = 0, full = 0]] = [await createGroup(api), await createUsers(api, 4)]
+  for (let count = 0; count < limits.membershipsPerUser; count++)
+    await fill(t, await createGroup(api), [full])
   await fill(t, group, [b])
   const users = [{ id: c }, { id: unknown }, { id: b }, { id: full }, { id: a }, { id: c }, 'x', { id: '1' }]
   const answer = await api.post(`/v1/groups/${group}/users`, { users, meta: {} })
@@ -148,7 +143,7 @@ test('members: a batch returns one entry for each input, and created counts the 
 })
 
 test('members: errors distinguish unknown groups from unknown users', async t => {
-  const [group, [id = 0]] = [await createGroup(), await createUsers(1)]
+  const [group, [id = 0]] = [await createGroup(api), await createUsers(api, 1)]
   const missing = `/v1/groups/${unknown}/users`
   expectError(t, await api.post(`/v1/groups/${group}/users`, { id: unknown }), 404, 'user_not_found')
   expectError(t, await api.post(missing, { id }), 404, 'group_not_found')
@@ -158,7 +153,7 @@ test('members: errors distinguish unknown groups from unknown users', async t =>
 })
 
 test('members: malformed bodies are rejected as a whole', async t => {
-  const [group, [id = 0]] = [await createGroup(), await createUsers(1)]
+  const [group, [id = 0]] = [await createGroup(api), await createUsers(api, 1)]
   const path = `/v1/groups/${group}/users`
   const rows: [body: unknown, faults: Record<string, string>][] = [
     [{}, { id: 'missing_field' }],
@@ -184,18 +179,18 @@ test('members: malformed bodies are rejected as a whole', async t => {
 })
 
 test('members: If-Match compares the version of the group', async t => {
-  const [group, [first = 0, ...others]] = [await createGroup(), await createUsers(3)]
+  const [group, [first = 0, ...others]] = [await createGroup(api), await createUsers(api, 3)]
   const path = `/v1/groups/${group}/users`
   const etag = String((await api.get(`/v1/groups/${group}`)).headers.etag)
   expectOk(t, await api.post(path, { id: first }, { 'if-match': etag }))
   // The members of a group are not part of its version.
   expectOk(t, await api.post(path, references(others), { 'if-match': etag }))
   const page = String((await api.get(path)).headers.etag)
-  const [extra = 0] = await createUsers(1)
+  const [extra = 0] = await createUsers(api, 1)
   for (const stale of [page, '"another"', `W/${etag}`])
     expectError(t, await api.post(path, { id: extra }, { 'if-match': stale }), 412, 'precondition_failed')
   expectError(t, await api.post(path, { id: extra }, { 'if-match': 'x' }), 400, 'malformed_request')
-  const renamed = await api.patch(`/v1/groups/${group}`, { name: `Group ${++sequence}` })
+  const renamed = await api.patch(`/v1/groups/${group}`, newGroup())
   expectError(t, await api.post(path, { id: extra }, { 'if-match': etag }), 412, 'precondition_failed')
   expectError(t, await api.post(path, { id: extra }, { 'if-none-match': '*' }), 412, 'precondition_failed')
   const missing = `/v1/groups/${unknown}/users`
@@ -206,7 +201,7 @@ test('members: If-Match compares the version of the group', async t => {
 })
 
 test('members: an Idempotency-Key replays the response of a batch, and belongs to its path', async t => {
-  const [group, ids] = [await createGroup(), await createUsers(3)]
+  const [group, ids] = [await createGroup(api), await createUsers(api, 3)]
   const path = `/v1/groups/${group}/users`
   const key = { 'idempotency-key': `members ${group}`.replace(' ', '-') }
   const first = await api.post(path, references([...ids, unknown]), key)
@@ -216,12 +211,12 @@ test('members: an Idempotency-Key replays the response of a batch, and belongs t
   t.deepEqual([again.text, again.headers['idempotent-replayed']], [first.text, 'true'])
   t.deepEqual(await membersOf(group), ids.slice(1))
   expectError(t, await api.post(path, references(ids), key), 422, 'idempotency_key_reused')
-  const other = `/v1/groups/${await createGroup()}/users`
+  const other = `/v1/groups/${await createGroup(api)}/users`
   expectError(t, await api.post(other, references([...ids, unknown]), key), 422, 'idempotency_key_reused')
 })
 
 test('members: a single member has no path, and the list supports only DELETE, GET and POST', async t => {
-  const [group, [id = 0]] = [await createGroup(), await createUsers(1)]
+  const [group, [id = 0]] = [await createGroup(api), await createUsers(api, 1)]
   await fill(t, group, [id])
   const path = `/v1/groups/${group}/users`
   expectError(t, await api.delete(`${path}/${id}`), 404, 'route_not_found')

@@ -2,6 +2,7 @@
 import test from 'ava'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectFaults, expectOk } from '../support/expect.ts'
+import { createGroup, createUser, newGroup } from '../support/records.ts'
 import { startService } from '../support/service.ts'
 
 const membershipsPerUser = 5
@@ -10,12 +11,9 @@ const { service, api, openClient, close } = await openApi({
 })
 test.after.always(close)
 
-let sequence = 0
-const createUser = () => api.create('/v1/users', { first_name: 'Ada', last_name: `Lovelace ${++sequence}` })
-const createGroup = () => api.create('/v1/groups', { name: `Group ${++sequence}` })
 const createGroups = async (count: number) => {
-  const names = Array.from({ length: count }, () => ({ name: `Group ${++sequence}` }))
-  const { groups = [] } = (await api.post('/v1/groups', { groups: names })).body
+  const answer = await api.post('/v1/groups', { groups: Array.from({ length: count }, newGroup) })
+  const { groups = [] } = answer.body
   return groups.map(({ id, name }) => ({ id: Number(id), name }))
 }
 const groupsOf = async (user: number) => {
@@ -25,7 +23,7 @@ const groupsOf = async (user: number) => {
 const unknown = Number.MAX_SAFE_INTEGER
 
 test('memberships: POST returns the group and succeeds again if the user is already a member', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   const { name } = (await api.get(`/v1/groups/${group}`)).body
   for (let round = 0; round < 2; round++) {
     const answer = await api.post(`/v1/users/${user}/groups`, { id: group })
@@ -37,7 +35,7 @@ test('memberships: POST returns the group and succeeds again if the user is alre
 })
 
 test('memberships: name and meta are ignored, so a group can be sent as it was read', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   const { body } = await api.get(`/v1/groups/${group}`)
   expectOk(t, await api.post(`/v1/users/${user}/groups`, body))
   expectOk(t, await api.post(`/v1/users/${user}/groups`, { id: group, name: 'another', meta: 5 }))
@@ -50,7 +48,7 @@ test('memberships: name and meta are ignored, so a group can be sent as it was r
 })
 
 test('memberships: a batch returns one entry for each input, and created counts the new memberships', async t => {
-  const [user, [a, b, c]] = [await createUser(), await createGroups(3)]
+  const [user, [a, b, c]] = [await createUser(api), await createGroups(3)]
   await api.post(`/v1/users/${user}/groups`, { id: b?.id })
   const entries = [
     { id: c?.id },
@@ -87,7 +85,7 @@ test('memberships: a batch returns one entry for each input, and created counts 
 })
 
 test('memberships: a malformed batch is rejected as a whole', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   const entry = { id: group }
   const rows: [body: object, ...codes: string[]][] = [
     [{ groups: [] }, 'invalid_batch'],
@@ -105,7 +103,7 @@ test('memberships: a malformed batch is rejected as a whole', async t => {
 })
 
 test('memberships: invalid bodies are rejected and store nothing', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   const rows: [body: object, faults: Record<string, string>][] = [
     [{}, { id: 'missing_field' }],
     [{ id: null }, { id: 'missing_field' }],
@@ -127,7 +125,7 @@ test('memberships: invalid bodies are rejected and store nothing', async t => {
 })
 
 test('memberships: errors distinguish unknown users from unknown groups', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   expectError(t, await api.post(`/v1/users/${user}/groups`, { id: unknown }), 404, 'group_not_found')
   expectError(t, await api.post(`/v1/users/${unknown}/groups`, { id: group }), 404, 'user_not_found')
   expectError(
@@ -144,7 +142,7 @@ test('memberships: errors distinguish unknown users from unknown groups', async 
 })
 
 test('memberships: DELETE removes one membership and keeps the group and its other members', async t => {
-  const [user, friend, [a, b]] = [await createUser(), await createUser(), await createGroups(2)]
+  const [user, friend, [a, b]] = [await createUser(api), await createUser(api), await createGroups(2)]
   for (const id of [user, friend]) await api.post(`/v1/users/${id}/groups`, { groups: [a, b] })
   const answer = await api.delete(`/v1/users/${user}/groups/${a?.id}`)
   expectOk(t, answer)
@@ -157,7 +155,7 @@ test('memberships: DELETE removes one membership and keeps the group and its oth
 })
 
 test('memberships: deleting a user removes its memberships', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   await api.post(`/v1/users/${user}/groups`, { id: group })
   expectOk(t, await api.delete(`/v1/users/${user}`))
   t.is(await api.count(`/v1/users?groups[*].id=${group}`), 0)
@@ -165,7 +163,7 @@ test('memberships: deleting a user removes its memberships', async t => {
 })
 
 test('memberships: GET lists all groups sorted by id, or one page of them', async t => {
-  const [user, groups] = [await createUser(), await createGroups(4)]
+  const [user, groups] = [await createUser(api), await createGroups(4)]
   await api.post(`/v1/users/${user}/groups`, { groups: groups.toReversed() })
   const path = `/v1/users/${user}/groups`
   const rows: [query: string, expected: object[], start: number, perPage: number][] = [
@@ -196,14 +194,14 @@ test('memberships: GET lists all groups sorted by id, or one page of them', asyn
   t.like(previous, { meta: { start_index: 0, records_per_page: membershipsPerUser } })
   t.is(previous.groups?.length, 4)
   expectError(t, await api.get(`${path}?records_per_page=${membershipsPerUser + 1}`), 400, 'limit_exceeded')
-  const { meta } = (await api.get(`/v1/users/${await createUser()}/groups`)).body
+  const { meta } = (await api.get(`/v1/users/${await createUser(api)}/groups`)).body
   t.is(meta.total_records, 0)
   for (const query of ['sort=id', 'id=1', 'name=a', 'include=groups', 'x=1'])
     expectError(t, await api.get(`${path}?${query}`), 400, 'unknown_parameter')
 })
 
 test('memberships: the limit of memberships per user is inclusive', async t => {
-  const [user, groups] = [await createUser(), await createGroups(membershipsPerUser + 2)]
+  const [user, groups] = [await createUser(api), await createGroups(membershipsPerUser + 2)]
   const [first, ...rest] = groups
   await api.post(`/v1/users/${user}/groups`, { id: first?.id })
   const batch = await api.post(`/v1/users/${user}/groups`, { groups: rest })
@@ -220,7 +218,7 @@ test('memberships: the limit of memberships per user is inclusive', async t => {
 })
 
 test('memberships: after the limit is lowered, a user keeps all groups, and GET without parameters lists them', async t => {
-  const [user, groups] = [await createUser(), await createGroups(membershipsPerUser)]
+  const [user, groups] = [await createUser(api), await createGroups(membershipsPerUser)]
   await api.post(`/v1/users/${user}/groups`, { groups })
   const config = { limits: { membershipsPerUser: 2, recordsPerPage: 3 } }
   const lowered = await startService({ database: service.database, config })
@@ -238,7 +236,7 @@ test('memberships: after the limit is lowered, a user keeps all groups, and GET 
 })
 
 test('memberships: a single membership supports only DELETE', async t => {
-  const [user, group] = [await createUser(), await createGroup()]
+  const [user, group] = [await createUser(api), await createGroup(api)]
   const path = `/v1/users/${user}/groups/${group}`
   for (const answer of [await api.get(path), await api.put(path, {}), await api.patch(path, {})]) {
     expectError(t, answer, 405, 'method_not_allowed')

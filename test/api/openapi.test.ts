@@ -5,6 +5,7 @@ import mysql from 'mysql2/promise'
 import { statuses } from '../../src/core/api-error.ts'
 import { type Answer, createClient } from '../support/http.ts'
 import { codesOf, createContract, readContract, visitObjects } from '../support/openapi.ts'
+import { createGroup, createUser, newGroup, newPerson } from '../support/records.ts'
 import { startService } from '../support/service.ts'
 
 // Small limits that the tests can exceed.
@@ -187,10 +188,6 @@ async function callRemoveMany(
   t.like(removed.body.meta, { deleted: id === undefined ? 0 : 1, failed: 1 })
 }
 
-let count = 0
-const person = () => ({ first_name: 'Ada', last_name: `${++count}` })
-const group = () => ({ name: `${++count}` })
-
 test.serial('document: passes the recommended rules of Redocly', async t => {
   const config = await createConfig({ extends: ['recommended'] })
   const problems = await lintFromString({ source: text, absoluteRef: '/openapi.json', config })
@@ -265,15 +262,15 @@ test('document: a request of each operation can be sent after an import', t => {
 })
 
 test.serial('users and groups: responses match the document', async t => {
-  await callAllOperations(t, 'User', 'users', person)
-  await callAllOperations(t, 'Group', 'groups', group)
+  await callAllOperations(t, 'User', 'users', newPerson)
+  await callAllOperations(t, 'Group', 'groups', newGroup)
 })
 
 test.serial('memberships: responses match the document', async t => {
-  const path = { user_id: await client.create('/v1/users', person()) }
+  const path = { user_id: await createUser(client) }
   const ids: number[] = []
   for (let created = 0; created < limits.membershipsPerUser + 1; created++)
-    ids.push(await client.create('/v1/groups', group()))
+    ids.push(await createGroup(client))
   const [first, second, third] = ids
   const add = 'addUserGroups'
 
@@ -312,11 +309,11 @@ test.serial('memberships: responses match the document', async t => {
 })
 
 test.serial('members: responses match the document', async t => {
-  const path = { group_id: await client.create('/v1/groups', group()) }
-  const id = await client.create('/v1/users', person())
-  const full = await client.create('/v1/users', person())
+  const path = { group_id: await createGroup(client) }
+  const id = await createUser(client)
+  const full = await createUser(client)
   for (let count = 0; count < limits.membershipsPerUser; count++)
-    await client.post(`/v1/groups/${await client.create('/v1/groups', group())}/users`, { id: full })
+    await client.post(`/v1/groups/${await createGroup(client)}/users`, { id: full })
   const add = 'addGroupUsers'
 
   await call(t, add, { path, body: { id } })
@@ -336,12 +333,7 @@ test.serial('members: responses match the document', async t => {
   await call(t, add, { path, body: { id }, headers: { 'if-match': '"another"' } })
   await sendInvalidBodies(t, add, { path, body: { id } })
 
-  await callRemoveMany(
-    t,
-    'removeGroupUsers',
-    { group_id: await client.create('/v1/groups', group()) },
-    unknownGroup,
-  )
+  await callRemoveMany(t, 'removeGroupUsers', { group_id: await createGroup(client) }, unknownGroup)
   const list = 'listGroupUsers'
   const page = await call(t, list, {
     path,
@@ -356,7 +348,7 @@ test.serial('members: responses match the document', async t => {
 
 test.serial('changes: responses match the document', async t => {
   const list = 'listChanges'
-  await client.create('/v1/users', person())
+  await createUser(client)
   const answer = await call(t, list, { query: '?after=0&wait=10&type=user.created&records_per_page=1' })
   t.regex(answer.text, /^{"changes":\[{"id":/)
   await call(t, list, { query: '?after=x' })
@@ -378,7 +370,7 @@ test.serial('document and page: responses match the document', async t => {
 test.serial('common failures: responses match the document', async t => {
   await call(t, 'listUsers', { query: `?${'a'.repeat(9000)}` })
   await call(t, 'listUsers', { headers: { cookie: 'a'.repeat(20_000) } })
-  await call(t, 'createUser', { body: person(), headers: { expect: 'the unexpected' } })
+  await call(t, 'createUser', { body: newPerson(), headers: { expect: 'the unexpected' } })
 })
 
 test.serial('methods: a path has exactly its documented methods, HEAD with GET, and OPTIONS', async t => {
