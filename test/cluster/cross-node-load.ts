@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Attempts } from '../faults/attempts.ts'
 import { readBack } from '../faults/read-back.ts'
 import { type Answer, type Client, createClient } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 
 interface CrossNodeOptions {
   /** The proxy before the nodes. */
@@ -35,12 +36,6 @@ const HOT_ROWS = 3
 const RETRY_MS = 50
 const BATCH_SIZE = 500
 const BATCH_PAUSE_MS = 100
-
-const pick = <T>(list: readonly T[]): T => {
-  const item = list[Math.floor(Math.random() * list.length)]
-  if (item === undefined) throw new Error('cannot pick from an empty list')
-  return item
-}
 
 let names = 0
 const newName = () => `crossed ${process.pid} ${++names}`

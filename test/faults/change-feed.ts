@@ -8,6 +8,7 @@ import mysql from 'mysql2/promise'
 import { startCopy } from '../support/feed-copy.ts'
 import { startFeedLoad, startFeedReader } from '../support/feed-load.ts'
 import { createOperator } from '../support/operator.ts'
+import { pick } from '../support/pick.ts'
 import { claimPorts } from '../support/ports.ts'
 import { createDatabase, type Service, startService } from '../support/service.ts'
 import { sessionsOf } from '../support/sessions.ts'
@@ -49,9 +50,7 @@ export const changeFeed: Scenario = {
 
     const actions: (() => Promise<void>)[] = [
       async function workers() {
-        const pids = await service.workers()
-        const victim = pids[Math.floor(Math.random() * pids.length)]
-        if (victim !== undefined) process.kill(victim, 'SIGKILL')
+        process.kill(pick(await service.workers()), 'SIGKILL')
       },
       async function statements() {
         await killStatements(database)
@@ -80,10 +79,7 @@ export const changeFeed: Scenario = {
       const enough = load.acknowledged() + goal / 20
       await until(() => load.acknowledged() >= enough)
       // Statements are killed more often than all else.
-      const action =
-        actions[
-          round < actions.length ? round : ([0, 1, 1, 1, 2, 3, 4, 5][Math.floor(Math.random() * 8)] ?? 0)
-        ]
+      const action = actions[round < actions.length ? round : pick([0, 1, 1, 1, 2, 3, 4, 5])]
       await action?.()
       done[action?.name ?? ''] = (done[action?.name ?? ''] ?? 0) + 1
       await createOperator(service).until(

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import mysql from 'mysql2/promise'
 import { type Answer, type Client, createClient } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 import type { Scenario } from './run-scenarios.ts'
 import { withService } from './with-service.ts'
 
@@ -30,12 +31,6 @@ let sequence = 0
 const person = () => ({ first_name: 'Free', last_name: `${++sequence}` })
 /** A name that another session holds. @param round tells the names of one measurement from those of the others */
 const heldName = (round: number, index: number) => ({ first_name: `Held ${round}`, last_name: `${index}` })
-
-function pick<T>(list: readonly T[]): T {
-  const item = list[Math.floor(Math.random() * list.length)]
-  if (item === undefined) throw new Error('cannot pick from an empty list')
-  return item
-}
 
 const pickMany = <T>(list: readonly T[]): T[] => Array.from({ length: MANY }, () => pick(list))
 const renamed = (id: number) => ({ id, first_name: `${++sequence}` })

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createOperator, isAlive } from '../support/operator.ts'
+import { pick } from '../support/pick.ts'
 import { claimPorts } from '../support/ports.ts'
 import { createDatabase, type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -42,8 +43,8 @@ export const processesKilled: Scenario = {
       async function killWorker() {
         const operator = createOperator(service)
         const { workers } = await operator.status()
-        const victim = workers[Math.floor(Math.random() * workers.length)]
-        if (victim?.pid === undefined) return
+        const victim = pick(workers)
+        if (victim.pid === undefined) return
         process.kill(victim.pid, 'SIGKILL')
         await operator.until(({ workers }) => workers.every(({ pid }) => pid !== victim.pid))
         counts.workers++
@@ -88,8 +89,8 @@ export const processesKilled: Scenario = {
     for (let round = 0; round < actions.length || performance.now() < endMs; round++) {
       // Without a ready worker, connections would be refused.
       await createOperator(service).until(({ workers }) => workers.filter(isReady).length === 2)
-      const chosen = round < actions.length ? round : weights[Math.floor(Math.random() * weights.length)]
-      await actions[chosen ?? 0]?.()
+      const chosen = round < actions.length ? round : pick(weights)
+      await actions[chosen]?.()
       await load.until('acknowledged', 50)
     }
     await load.stop()

@@ -2,6 +2,7 @@
 // The recorded history is then checked for linearizability.
 import assert from 'node:assert/strict'
 import { type Answer, type Body, type Client, createClient } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 import { findViolations, type Operation } from './history.ts'
 
 const userCount = 8
@@ -18,12 +19,6 @@ export interface WorkloadResult {
   violations: string[]
   /** Duration of each operation. */
   durationsMs: number[]
-}
-
-const pick = <T>(list: readonly T[]): T => {
-  const item = list[Math.floor(Math.random() * list.length)]
-  if (item === undefined) throw new Error('cannot pick from an empty list')
-  return item
 }
 
 /**

@@ -4,17 +4,13 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import mysql, { type RowDataPacket } from 'mysql2/promise'
 import { type Answer, type Client, createClient } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 import type { Scenario } from './scenario.ts'
 import { withService } from './with-service.ts'
 
 const clients = 24
 const newUsers = Array.from({ length: 12 }, (_, index) => ({ first_name: 'Storm', last_name: `${index}` }))
 
-const pick = <T>(list: readonly T[]): T => {
-  const item = list[Math.floor(Math.random() * list.length)]
-  if (item === undefined) throw new Error('cannot pick from an empty list')
-  return item
-}
 /** Returns a copy of `list`, reversed in half of the cases. */
 const inEitherOrder = <T>(list: readonly T[]): T[] => (Math.random() < 0.5 ? [...list] : list.toReversed())
 

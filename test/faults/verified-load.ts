@@ -1,6 +1,7 @@
 // A mixed load that records every acknowledged write and verifies the records during and after a fault.
 import assert from 'node:assert/strict'
 import { type Client, createClient } from '../support/http.ts'
+import { pick } from '../support/pick.ts'
 import { type Attempts, createAttempts } from './attempts.ts'
 import { readBack } from './read-back.ts'
 
@@ -70,8 +71,7 @@ export async function startVerifiedLoad(options: VerifiedLoadOptions) {
 
   async function run(own: OwnedUser): Promise<void> {
     while (!stopped) {
-      const operation = operations[Math.floor(Math.random() * operations.length)]
-      await operation?.(own)
+      await pick(operations)(own)
     }
   }
 
