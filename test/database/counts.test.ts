@@ -1,32 +1,26 @@
 // Counts and totals in a real database: exact during concurrent writes and compactions.
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { insertCountChanges, recordChange, SLOT_IDS } from '../../src/database/counting/counts.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import type { Filter } from '../../src/database/reading/page-query.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
 import { createGate } from '../support/gate.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
 // Writes that wait for each other have more time than a slow machine needs.
-const database = createDatabase(
-  { ...config.database, url, acquireTimeoutMs: 60_000, queryTimeoutMs: 60_000 },
-  createLog('warn', 'test'),
-)
+const database = openDatabase({ url, acquireTimeoutMs: 60_000, queryTimeoutMs: 60_000 })
 const records = createRecords(database, users)
 const writers = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
-const memberships = createMemberWriters(database, users, relation, 1000)
+const memberships = createMemberWriters(database)
 test.after.always(() => database.close())
 
 const allRecords = { filters: [], sort: [], startIndex: 0, recordsPerPage: 1000 }
@@ -152,10 +146,7 @@ test.serial('compact: does not wait for open transactions that have written', as
   const changes = Array.from({ length: 64 }, (_, slot) => ({ kind: 'unused', slot, amount: 1 }))
   await database.knex('count_changes').insert(changes)
   // Its compaction would fail after the time limit, before the transaction ends.
-  const other = createDatabase(
-    { ...config.database, url, queryTimeoutMs: 30_000 },
-    createLog('silent', 'test'),
-  )
+  const other = openDatabase({ url, queryTimeoutMs: 30_000 }, { level: 'silent' })
   await database.transaction(async trx => {
     const insertSql = 'INSERT INTO users (first_name, last_name, version) VALUES (?)'
     const { insertId } = await trx.execute(insertSql, [['Still', 'Writing', 1]])
@@ -172,7 +163,7 @@ test.serial('compact: exact on a database that ignores SKIP LOCKED', async t => 
   const allHaveTaken = createGate()
   /** Opens the database of a process. Its first compaction goes on when those of all processes have read the same rows. */
   function openIgnoring() {
-    const ignoring = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+    const ignoring = openDatabase({ url })
     const client = Object.getPrototypeOf(ignoring.knex.client)
     const { _query } = client
     client._query = async function (connection: unknown, statement: { sql: string }) {
@@ -275,7 +266,7 @@ test.serial('page seek: a page at a large offset is the same as with OFFSET', as
 })
 
 test.serial('page seek: a sum that was interrupted is an error, not the end of the collection', async t => {
-  const interrupted = createDatabase({ ...config.database, url }, createLog('silent', 'test'))
+  const interrupted = openDatabase({ url }, { level: 'silent' })
   const client = Object.getPrototypeOf(interrupted.knex.client)
   const { _query } = client
   // MariaDB returns NULL for an interrupted scalar subquery.

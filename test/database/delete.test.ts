@@ -1,15 +1,13 @@
 // Deleting a group with many members: in portions, and each state between two portions is consistent.
 import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { BLOCK_IDS } from '../../src/database/counting/counts.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -18,15 +16,13 @@ import { createMemberWriters, createWriters } from '../support/writers.ts'
 const MEMBERS = 50_000
 const PORTION_ROWS = 2000
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const log = createLog('silent', 'test')
 // A portion that waits for a lock has more time than a slow machine needs.
-const database = createDatabase({ ...config.database, url, queryTimeoutMs: 60_000 }, log)
+const database = openDatabase({ url, queryTimeoutMs: 60_000 }, { level: 'silent' })
 const records = createRecords(database, users)
 const groupWriters = createWriters(database, groups, PORTION_ROWS)
 const { remove } = groupWriters
-const memberships = createMemberWriters(database, users, relation, 1000)
+const memberships = createMemberWriters(database)
 test.after.always(() => database.close())
 
 const sequence = `WITH RECURSIVE sequence (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM sequence WHERE n < ?)`
@@ -169,7 +165,7 @@ test.serial('delete: a group that is renamed meanwhile keeps the members that ar
 test.serial('delete: after a lost connection, the group can be deleted again', async t => {
   const through = await openMysqlProxy(url)
   t.teardown(() => through.proxy.close())
-  const interrupted = createDatabase({ ...config.database, url: through.url }, log)
+  const interrupted = openDatabase({ url: through.url }, { level: 'silent' })
   t.teardown(interrupted.close)
   const id = await createLargeGroup()
   let portions = 0

@@ -1,16 +1,14 @@
 // Concurrent deletions of lists of records in small portions, against a model.
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { readHead } from '../../src/database/feed/portion.ts'
 import { createDelete } from '../../src/database/writing/delete.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { idName } from '../../src/model/resource.ts'
 import { users } from '../../src/model/users.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { readAll } from '../support/sequences.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
@@ -19,13 +17,12 @@ import { createMemberWriters, createWriters } from '../support/writers.ts'
 const RECORDS = 5
 const PORTION_ROWS = 4
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'), true)
+const database = openDatabase({ url }, { recordsEvents: true })
 test.after.always(() => database.close())
 const userWriters = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
-const memberships = createMemberWriters(database, users, relation, 1000)
+const memberships = createMemberWriters(database)
 const recount = createRecount(database, resources)
 
 let sequence = 0

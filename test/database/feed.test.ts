@@ -17,7 +17,7 @@ import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
 import { executeOn } from '../support/execute.ts'
 import { createGate } from '../support/gate.ts'
-import { relation } from '../support/relation.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { countsOf, countUp, createSequencesSql, insertSequences, readAll } from '../support/sequences.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -26,7 +26,7 @@ import { createMemberWriters, createWriters } from '../support/writers.ts'
 const config = await loadConfig()
 
 const url = await createTestDatabase()
-const open = () => createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const open = () => openDatabase({ url })
 /** As many processes use the same database. */
 const databases = [open(), open(), open(), open()] as const
 const [database] = databases
@@ -391,11 +391,11 @@ test.serial('feed: a read whose connection is silent does not hold up readers th
 test.serial(
   'events: groups that are deleted together take their members along, also from a second portion',
   async t => {
-    const recording = createDatabase({ ...config.database, url }, createLog('warn', 'test'), true)
+    const recording = openDatabase({ url }, { recordsEvents: true })
     t.teardown(() => recording.close())
     const userWriters = createWriters(recording, users)
     const groupWriters = createWriters(recording, groups)
-    const memberships = createMemberWriters(recording, users, relation, 1000)
+    const memberships = createMemberWriters(recording)
     const people = await userWriters.insertMany(['a', 'b', 'c'].map(first_name => ({ first_name })))
     const created = await groupWriters.insertMany(['one', 'two'].map(name => ({ name })))
     const ids = created.map(row => row?.id ?? 0)
@@ -414,7 +414,7 @@ test.serial(
 
 test.serial('numbering: a write is followed by the numbering of its events', async t => {
   // Nothing else numbers events here: a worker would number those that are left each second.
-  const recording = createDatabase({ ...config.database, url }, createLog('warn', 'test'), true)
+  const recording = openDatabase({ url }, { recordsEvents: true })
   t.teardown(() => recording.close())
   await createWriters(recording, users).insertOne({ first_name: 'Numbered' })
   await until(async () => (await readHead(recording)).head === 1)
@@ -506,10 +506,7 @@ test.serial(
   'numbering: events that a killed process has left get their numbers without a reader',
   async t => {
     // The readers of earlier tests would number the events of the other database.
-    const left = createDatabase(
-      { ...config.database, url: await createTestDatabase() },
-      createLog('silent', 'test'),
-    )
+    const left = openDatabase({ url: await createTestDatabase() }, { level: 'silent' })
     t.teardown(() => left.close())
     const { start, report } = createChangeFeed(left, 3600, createLog('silent', 'test'))
     await start()

@@ -39,7 +39,7 @@ test('full: a request takes a connection of the pool that becomes free, if the s
     return true
   })
   t.teardown(() => proxy.close())
-  const database = openDatabase({ url: throughProxy(url, proxy.port), poolMax: 2 }, 'silent')
+  const database = openDatabase({ url: throughProxy(url, proxy.port), poolMax: 2 }, { level: 'silent' })
   t.teardown(() => database.close())
   const { second } = await database.snapshot(async () => {
     // It needs a second connection, and the account has one only.
@@ -62,7 +62,7 @@ test('blocked: a service waits at its start for a server that has blocked its ma
     return false
   })
   t.teardown(() => proxy.close())
-  const database = openDatabase({ url: throughProxy(url, proxy.port) }, 'silent')
+  const database = openDatabase({ url: throughProxy(url, proxy.port) }, { level: 'silent' })
   t.teardown(() => database.close())
   await t.notThrowsAsync(database.ready())
 })

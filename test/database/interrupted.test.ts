@@ -1,10 +1,7 @@
 // Writes that the database interrupts. If the answer to COMMIT is lost, the response says whether the write was stored. If a
 // statement has changed nothing, without an error, its transaction is repeated.
 import test, { type ExecutionContext } from 'ava'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import type { Change } from '../../src/database/changes.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { users } from '../../src/model/users.ts'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
@@ -20,10 +17,7 @@ const mysqlProxy = await openMysqlProxy(url)
 // The service removes old keys every minute, in a transaction that the fault could strike.
 const config = { idempotency: { removeEveryMs: 3_600_000 } }
 const { api, close } = await openApi({ database: mysqlProxy.url, config })
-const database = createDatabase(
-  { ...(await loadConfig()).database, url: mysqlProxy.url },
-  createLog('silent', 'test'),
-)
+const database = openDatabase({ url: mysqlProxy.url }, { level: 'silent' })
 const group = await api.create('/v1/groups', { name: 'Lost' })
 test.after.always(async t => {
   mysqlProxy.disarm()
@@ -137,7 +131,7 @@ test.serial(
     const id = await api.create('/v1/users', person())
     const [row] = await database.query('SELECT version FROM users WHERE id = ?', [id])
     const version = Number(row?.version)
-    const impatient = openDatabase({ url: mysqlProxy.url, queryTimeoutMs: 2000 }, 'silent')
+    const impatient = openDatabase({ url: mysqlProxy.url, queryTimeoutMs: 2000 }, { level: 'silent' })
     t.teardown(impatient.close)
     armCommit('no answer')
     const write = impatient.transaction(async trx =>

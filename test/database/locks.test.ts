@@ -1,11 +1,9 @@
 // Locks of another session: requests for a locked row or name wait, and all other requests go on.
 import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
-import { loadConfig } from '../../src/config/config.ts'
 import { ApiError } from '../../src/core/api-error.ts'
 import { reasonOf } from '../../src/core/error-reason.ts'
-import { createLog } from '../../src/core/log.ts'
-import { createDatabase, type Database } from '../../src/database/database.ts'
+import type { Database } from '../../src/database/database.ts'
 import type { Result } from '../../src/database/lane/outcome.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createInsert } from '../../src/database/writing/insert.ts'
@@ -15,6 +13,7 @@ import { createRowLocks, skipLocked } from '../../src/database/writing/row-locks
 import { createUpdate } from '../../src/database/writing/update.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { sessionsOf } from '../support/sessions.ts'
@@ -22,18 +21,16 @@ import { atSteadyInterval } from '../support/steady-interval.ts'
 import { until } from '../support/until.ts'
 import { createMemberWriters, createWriters, origin, wrapApply } from '../support/writers.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const log = createLog('warn', 'test')
 // The time limits are longer than a slow machine needs. The server lets a transaction be idle for two of them.
-const settings = { ...config.database, url, acquireTimeoutMs: 60_000, queryTimeoutMs: 60_000 }
-const database = createDatabase(settings, log)
+const settings = { url, acquireTimeoutMs: 60_000, queryTimeoutMs: 60_000 }
+const database = openDatabase(settings)
 /** Another program on the same database. */
-const foreign = createDatabase(settings, log)
+const foreign = openDatabase(settings)
 const writers = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
 const { write: updateGroups } = createUpdate(database, groups)
-const memberships = createMemberWriters(database, users, relation, 1000)
+const memberships = createMemberWriters(database)
 const records = createRecords(database, users)
 const observer = await mysql.createConnection(url)
 test.after.always(() => Promise.all([database.close(), foreign.close(), observer.end()]))
@@ -395,12 +392,9 @@ test.serial('locks: creates wait for the ids that an INSERT … SELECT of anothe
 test.serial('locks: a lock that is held for too long is unavailable', async t => {
   const held = await createUser()
   const group = await createGroup()
-  const impatient = createDatabase(
-    { ...config.database, url, queryTimeoutMs: 2500 },
-    createLog('silent', 'test'),
-  )
+  const impatient = openDatabase({ url, queryTimeoutMs: 2500 }, { level: 'silent' })
   const { update, remove, insertOne } = createWriters(impatient, users)
-  const { add } = createMemberWriters(impatient, users, relation, 1000)
+  const { add } = createMemberWriters(impatient)
   const trx = await foreign.knex.transaction()
   await trx('users').where({ id: held }).forUpdate()
   await trx('users').insert({ first_name: 'Held', last_name: 'long', version: 1 })

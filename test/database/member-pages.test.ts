@@ -1,17 +1,16 @@
 // Pages of the members of a large group at any start index: exact after random changes, and while an earlier version writes.
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { BLOCK_IDS } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { up } from '../../src/database/migrations/007-member-blocks.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
+import { openDatabase } from '../support/open-database.ts'
+import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
 
@@ -20,16 +19,13 @@ const USERS = 9000
 const ID_STEP = 41
 const MEMBERS = 6000
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
-const [relation] = users.relations
-if (relation === undefined) throw new Error('the resource user has no relation')
+const database = openDatabase({ url })
 const recount = createRecount(database, resources)
 const records = createRecords(database, users)
 const writers = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
-const memberships = createMemberWriters(database, users, relation, 1000)
+const memberships = createMemberWriters(database)
 
 /** The ids of all users, and of the members of the group. */
 const userIds = Array.from({ length: USERS }, (_, n) => (n + 1) * ID_STEP)

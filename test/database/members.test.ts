@@ -1,15 +1,13 @@
 // Many users join a group in one transaction: versions, totals, limits, and requests for the same users at the same time.
 import test from 'ava'
-import { loadConfig } from '../../src/config/config.ts'
 import { hasCode } from '../../src/core/error-reason.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import type { Result } from '../../src/database/lane/outcome.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createMemberWriters, createWriters, wrapApply } from '../support/writers.ts'
@@ -17,7 +15,6 @@ import { createMemberWriters, createWriters, wrapApply } from '../support/writer
 const USERS = 1000
 const LIMIT = 15
 
-const config = await loadConfig()
 const url = await createTestDatabase()
 /** The error codes of statements that failed. */
 const failures: string[] = []
@@ -25,10 +22,7 @@ const failures: string[] = []
 /** Opens the database as one node of several does. */
 const openNode = () => {
   // The time limits are longer than a slow machine needs for changes that wait for each other.
-  const database = createDatabase(
-    { ...config.database, url, acquireTimeoutMs: 60_000, queryTimeoutMs: 60_000 },
-    createLog('warn', 'test'),
-  )
+  const database = openDatabase({ url, acquireTimeoutMs: 60_000, queryTimeoutMs: 60_000 })
   const client = Object.getPrototypeOf(database.knex.client)
   const { _query } = client
   client._query = function (...statement: unknown[]) {
@@ -37,7 +31,7 @@ const openNode = () => {
       throw error
     })
   }
-  return { database, memberships: createMemberWriters(database, users, relation, LIMIT) }
+  return { database, memberships: createMemberWriters(database, LIMIT) }
 }
 const nodes = [openNode(), openNode()] as const
 const [{ database, memberships }, other] = nodes
@@ -192,7 +186,7 @@ test.serial(
       sizes.push(trx.changes.length)
       return results
     })
-    const { add } = createMemberWriters(observed, users, relation, targets.length)
+    const { add } = createMemberWriters(observed, targets.length)
     for (const outcome of await Promise.all(joining.map(id => add(id, targets))))
       t.deepEqual(brief(outcome), Array(targets.length).fill(true))
     t.is(Math.max(...sizes), 10_000)

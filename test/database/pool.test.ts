@@ -6,7 +6,6 @@ import test, { type ExecutionContext } from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { prepareSession } from '../../src/database/session.ts'
 import { throughProxy } from '../faults/database-url.ts'
@@ -19,9 +18,8 @@ import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 const config = await loadConfig()
-const log = createLog('silent', 'test')
 const url = await createTestDatabase()
-const open = (queryTimeoutMs: number) => openDatabase({ url, queryTimeoutMs }, 'silent')
+const open = (queryTimeoutMs: number) => openDatabase({ url, queryTimeoutMs }, { level: 'silent' })
 const database = open(config.database.queryTimeoutMs)
 test.after.always(() => database.close())
 
@@ -39,7 +37,7 @@ test.serial('pool: the server ends a statement after queryTimeoutMs', async t =>
 })
 
 test.serial('pool: statements that have no connection when it closes are unavailable', async t => {
-  const closing = openDatabase({ url, poolMax: 1 }, 'silent')
+  const closing = openDatabase({ url, poolMax: 1 }, { level: 'silent' })
   const outcome = (sql: string) => closing.query(sql, []).catch((error: unknown) => error)
   const outcomes = Promise.all(['SELECT SLEEP(0.2)', 'SELECT SLEEP(0.2)', 'SELECT 1'].map(outcome))
   await closing.close()
@@ -127,8 +125,10 @@ async function openSilenceable(t: ExecutionContext) {
     return !isSilent
   })
   t.teardown(() => proxy.close())
-  const settings = { ...config.database, url: throughProxy(url, proxy.port), poolMax: 1, queryTimeoutMs: 500 }
-  const through = createDatabase(settings, log)
+  const through = openDatabase(
+    { url: throughProxy(url, proxy.port), poolMax: 1, queryTimeoutMs: 500 },
+    { level: 'silent' },
+  )
   await through.query('SELECT 1', [])
   const [end] = [...clients].map(client => once(client, 'close').catch((error: unknown) => error))
   const silence = () => {
@@ -166,8 +166,10 @@ test.serial('pool: an idle connection is closed properly: the server would log a
     return true
   })
   t.teardown(() => proxy.close())
-  const settings = { ...config.database, url: throughProxy(url, proxy.port), queryTimeoutMs: 6000 }
-  const through = createDatabase(settings, log)
+  const through = openDatabase(
+    { url: throughProxy(url, proxy.port), queryTimeoutMs: 6000 },
+    { level: 'silent' },
+  )
   t.teardown(() => through.close())
   await through.query('SELECT 1', [])
   await Promise.all([...clients].map(client => once(client, 'close').catch(() => {})))
@@ -178,8 +180,7 @@ test.serial('pool: the reason is known of a connection that is not established',
   // It accepts connections, and is silent.
   const server = net.createServer()
   const port = await listenOnFreePort(server)
-  const settings = { ...config.database, url: throughProxy(url, port), acquireTimeoutMs: 1000 }
-  const through = createDatabase(settings, log)
+  const through = openDatabase({ url: throughProxy(url, port), acquireTimeoutMs: 1000 }, { level: 'silent' })
   t.teardown(() => through.close())
   const error: unknown = await through.query('SELECT 1', []).catch((error: unknown) => error)
   t.like(error, { code: 'unavailable', cause: { code: 'ETIMEDOUT' } })
@@ -189,8 +190,7 @@ test.serial('pool: the reason is known of a connection that is not established',
 /** Opens a database of one connection through a proxy. */
 async function openThroughProxy(queryTimeoutMs: number) {
   const mysqlProxy = await openMysqlProxy(url)
-  const settings = { ...config.database, url: mysqlProxy.url, poolMax: 1, queryTimeoutMs }
-  const through = createDatabase(settings, log)
+  const through = openDatabase({ url: mysqlProxy.url, poolMax: 1, queryTimeoutMs }, { level: 'silent' })
   const close = async () => {
     await through.close()
     mysqlProxy.proxy.close()
@@ -230,7 +230,7 @@ test.serial('pool: a privilege that is granted later counts at once', async t =>
   await admin.query(`GRANT SELECT ON ${name}.* TO ${account}@'%'`)
   const limited = openDatabase(
     { url: Object.assign(new URL(url), { username: account, password: '' }).href, poolMax: 1 },
-    'silent',
+    { level: 'silent' },
   )
   t.teardown(() => limited.close())
   const insertSql = "INSERT INTO users (first_name, last_name, version) VALUES ('granted', 'later', 1)"
@@ -249,7 +249,7 @@ test.serial('pool: an account that is locked, or whose password has expired, is 
     await admin.query(`GRANT ALL ON ${new URL(url).pathname.slice(1)}.* TO ${account}@'%'`)
     const barred = openDatabase(
       { url: Object.assign(new URL(url), { username: account, password: '' }).href },
-      'silent',
+      { level: 'silent' },
     )
     // The connection of the probe stays open.
     await barred.probe()

@@ -1,26 +1,22 @@
 // The recount of the kept totals: exact during concurrent writes, and the output of `npm run recount`.
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
 import { insertCountChanges, memberChange, recordChange } from '../../src/database/counting/counts.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
-import { relation } from '../support/relation.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const database = openDatabase({ url })
 const userWriters = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
-const memberships = createMemberWriters(database, users, relation, 1000)
+const memberships = createMemberWriters(database)
 const recount = createRecount(database, resources)
 test.after.always(() => database.close())
 

@@ -1,24 +1,21 @@
 // Totals that are remembered: exact while several processes write, and counted again after each change.
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import { noteGap } from '../../src/database/feed/retention.ts'
 import type { PageQuery, Selection } from '../../src/database/reading/page-query.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { executeOn } from '../support/execute.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
 /** Two processes with the change feed. Each remembers every total, however fast it is counted. */
 const processes = [1, 2].map(() => {
-  const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'), true)
+  const database = openDatabase({ url }, { recordsEvents: true })
   const records = createRecords(database, users, 0)
   return {
     database,
@@ -26,7 +23,7 @@ const processes = [1, 2].map(() => {
       records.page({ sort: [], startIndex: 0, recordsPerPage: 1000, ...selection }),
     writers: createWriters(database, users),
     groupWriters: createWriters(database, groups, 2),
-    memberships: createMemberWriters(database, users, relation, 1000),
+    memberships: createMemberWriters(database),
     number: () => database.numbering.number(),
   }
 })
@@ -77,7 +74,7 @@ test.serial('total: those of searches are remembered, those of memberships are n
 })
 
 test.serial('total: a process without the change feed remembers none', async t => {
-  const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+  const database = openDatabase({ url })
   t.teardown(() => database.close())
   const records = createRecords(database, users, 0)
   const count = async () =>

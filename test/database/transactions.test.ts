@@ -10,7 +10,7 @@ const url = await createTestDatabase()
 const direct = await mysql.createConnection(url)
 const mysqlProxy = await openMysqlProxy(url)
 // One connection, so that each statement meets what the statement before it has left.
-const database = openDatabase({ url: mysqlProxy.url, poolMax: 1 }, 'silent')
+const database = openDatabase({ url: mysqlProxy.url, poolMax: 1 }, { level: 'silent' })
 test.after.always(async () => {
   await Promise.all([database.close(), direct.end()])
   mysqlProxy.proxy.close()

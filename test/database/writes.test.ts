@@ -2,9 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import test from 'ava'
 import fc from 'fast-check'
-import { loadConfig } from '../../src/config/config.ts'
-import { createLog } from '../../src/core/log.ts'
-import { createDatabase } from '../../src/database/database.ts'
 import type { Item } from '../../src/database/lane/writer.ts'
 import { createRecords } from '../../src/database/reading/records.ts'
 import { createInsert } from '../../src/database/writing/insert.ts'
@@ -14,12 +11,12 @@ import { MAX_ID } from '../../src/model/resource.ts'
 import type { Row } from '../../src/model/row.ts'
 import { users } from '../../src/model/users.ts'
 import { createGate } from '../support/gate.ts'
+import { openDatabase } from '../support/open-database.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createWriters, origin, wrapApply } from '../support/writers.ts'
 
-const config = await loadConfig()
 const url = await createTestDatabase()
-const database = createDatabase({ ...config.database, url }, createLog('warn', 'test'))
+const database = openDatabase({ url })
 const writers = createWriters(database, users)
 const records = createRecords(database, users)
 test.after.always(() => database.close())
@@ -67,10 +64,7 @@ test.serial(
   'insert: responses that are larger than a packet together are saved in one transaction',
   async t => {
     // 64 MiB in one transaction take MySQL longer than the time limit if the machine is busy.
-    const patient = createDatabase(
-      { ...config.database, url, queryTimeoutMs: 300_000 },
-      createLog('warn', 'test'),
-    )
+    const patient = openDatabase({ url, queryTimeoutMs: 300_000 })
     t.teardown(() => patient.close())
     const body = randomBytes(3 * 2 ** 20).toString('base64')
     const [row] = await database.query('SELECT @@max_allowed_packet AS bytes', [])
@@ -289,10 +283,7 @@ test.serial('update: not_found if the row is deleted while the update waits for 
 
 test.serial('update: unavailable if a row stays locked for too long', async t => {
   const { locker, third } = await lockThird()
-  const impatient = createDatabase(
-    { ...config.database, url, queryTimeoutMs: 2500 },
-    createLog('silent', 'test'),
-  )
+  const impatient = openDatabase({ url, queryTimeoutMs: 2500 }, { level: 'silent' })
   const { update } = createWriters(impatient, users)
   await t.throwsAsync(update(third, { first_name: 'y' }), { any: true, code: 'unavailable' })
   await locker.rollback()

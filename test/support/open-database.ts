@@ -4,13 +4,18 @@ import { createLog } from '../../src/core/log.ts'
 import { createDatabase, type Database } from '../../src/database/database.ts'
 
 const { database: defaults } = await loadConfig()
+// Shared, because each log adds a listener for the exit of the process.
+const logs = { warn: createLog('warn', 'test'), silent: createLog('silent', 'test') }
 
-/**
- * Opens a database of the test server. The caller closes it.
- * @param settings those that differ from config/test.json
- * @param level `silent` if the test causes warnings
- */
+interface Options {
+  /** `silent` if the test causes warnings. */
+  readonly level?: keyof typeof logs
+  /** Whether writes append events to the change feed. */
+  readonly recordsEvents?: boolean
+}
+
+/** Opens a database of the test server. The caller closes it. @param settings those that differ from config/test.json */
 export const openDatabase = (
   settings: Partial<Config['database']> & { url: string },
-  level: 'warn' | 'silent' = 'warn',
-): Database => createDatabase({ ...defaults, ...settings }, createLog(level, 'test'))
+  { level = 'warn', recordsEvents = false }: Options = {},
+): Database => createDatabase({ ...defaults, ...settings }, logs[level], recordsEvents)

@@ -1,4 +1,4 @@
-// Creates the write functions of one resource, for tests that use the database without a service.
+// Creates the write functions of a resource and of memberships, for tests that use the database without a service.
 import type { Origin } from '../../src/database/changes.ts'
 import type { Database } from '../../src/database/database.ts'
 import type { Outcome, Refusal, Result } from '../../src/database/lane/outcome.ts'
@@ -10,8 +10,10 @@ import { createInsert } from '../../src/database/writing/insert.ts'
 import { createMemberships, type Memberships } from '../../src/database/writing/memberships.ts'
 import { createUpdate } from '../../src/database/writing/update.ts'
 import { resources } from '../../src/model/index.ts'
-import type { Relation, Resource } from '../../src/model/resource.ts'
+import type { Resource } from '../../src/model/resource.ts'
 import type { Row, Values } from '../../src/model/row.ts'
+import { users } from '../../src/model/users.ts'
+import { relation } from './relation.ts'
 
 export const origin: Origin = { by: null, requestId: 'test' }
 
@@ -68,13 +70,9 @@ export function createWriters(database: Database, resource: Resource, portionRow
   }
 }
 
-export function createMemberWriters(
-  database: Database,
-  resource: Resource,
-  relation: Relation,
-  limit: number,
-) {
-  const { write } = createMemberships(database, resource, relation, limit)
+/** Creates the write functions of the memberships of users in groups. @param limit the maximum number of a user */
+export function createMemberWriters(database: Database, limit = 1000) {
+  const { write } = createMemberships(database, users, relation, limit)
   const add =
     (side: Memberships['side']) =>
     (id: number, others: readonly number[], precondition?: Precondition): Promise<Result> =>
