@@ -2,6 +2,7 @@
 // under load.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Request } from './comparisons.ts'
+import { median } from './interleaved.ts'
 import { type RunningServer, startServer, withServers } from './servers.ts'
 import type { Stores } from './stores.ts'
 import { formatMs, markdownTable } from './table.ts'
@@ -64,9 +65,6 @@ async function load(server: RunningServer, seconds: number, signal: AbortSignal)
   await running
   return samples
 }
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
 
 /** @param seconds length of the load. @returns the table as Markdown */
 export async function measureFootprint(

@@ -1,11 +1,12 @@
 // The configuration: defaults, error messages, and the exit code for invalid settings.
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { hostname, tmpdir } from 'node:os'
+import { cpSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { ConfigError, loadConfig, parseConfig } from '../../../src/config/config.ts'
+import { folder } from '../../support/folder.ts'
 
 const supervisor = fileURLToPath(new URL('../../../dist/supervisor.js', import.meta.url))
 
@@ -249,16 +250,15 @@ test('configuration: an error ends the supervisor with exit code 78; the message
     status: 78,
     stderr: 'users-api: invalid configuration: NODE_CONFIG: must be a JSON object, such as {"workers": 2}\n',
   })
-  const folder = mkdtempSync(join(tmpdir(), 'users-api-config-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
+  const configFolder = folder(t)
   cpSync(
     fileURLToPath(new URL('../../../config/default.json', import.meta.url)),
-    join(folder, 'default.json'),
+    join(configFolder, 'default.json'),
   )
-  const file = join(folder, 'local.json')
+  const file = join(configFolder, 'local.json')
   for (const text of ['[{"workers": 2}]', 'null', '7']) {
     writeFileSync(file, text)
-    t.like(start('{}', { NODE_CONFIG_DIR: folder, NODE_ENV: 'development' }), {
+    t.like(start('{}', { NODE_CONFIG_DIR: configFolder, NODE_ENV: 'development' }), {
       status: 78,
       stderr: `users-api: invalid configuration: ${file}: must be a JSON object, such as {"workers": 2}\n`,
     })
