@@ -1,8 +1,8 @@
-// The `meta` of a page: the total, the position of the page, and the links to its neighbours.
+// The `meta` of a page: the total, the position of the page, and the links to its neighbors.
 import type { Paging } from './requests/query.ts'
 
-/** Returns the `meta` of a page. @param shown the number of records on this page */
-export function listMeta(path: string, paging: Paging, shown: number, total: number) {
+/** @param shown the number of records on this page */
+export function pageMeta(path: string, paging: Paging, shown: number, total: number) {
   const { startIndex, recordsPerPage, others } = paging
   const link = (start: number) => `${path}?${others}start_index=${start}&records_per_page=${recordsPerPage}`
   return {

@@ -45,7 +45,7 @@ const characters =
  * statement is rejected because it lacks a condition on a key, reads many rows, or has a time that a change to daylight
  * saving time skips: Knex writes the times of migrations.
  */
-const behaviour = `autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1,
+const behavior = `autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1,
     time_zone = '+00:00'`
 
 /**
@@ -79,7 +79,7 @@ export async function prepareSession(raw: Connection, silenceTimeoutMs: number):
     rowsOf(result).map(({ Variable_name, Value }) => [String(Variable_name), String(Value)] as const),
   )
   await query(
-    `SET SESSION sql_mode = 'STRICT_ALL_TABLES', ${behaviour}, ${characters}, innodb_lock_wait_timeout = ${LOCK_WAIT_S}
+    `SET SESSION sql_mode = 'STRICT_ALL_TABLES', ${behavior}, ${characters}, innodb_lock_wait_timeout = ${LOCK_WAIT_S}
       ${waitTimeouts(silenceTimeoutMs)} ${statementTimeout(silenceTimeoutMs)} ${noInConversion} ${wholeNames}
       ${variables.has('wsrep_sync_wait') ? galeraReads : ''}`,
   )

@@ -2,7 +2,7 @@
 // but never a complete copy of the data, which would need further programs (mariadb-server and rsync).
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
+import { createDataFolder, findInstallation, userArgs } from '../../src/cli/private-servers/mysql.ts'
 import { findProgram } from '../../src/cli/private-servers/programs.ts'
 import { runProgram } from '../../src/cli/private-servers/run-program.ts'
 import { runServer } from '../../src/cli/private-servers/server.ts'
@@ -121,7 +121,7 @@ export async function startGalera(options: ClusterOptions): Promise<DatabaseClus
     describeServer(title, program, [...argsOf(place), ...more], place, 'START TRANSACTION')
 
   print(`creating ${count} servers of ${title} in ${base}`)
-  await initialise(installation, first.data, ['--innodb-log-file-size=32M', ...userArgs])
+  await createDataFolder(installation, first.data, ['--innodb-log-file-size=32M', ...userArgs])
   // The copies of a server that has run once belong to its cluster.
   const once = await runServer(describe(first, ['--wsrep-new-cluster']), { env })
   await executeAsRoot(first, ...createUser)

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findInstallation, initialise, userArgs } from '../../src/cli/private-servers/mysql.ts'
+import { createDataFolder, findInstallation, userArgs } from '../../src/cli/private-servers/mysql.ts'
 import { hasCode } from '../../src/core/error-reason.ts'
 import { retry } from '../../src/core/retry.ts'
 import {
@@ -105,7 +105,7 @@ export async function startGroupReplication(options: GroupOptions): Promise<Data
     "GRANT REPLICATION SLAVE, BACKUP_ADMIN, GROUP_REPLICATION_STREAM, CONNECTION_ADMIN ON *.* TO replication@'%'",
   ]
   await writeFile(setup, [...createUser, ...createReplicationUser, ''].join(';\n'), { mode: 0o600 })
-  await initialise(installation, first.data, [`--init-file=${setup}`, '--skip-log-bin', ...userArgs])
+  await createDataFolder(installation, first.data, [`--init-file=${setup}`, '--skip-log-bin', ...userArgs])
   // Each server creates its own identity.
   await rm(join(first.data, 'auto.cnf'), { force: true })
   await copyData(places)

@@ -7,7 +7,7 @@ import { keyReused, requestInProgress } from '../../database/idempotency-rows.ts
 import { collectionText, embeddedText, recordText } from '../../model/representation.ts'
 import type { Relation, Resource } from '../../model/resource.ts'
 import { bodyTooLarge, malformedPath, notAnObject, notFound, notJson, versionMismatch } from '../errors.ts'
-import { listMeta } from '../page-meta.ts'
+import { pageMeta } from '../page-meta.ts'
 import { batchText, deleted, entriesOf, failed, type Success } from '../requests/batch.ts'
 import { jsonTypes, patchTypes, unsupportedCoding, unsupportedType } from '../requests/body.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
@@ -31,7 +31,7 @@ export function recordExample(resource: Resource, relation?: Relation): unknown 
 
 /** A page with one record. @param path the path of the collection */
 export function pageExample(resource: Resource, path: string, recordsPerPage: number): unknown {
-  const meta = listMeta(path, { startIndex: 0, recordsPerPage, others: '' }, 1, 1)
+  const meta = pageMeta(path, { startIndex: 0, recordsPerPage, others: '' }, 1, 1)
   return JSON.parse(collectionText(resource.plural, [recordText(resource, rowExample(resource))], meta))
 }
 

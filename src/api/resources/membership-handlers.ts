@@ -7,7 +7,7 @@ import { collectionText, recordText } from '../../model/representation.ts'
 import { idName, parseId, type Relation, type Resource } from '../../model/resource.ts'
 import { notFound, notMember } from '../errors.ts'
 import { turnFor } from '../large-texts.ts'
-import { listMeta } from '../page-meta.ts'
+import { pageMeta } from '../page-meta.ts'
 import { batchText, deleted, failed } from '../requests/batch.ts'
 import { parseIdsQuery } from '../requests/ids-query.ts'
 import { parseNoQuery } from '../requests/parameters.ts'
@@ -76,7 +76,7 @@ export function createMembershipHandlers(
     const query = pageOf(related.length)
     const shown = related.slice(query.startIndex, query.startIndex + query.recordsPerPage)
     const texts = shown.map(record => recordText(to, record))
-    const text = collectionText(name, texts, listMeta(ctx.path, query, texts.length, related.length))
+    const text = collectionText(name, texts, pageMeta(ctx.path, query, texts.length, related.length))
     respondRead(ctx, etags.complete(complete.row), text)
   }
 

@@ -12,7 +12,7 @@ import type { Relation, Resource } from '../../model/resource.ts'
 import type { Row } from '../../model/row.ts'
 import { notFound, pageTooLarge } from '../errors.ts'
 import { toShared, turnFor } from '../large-texts.ts'
-import { listMeta } from '../page-meta.ts'
+import { pageMeta } from '../page-meta.ts'
 import { createListParser, type ListQuery, parseRecordQuery } from '../requests/query.ts'
 import { assertAcceptsJson, respondRead } from '../respond.ts'
 import type { Handler } from '../router.ts'
@@ -74,7 +74,7 @@ export function createReadHandlers(
   /** Returns the text of a page, and its ETag. @throws ApiError `limit_exceeded` */
   function responseOf(path: string, query: ListQuery, { total, records }: CompletePage) {
     const texts = records.map(({ row, text }) => recordText(resource, row, text))
-    const text = collectionText(resource.plural, texts, listMeta(path, query, texts.length, total))
+    const text = collectionText(resource.plural, texts, pageMeta(path, query, texts.length, total))
     createSizeCheck(hasIncludes(query))(text)
     const rows = records.map(({ row }) => row)
     return { etag: etags.page(total, query.recordsPerPage, rows, hasIncludes(query)), text: toShared(text) }

@@ -70,7 +70,11 @@ function settings({ isMariadb }: Installation, folder: string, durable: boolean)
 }
 
 /** Creates the data folder under another name and renames it at the end, so that an incomplete one is never used. */
-export async function initialise(server: Installation, data: string, args: readonly string[]): Promise<void> {
+export async function createDataFolder(
+  server: Installation,
+  data: string,
+  args: readonly string[],
+): Promise<void> {
   const temporary = `${data}.making`
   await rm(temporary, { recursive: true, force: true })
   await mkdir(temporary, { recursive: true, mode: 0o700 })
@@ -103,7 +107,7 @@ export async function prepareMysql(
   const args = settings(server, folder, durable)
   if (!existsSync(data)) {
     print(`creating a data folder for ${server.title} in ${data}`)
-    await initialise(server, data, args)
+    await createDataFolder(server, data, args)
   }
   const socketPath = join(folder, SOCKET_NAME)
   return {

@@ -81,13 +81,13 @@ function trafficMetrics(totals: FleetTotals) {
 }
 
 function statusMetrics({ node, version, ports }: Status) {
-  const labelled = Object.entries(ports).map(([port, status]) => ({ labels: { port }, status }))
+  const labeled = Object.entries(ports).map(([port, status]) => ({ labels: { port }, status }))
   const byPort = (measure: (status: PortStatus) => number): Value[] =>
-    labelled.map(({ labels, status }) => ({ labels, value: measure(status) }))
-  const stateValues = labelled.flatMap(({ labels, status }) =>
+    labeled.map(({ labels, status }) => ({ labels, value: measure(status) }))
+  const stateValues = labeled.flatMap(({ labels, status }) =>
     portStates.map(state => ({ labels: { ...labels, state }, value: state === status.state ? 1 : 0 })),
   )
-  const expiries = labelled.flatMap(({ labels, status: { valid_to } }) =>
+  const expiries = labeled.flatMap(({ labels, status: { valid_to } }) =>
     valid_to === null ? [] : [{ labels, value: (Date.parse(valid_to) - Date.now()) / 1000 }],
   )
   return [
