@@ -8,9 +8,8 @@ import { commandNames } from '../../src/supervisor/command-names.ts'
 import { folder } from '../support/folder.ts'
 import { check, createOperator } from '../support/operator.ts'
 import { connect } from '../support/raw.ts'
-import { runNode } from '../support/run-to-end.ts'
+import { runNode, runToEnd } from '../support/run-to-end.ts'
 import { startService } from '../support/service.ts'
-import { runInTerminal } from '../support/terminal.ts'
 
 const service = await startService({ workers: 2, config: { drain: { deadlineMs: 15_000 } } })
 const operator = createOperator(service)
@@ -24,8 +23,14 @@ const envOf = (socket: string): NodeJS.ProcessEnv => {
 }
 const env = envOf(service.socket)
 const ops = (...args: string[]) => runNode('dist/ops.js', args, env)
-const opsOnTerminal = (columns: number, args: string, more: NodeJS.ProcessEnv = {}) =>
-  runInTerminal(columns, `node dist/ops.js ${args}`, { ...env, ...more })
+
+/** Runs a command in a pseudo terminal, with script(1) of util-linux. `stdout` has the text of the screen, also standard error. */
+async function opsOnTerminal(columns: number, args: string, more: NodeJS.ProcessEnv = {}) {
+  const command = `stty cols ${columns}; node dist/ops.js ${args}`
+  const onScreen = { ...env, ...more, TERM: 'xterm-256color' }
+  const outcome = await runToEnd('script', ['-qec', command, '/dev/null'], onScreen)
+  return { ...outcome, stdout: outcome.stdout.replaceAll('\r\n', '\n') }
+}
 
 test.serial('piped: prints the reply as JSON, with the name of the user', async t => {
   const status = await ops('status')

@@ -28,6 +28,3 @@ const characters = [
 export const names: fc.Arbitrary<string> = fc
   .string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 3 })
   .filter(name => name.trim() !== '')
-
-/** Returns the filter value that matches exactly `name`: a leading ! or \ is escaped. */
-export const escapeFilter = (name: string): string => name.replace(/^[!\\]/, '\\$&')
