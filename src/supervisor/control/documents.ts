@@ -1,5 +1,6 @@
 // The read-only documents of a control port: the status page, its data (/status and /history) and the metrics.
 import { residentMemory } from '../../core/open-files.ts'
+import { mergeByKey } from '../../core/traffic-totals.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { createHistory } from './history.ts'
 import { createMetrics } from './metrics.ts'
@@ -29,20 +30,14 @@ export function createDocuments(labels: readonly string[], status: StatusReader,
 
   function historyDocument() {
     const pools = fleet.workers().flatMap(({ heartbeat }) => heartbeat?.pool ?? [])
-    const sum = (pick: (pool: (typeof pools)[number]) => number) =>
-      pools.reduce((total, pool) => total + pick(pool), 0)
+    const noConnections: Readonly<Record<string, number>> = { used: 0, free: 0, waiting: 0, max: 0 }
     return {
       now: new Date().toISOString(),
       interval_ms: history.intervalMs,
       health: Object.fromEntries(labels.map(label => [label, status.health(label)])),
       ports: history.ports(),
       cache: { hit_ratio: history.cacheHitRatio() },
-      pool: {
-        used: sum(({ used }) => used),
-        free: sum(({ free }) => free),
-        waiting: sum(({ waiting }) => waiting),
-        max: sum(({ max }) => max),
-      },
+      pool: pools.reduce((sum, pool) => mergeByKey(sum, pool, (one, other) => one + other), noConnections),
       memory_bytes: {
         supervisor: residentMemory(),
         workers: Object.fromEntries(
