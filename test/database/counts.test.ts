@@ -9,6 +9,7 @@ import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
 import { createGate } from '../support/gate.ts'
 import { openDatabase } from '../support/open-database.ts'
+import { allRecords } from '../support/pages.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -22,8 +23,6 @@ const writers = createWriters(database, users)
 const groupWriters = createWriters(database, groups)
 const memberships = createMemberWriters(database)
 test.after.always(() => database.close())
-
-const allRecords = { filters: [], sort: [], startIndex: 0, recordsPerPage: 1000 }
 
 // Filters whose totals are calculated from the counts.
 const inGroup = (operator: 'equals' | 'differs', name: string): Filter => ({

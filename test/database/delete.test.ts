@@ -8,7 +8,7 @@ import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { openDatabase } from '../support/open-database.ts'
-import { relation } from '../support/relation.ts'
+import { allRecords, membersOf } from '../support/pages.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
@@ -72,11 +72,8 @@ async function recursionLimit(): Promise<string> {
  */
 const countMembers = (id: number): Promise<number> =>
   database.snapshot(async trx => {
-    const filter = { relation, column: 'id', comparison: { operator: 'equals' as const, value: id } }
-    const { total } = await records.page(
-      { filters: [filter], sort: [], startIndex: 0, recordsPerPage: 1 },
-      trx,
-    )
+    const query = { ...allRecords, filters: [membersOf(id)], recordsPerPage: 1 }
+    const { total } = await records.page(query, trx)
     const count = async () => {
       const rows = await trx.query('SELECT COUNT(*) AS members FROM memberships WHERE group_id = ?', [id])
       return Number(rows[0]?.members)

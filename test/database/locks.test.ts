@@ -14,6 +14,7 @@ import { createUpdate } from '../../src/database/writing/update.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { openDatabase } from '../support/open-database.ts'
+import { allRecords } from '../support/pages.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { sessionsOf } from '../support/sessions.ts'
@@ -69,7 +70,7 @@ async function assertOthersGoOn(
   await Promise.all([
     repeat('observe', observe),
     repeat('read', () => records.read([user])),
-    repeat('page', () => records.page({ filters: [], sort: [], startIndex: 0, recordsPerPage: 10 })),
+    repeat('page', () => records.page({ ...allRecords, recordsPerPage: 10 })),
     repeat('insert', createUser),
     repeat('insert many', () => writers.insertMany([person(), person()])),
     repeat('update', async () => t.like(await writers.update(user, person()), { id: user })),

@@ -10,7 +10,7 @@ import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
 import { openDatabase } from '../support/open-database.ts'
-import { relation } from '../support/relation.ts'
+import { allRecords, membersOf } from '../support/pages.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
 
@@ -49,8 +49,7 @@ for (let index = 0; index < first.length; index += 1000) await addMembers(first.
 test.after.always(() => database.close())
 
 const pageAt = (startIndex: number, recordsPerPage: number) => {
-  const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: group } } as const
-  return records.page({ filters: [isMember], sort: [], startIndex, recordsPerPage })
+  return records.page({ ...allRecords, filters: [membersOf(group)], startIndex, recordsPerPage })
 }
 
 /** @throws Error if a page differs from that of a sorted list of the members */

@@ -8,7 +8,7 @@ import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
 import { openDatabase } from '../support/open-database.ts'
-import { relation } from '../support/relation.ts'
+import { allRecords, membersOf } from '../support/pages.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createMemberWriters, createWriters, wrapApply } from '../support/writers.ts'
 
@@ -53,8 +53,7 @@ test.after.always(() => Promise.all(nodes.map(node => node.database.close())))
 const versions = async (of: readonly number[] = ids) =>
   new Map((await records.read(of)).map(({ id, version }) => [id, version]))
 const totalOf = async (group: number): Promise<number> => {
-  const isMember = { relation, column: 'id', comparison: { operator: 'equals', value: group } } as const
-  const query = { filters: [isMember], sort: [], startIndex: 0, recordsPerPage: 1 }
+  const query = { ...allRecords, filters: [membersOf(group)], recordsPerPage: 1 }
   return (await records.page(query)).total
 }
 /** The outcomes without their rows. */

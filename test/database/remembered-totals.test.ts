@@ -8,6 +8,7 @@ import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
 import { executeOn } from '../support/execute.ts'
 import { openDatabase } from '../support/open-database.ts'
+import { allRecords } from '../support/pages.ts'
 import { relation } from '../support/relation.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { createMemberWriters, createWriters } from '../support/writers.ts'
@@ -19,8 +20,7 @@ const processes = [1, 2].map(() => {
   const records = createRecords(database, users, 0)
   return {
     database,
-    page: (selection: Selection) =>
-      records.page({ sort: [], startIndex: 0, recordsPerPage: 1000, ...selection }),
+    page: (selection: Partial<Selection>) => records.page({ ...allRecords, ...selection }),
     writers: createWriters(database, users),
     groupWriters: createWriters(database, groups, 2),
     memberships: createMemberWriters(database),
@@ -77,8 +77,7 @@ test.serial('total: a process without the change feed remembers none', async t =
   const database = openDatabase({ url })
   t.teardown(() => database.close())
   const records = createRecords(database, users, 0)
-  const count = async () =>
-    (await records.page({ sort: [], startIndex: 0, recordsPerPage: 1000, ...named('Enid') })).total
+  const count = async () => (await records.page({ ...allRecords, ...named('Enid') })).total
   await one.number()
   t.is(await count(), 0)
   await createWriters(database, users).insertOne({ first_name: 'Enid', last_name: 'a' })

@@ -22,8 +22,8 @@ export interface SortKey {
 /** Which records a query selects: those that match all filters and the search. */
 export interface Selection {
   readonly filters: readonly Filter[]
-  /** The words of a search. */
-  readonly search?: readonly string[]
+  /** The words of a search; none without one. */
+  readonly search: readonly string[]
 }
 
 export interface PageQuery extends Selection {

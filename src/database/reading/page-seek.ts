@@ -153,7 +153,7 @@ const selectsFew = ({ unique }: Resource, filters: readonly Filter[]): boolean =
 }
 
 /** Whether the cost of a page does not grow with the number of records. */
-export function isBounded(resource: Resource, { filters, search = [], sort }: PageQuery): boolean {
+export function isBounded(resource: Resource, { filters, search, sort }: PageQuery): boolean {
   const others = filters.filter(filter => filter !== membersFilter(filters))
   // A record of a list can have a thousand relations, and each filter may compare all of them.
   if (selectsFew(resource, filters)) return others.every(({ relation }) => relation === undefined)
@@ -165,7 +165,7 @@ export function seekFor(
   resource: Resource,
   query: PageQuery,
 ): ((on: Statements) => Promise<PageSeek>) | undefined {
-  const { filters, search = [], sort, startIndex } = query
+  const { filters, search, sort, startIndex } = query
   if (search.length > 0) return undefined
   const isDeep = sort.every(isById) && startIndex >= SLOT_IDS
   if (isDeep && filters.length === 0) return on => seekFrom(resource, query, recordIds(resource), on)

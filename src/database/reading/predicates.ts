@@ -135,7 +135,7 @@ export function matching(
   sort: readonly SortKey[],
 ): Knex.QueryBuilder {
   const { plural } = resource
-  const { filters, search = [] } = selection
+  const { filters, search } = selection
   const ownId = idOfMatching(resource, selection)
   const members = membersFilter(filters)
   const found =
@@ -164,7 +164,7 @@ export function matching(
  * Returns the id column of a `matching` query. If the query reads pairs, it is their column: MySQL reads the pairs in this
  * order, but would sort them by the equal id of the resource.
  */
-export function idOfMatching({ plural }: Resource, { filters, search = [] }: Selection): string {
+export function idOfMatching({ plural }: Resource, { filters, search }: Selection): string {
   const members = membersFilter(filters)
   if (members !== undefined) return `${MEMBERS}.${members.relation.ownKey}`
   return `${search.length > 0 ? FOUND : plural}.id`

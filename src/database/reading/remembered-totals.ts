@@ -21,7 +21,7 @@ export const positionSql = `(SELECT IF(is_complete = 1 AND ${allAppendEventsSql}
  * Whether the total of a selection can be remembered: one by fields of the records themselves. Memberships also end without an
  * event, with their group.
  */
-export const canBeRemembered = ({ filters, search = [] }: Selection): boolean =>
+export const canBeRemembered = ({ filters, search }: Selection): boolean =>
   filters.length + search.length > 0 && filters.every(({ relation }) => relation === undefined)
 
 /**

@@ -14,7 +14,7 @@ import {
 } from './predicates.ts'
 
 /** Returns the only filter of a selection, if it is on related records, and more than one of those of a record can match. */
-function pairsFilter({ filters, search = [] }: Selection): RelatedFilter | undefined {
+function pairsFilter({ filters, search }: Selection): RelatedFilter | undefined {
   const [filter, ...others] = filters
   if (filter === undefined || others.length > 0 || search.length > 0 || !isRelated(filter)) return undefined
   return complementOf(filter.comparison) === undefined && !matchesOneRelated(filter) ? filter : undefined

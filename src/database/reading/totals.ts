@@ -15,7 +15,7 @@ function totalFromCounts(knex: Knex, resource: Resource, filter: Filter): Knex.R
   const { relation, column, comparison } = filter
   const complement = complementOf(comparison)
   if (complement !== undefined) {
-    const others = totalSql(knex, resource, { filters: [{ ...filter, comparison: complement }] })
+    const others = totalSql(knex, resource, { filters: [{ ...filter, comparison: complement }], search: [] })
     return knex.raw('? - (?)', [countSql(knex, resource.plural), others])
   }
   if (relation !== undefined) {
@@ -36,8 +36,8 @@ function foundSql(knex: Knex, resource: Resource, words: readonly string[]): Kne
 
 /** Returns an SQL expression for the number of records of `resource` that `selection` selects. */
 export function totalSql(knex: Knex, resource: Resource, selection: Selection): Knex.Raw {
-  const { search = [] } = selection
-  const [filter, ...others] = selection.filters
+  const { filters, search } = selection
+  const [filter, ...others] = filters
   if (filter === undefined)
     return search.length === 0 ? countSql(knex, resource.plural) : foundSql(knex, resource, search)
   if (search.length === 0 && others.length === 0) {
