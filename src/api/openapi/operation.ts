@@ -127,7 +127,7 @@ interface Description {
   /** By default, what follows `/v1/` in the path. */
   readonly tag?: string
   readonly summary: string
-  readonly description?: string
+  readonly description: string
   /** The resource of the first id in the path. */
   readonly target?: Resource
   /** The parameters in the path and in the query, except for the first id. */
@@ -179,5 +179,6 @@ export function describe(
   }
   return { method, path, operation }
 }
+
 /** A route with its description in the document. */
 export type DescribedRoute = Readonly<ReturnType<typeof describe>>
