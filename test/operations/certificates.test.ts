@@ -81,7 +81,8 @@ async function start(t: ExecutionContext, config: Settings = {}) {
 }
 
 test.serial('rotation under load: no handshake fails and open connections stay', async t => {
-  const { service, operator, first, write } = await start(t)
+  // On a slow machine, the rounds take longer than a connection may wait by default.
+  const { service, operator, first, write } = await start(t, { timeouts: { headersMs: 60_000 } })
   const open = await connect(httpsPort, { tls: true })
   const load = await startLoad({
     url: service.httpsUrl,
