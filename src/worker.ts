@@ -53,7 +53,7 @@ async function serve(): Promise<void> {
     listener: app,
     requestLog,
   })
-  const acknowledge = startHeartbeat({
+  const report = startHeartbeat({
     everyMs: beatMs,
     database,
     cache,
@@ -65,7 +65,7 @@ async function serve(): Promise<void> {
     log.level = state.logLevel
     callers?.useIssuerKeys(state.issuerKeys)
     ports.apply(state)
-    acknowledge(state.revision)
+    void report(state.revision)
   })
 
   await database.ready()
@@ -84,6 +84,8 @@ async function serve(): Promise<void> {
   await supervisor.send({ type: 'listening' })
   log.info('worker listening')
   await ports.closed
+  // The metrics count what a worker has reported.
+  await report()
   cache.close()
   await database.close()
 }

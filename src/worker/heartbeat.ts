@@ -17,24 +17,24 @@ interface HeartbeatOptions {
   ports(): readonly DataPort[]
   /** Returns the state of the change feed; undefined if it is off. */
   changes(): Heartbeat['changes']
-  send(heartbeat: Heartbeat): void
+  send(heartbeat: Heartbeat): Promise<void>
 }
 
 /**
  * Starts the interval.
- * @returns a function that acknowledges the revision of a desired state, now and with each later heartbeat
+ * @returns a function that sends a heartbeat now. It and each later one acknowledge the revision of a desired state
  */
-export function startHeartbeat(options: HeartbeatOptions): (revision: number) => void {
+export function startHeartbeat(options: HeartbeatOptions): (revision?: number) => Promise<void> {
   const { everyMs, database, cache, changes, send } = options
   let appliedRevision = 0
   const lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   lag.enable()
   // The histogram contains the time between two ticks of its timer, which includes the timer's interval.
   const lagMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - LAG_RESOLUTION_MS)
-  const heartbeat = (): void => {
+  const heartbeat = (): Promise<void> => {
     const sinceMs = database.downSinceMs()
     const ports = options.ports()
-    send({
+    return send({
       type: 'heartbeat',
       appliedRevision,
       ports: Object.fromEntries(ports.map(port => [port.label, port.report()])),
@@ -50,12 +50,12 @@ export function startHeartbeat(options: HeartbeatOptions): (revision: number) =>
     })
   }
   setInterval(() => {
-    heartbeat()
+    void heartbeat()
     // Acknowledgements in between report the lag since the last heartbeat.
     lag.reset()
   }, everyMs).unref()
-  return revision => {
+  return (revision = appliedRevision) => {
     appliedRevision = revision
-    heartbeat()
+    return heartbeat()
   }
 }

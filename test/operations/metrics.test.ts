@@ -1,8 +1,9 @@
 // The metrics and the history of a control port agree with the traffic.
 import { readFileSync } from 'node:fs'
 import test from 'ava'
+import { createOperator } from '../support/operator.ts'
 import { connect } from '../support/raw.ts'
-import { startService } from '../support/service.ts'
+import { ask, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const service = await startService({ workers: 2, env: { NODE_NAME: 'n-1' } })
@@ -127,4 +128,21 @@ test('control ports: read-only, every method but GET and HEAD is rejected', asyn
       t.is(response.status, 405)
       t.is(response.headers.get('allow'), 'GET, HEAD')
     }
+})
+
+test('metrics: count the responses that a worker sends before its end', async t => {
+  // A heartbeat comes only after a change of the desired state.
+  const fleet = { beatMs: 60_000, silentMs: 200_000 }
+  const replaced = await startService({ config: { fleet } })
+  t.teardown(() => replaced.stop())
+  const operator = createOperator(replaced)
+  const client = await connect(replaced.port('http'))
+  client.write('GET /v1/users HTTP/1.1\r\nHost: localhost\r\n')
+  const reload = operator.run('reload')
+  await operator.until(({ workers }) => workers.some(({ state }) => state === 'retiring'))
+  client.write('\r\n')
+  t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  t.is((await reload).error, undefined)
+  const metrics = await ask(`${replaced.controlUrl}/metrics`)
+  t.regex(metrics?.text ?? '', /^http_responses_total\{port="http",route="\/v1\/users",code="2xx"\} 1$/m)
 })
