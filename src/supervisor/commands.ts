@@ -119,6 +119,7 @@ export function createCommands(options: CommandOptions) {
     const old = staying()
     const outcome = await fleet.reload(config.reload.watchMs)
     if (outcome.state === 'failed') {
+      if (fleet.isStopping()) throw new Error(`the reload failed: ${outcome.reason}`)
       const left = staying().filter(pid => old.includes(pid)).length
       if (left === old.length)
         throw new CommandError(`the reload failed, the old workers stay: ${outcome.reason}`)

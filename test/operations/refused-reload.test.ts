@@ -131,3 +131,15 @@ try { mkdirSync(${JSON.stringify(`${code}.first`)}) } catch { process.exit(1) }`
   t.is(error, 'the reload failed when 1 of 2 old workers were left: worker exited with code 1')
   t.is((await service.workers()).filter(pid => workers.includes(pid)).length, 1)
 })
+
+test.serial('reload: a stop ends it, and the reply does not say that workers stay', async t => {
+  const { service, operator } = await start(t, {
+    // A watch that does not end by its time, and time for the reply.
+    config: { reload: { watchMs: 600_000 }, drain: { delayMs: 1000 } },
+  })
+  const reload = operator.run('reload')
+  await operator.until(({ watch }) => watch !== undefined)
+  service.supervisor.kill('SIGTERM')
+  t.is((await reload).error, 'the reload failed: the service is stopping')
+  t.is(await service.exited, 0)
+})
