@@ -166,6 +166,18 @@ onLinux('workers: if none can be created, the supervisor exits and says why', as
   t.is(await service.exited, 70)
 })
 
+test.serial('workers: one that is killed while it finishes its requests is a warning', async t => {
+  const { service, operator, open } = await start(t)
+  const client = await open()
+  client.write('GET /v1/users HTTP/1.1\r\n')
+  const [worker = 0] = await service.workers()
+  const reload = operator.run('reload')
+  await operator.until(({ workers }) => workers.some(({ state }) => state === 'retiring'))
+  process.kill(worker, 'SIGKILL')
+  t.is((await reload).error, undefined)
+  await service.logLine(/"level":40,.*"reason":"worker terminated by SIGKILL","msg":"worker exited"/)
+})
+
 for (const workers of [1, 2])
   test.serial(`workers: ${workers} of ${workers} hang, health fails, and they are replaced`, async t => {
     const { service, operator, open } = await start(t, {

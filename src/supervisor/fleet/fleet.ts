@@ -124,11 +124,13 @@ export function createFleet(options: FleetOptions) {
   }
 
   /** @param observed the cause, unless the worker has reported one or was killed by the supervisor */
-  function exited(id: number, observed: ExitCause): void {
+  function exited(id: number, observed: ExitCause, code?: number): void {
     const worker = findWorker(id)
     if (worker === undefined) return
-    const { pid, exitCause: cause = observed, state } = worker
-    const isExpected = loop.state().stop !== undefined || state === 'retiring'
+    const { pid, exitCause: cause = observed, state, killed } = worker
+    const isEnding = loop.state().stop !== undefined || state === 'retiring'
+    // Any other end cuts the requests that it was still serving.
+    const isExpected = isEnding && (code === 0 || killed)
     log[isExpected ? 'info' : 'warn']({ worker: pid, reason: cause.reason }, 'worker exited')
     record({ type: 'exited', id, cause })
   }
@@ -177,7 +179,7 @@ export function createFleet(options: FleetOptions) {
   })
   cluster.on('exit', ({ id }, code, signal: string | null) => {
     const reason = signal === null ? `worker exited with code ${code}` : `worker terminated by ${signal}`
-    exited(id, { reason, killedExternally: signal === 'SIGKILL' })
+    exited(id, { reason, killedExternally: signal === 'SIGKILL' }, code)
   })
 
   return {
