@@ -1,7 +1,7 @@
 // Starts a real service for a test: a new database, free ports, and the built supervisor as a child process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
+import { on, once } from 'node:events'
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -104,10 +104,14 @@ async function isReady(controlUrl: string): Promise<boolean> {
   return [200, 404].includes((await ask(`${controlUrl}/readyz`))?.status ?? 0)
 }
 
+/** Waits for the message that the supervisor sends when a worker listens. Those before it register commands with pm2. */
+async function untilListening(supervisor: ChildProcess): Promise<void> {
+  for await (const [message] of on(supervisor, 'message', { signal: AbortSignal.timeout(startMs) }))
+    if (message === 'ready') return
+}
+
 async function untilUp(supervisor: ChildProcess, controlUrl: string, log: () => string): Promise<void> {
-  // The first message, `ready`, is sent when a worker listens.
-  const ready = once(supervisor, 'message', { signal: AbortSignal.timeout(startMs) })
-  await Promise.race([ready, once(supervisor, 'exit')]).catch(() => {})
+  await Promise.race([untilListening(supervisor), once(supervisor, 'exit')]).catch(() => {})
   const isUp = async () => {
     const exit = supervisor.exitCode ?? supervisor.signalCode
     if (exit !== null) throw new Error(`the supervisor exited with ${exit}:\n${log()}`)
