@@ -544,7 +544,7 @@ test.serial(
     const { listen } = net.Server.prototype
     const parent = process.ppid
     net.Server.prototype.listen = function (...args) {
-      while (process.ppid === parent);
+      while (process.ppid === parent) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
       return listen.apply(this, args)
     }`)
     t.is(await killBeforeListening(t, port, listenAsOrphans), '')

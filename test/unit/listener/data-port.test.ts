@@ -20,6 +20,7 @@ import {
   ticketKeys,
 } from '../../support/data-port.ts'
 import type { Raw } from '../../support/raw.ts'
+import { stall } from '../../support/stall.ts'
 import { until } from '../../support/until.ts'
 
 /** So long that a request that is written to a new connection at once is read before, on a slow machine, too. */
@@ -111,8 +112,7 @@ for (const protocol of ['http', 'https'] as const) {
     await until(() => port.report().connections === 2)
     port.setState('draining')
     for (const client of clients) client.write(get)
-    const stallEndMs = performance.now() + 300
-    while (performance.now() < stallEndMs);
+    stall(300)
     for (const client of clients) t.regex(await client.answer(), /200 OK/)
   })
 

@@ -2,6 +2,7 @@
 import type { RequestListener } from 'node:http'
 import test from 'ava'
 import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
+import { stall } from '../../support/stall.ts'
 import { until } from '../../support/until.ts'
 
 for (const protocol of ['http', 'https'] as const) {
@@ -66,8 +67,7 @@ for (const protocol of ['http', 'https'] as const) {
       await client.answer()
       client.write(get)
       // Some versions of Node.js add a second to the timeout.
-      const stallEndMs = performance.now() + 2000
-      while (performance.now() < stallEndMs);
+      stall(2000)
       t.regex(await client.answer(), /^HTTP\/1.1 200 /)
     },
   )
