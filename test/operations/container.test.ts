@@ -2,6 +2,7 @@
 // other, with the settings and with the code.
 import { readFile } from 'node:fs/promises'
 import test from 'ava'
+import { evalArgs, moduleOf } from '../support/child-code.ts'
 import { configFile, runTool } from '../support/config-tools.ts'
 import { runToEnd } from '../support/run-to-end.ts'
 
@@ -12,17 +13,13 @@ const dockerfile = await readContainerFile('Dockerfile')
 async function imageSettings() {
   const NODE_CONFIG = /NODE_CONFIG='(.*)'/.exec(dockerfile)?.[1] ?? ''
   const code = `
-    const { loadConfig } = await import('./src/config/config.ts')
+    const { loadConfig } = await import('${moduleOf('config/config')}')
     console.log(JSON.stringify(await loadConfig()))`
-  const { stdout, stderr } = await runToEnd(
-    process.execPath,
-    ['--import=tsx', '--input-type=module', '-e', code],
-    {
-      PATH: process.env.PATH,
-      NODE_ENV: 'production',
-      NODE_CONFIG,
-    },
-  )
+  const { stdout, stderr } = await runToEnd(process.execPath, [...evalArgs, code], {
+    PATH: process.env.PATH,
+    NODE_ENV: 'production',
+    NODE_CONFIG,
+  })
   if (stdout === '') throw new Error(stderr)
   const { host, control, ports, drain } = JSON.parse(stdout)
   const [{ label, port }] = ports

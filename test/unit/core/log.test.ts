@@ -4,13 +4,13 @@ import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { createOutput } from '../../../src/core/log-output.ts'
+import { evalArgs, moduleOf } from '../../support/child-code.ts'
 import { folder } from '../../support/folder.ts'
 import { collectLog } from '../../support/log.ts'
 
-const log = fileURLToPath(new URL('../../../src/core/log.ts', import.meta.url))
+const log = moduleOf('core/log')
 
 // More than the reader buffers. If a reader exits with unread data, the next write fails with ECONNRESET and
 // later ones with EPIPE.
@@ -28,7 +28,7 @@ const script = `
   console.error('ready')`
 
 test('log: a process can log and exit after its reader has exited', async t => {
-  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script])
+  const child = spawn(process.execPath, [...evalArgs, script])
   t.teardown(() => child.kill('SIGKILL'))
   await once(child.stderr, 'data')
   child.stdout.destroy()
@@ -38,7 +38,7 @@ test('log: a process can log and exit after its reader has exited', async t => {
 })
 
 test('log: an event is one line of JSON', async t => {
-  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script])
+  const child = spawn(process.execPath, [...evalArgs, script])
   t.teardown(() => child.kill('SIGKILL'))
   child.stdin.write('go')
   let text = ''
@@ -66,7 +66,7 @@ test('log: a line that a full disk has cut does not spoil the next one', async t
   const file = await open(path, 'a+')
   t.teardown(() => file.close())
   // A limit of the size of files stands for the full disk. The cache of tsx must not be cut.
-  const node = [process.execPath, '--import=tsx', '--input-type=module', '--eval', onFullDisk]
+  const node = [process.execPath, ...evalArgs, onFullDisk]
   const child = spawn('sh', ['-c', 'ulimit -f 1 && exec "$0" "$@"', ...node], {
     stdio: ['pipe', file.fd, 'pipe'],
     env: { ...process.env, TSX_DISABLE_CACHE: '1' },
@@ -91,7 +91,7 @@ const failing = `
   log.error({ reason: 'a word' })`
 
 test('log: an error has its stack and cause, but no SQL statement', async t => {
-  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', failing])
+  const child = spawn(process.execPath, [...evalArgs, failing])
   t.teardown(() => child.kill('SIGKILL'))
   let text = ''
   for await (const chunk of child.stdout.setEncoding('utf8')) text += chunk
@@ -115,7 +115,7 @@ const buffering = `
   process.stdin.once('data', () => process.exit(0))`
 
 test('log: buffered lines are written before a later event and at process exit', async t => {
-  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', buffering])
+  const child = spawn(process.execPath, [...evalArgs, buffering])
   t.teardown(() => child.kill('SIGKILL'))
   const log = collectLog(child)
   await log.line(/"now"/)

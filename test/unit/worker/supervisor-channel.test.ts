@@ -3,18 +3,18 @@ import { spawn } from 'node:child_process'
 import { on, once } from 'node:events'
 import net from 'node:net'
 import test from 'ava'
-
-const channel = new URL('../../../src/worker/supervisor-channel.ts', import.meta.url)
+import { evalArgs, moduleOf } from '../../support/child-code.ts'
 
 test('requestSocket: a socket that is lost on its way is requested again, one that comes twice is closed', async t => {
   const code = `
-    import { openSupervisorChannel } from '${channel}'
+    import { openSupervisorChannel } from '${moduleOf('worker/supervisor-channel')}'
     const socket = await openSupervisorChannel().requestSocket('http')
     process.on('message', (_, second) => process.send([socket.listening, second.listening]))
     process.send('received')
   `
-  const args = ['--import=tsx', '--input-type=module', '--eval', code]
-  const worker = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const worker = spawn(process.execPath, [...evalArgs, code], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
   t.teardown(() => worker.kill())
   const server = net.createServer().listen(0, '127.0.0.1')
   t.teardown(() => server.close())
