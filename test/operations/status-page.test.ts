@@ -153,7 +153,7 @@ test.serial('traffic, workers, memory and pool are shown, also on a narrow scree
 })
 
 test.serial('Redis down: shown as unreachable, while all ports keep serving', async t => {
-  const service = await start(t, { env: { REDIS_URL: 'redis://127.0.0.1:9' } })
+  const service = await start(t, { workers: 1, env: { REDIS_URL: 'redis://127.0.0.1:9' } })
   const { page, problems, heading } = await openPage(t, service)
   await heading('All ports are serving')
   await page.getByRole('region', { name: 'Redis' }).filter({ hasText: 'unreachable' }).waitFor()
@@ -161,7 +161,7 @@ test.serial('Redis down: shown as unreachable, while all ports keep serving', as
 })
 
 test.serial('supervisor down: the page shows since when, and recovers without a reload', async t => {
-  const first = await start(t)
+  const first = await start(t, { workers: 1 })
   const { page, problems, loads, heading } = await openPage(t, first)
   await heading('All ports are serving')
   // The clock of the computer is set back during a poll. The page goes on.
@@ -178,7 +178,7 @@ test.serial('supervisor down: the page shows since when, and recovers without a 
     port: first.port(label),
     protocol: label,
   }))
-  await start(t, { database: first.database, config: { ports } })
+  await start(t, { workers: 1, database: first.database, config: { ports } })
   await heading('All ports are serving')
   t.is(loads(), 1)
   t.deepEqual(
