@@ -3,6 +3,7 @@
 import test from 'ava'
 import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
+import { unavailable } from '../../src/core/api-error.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createDatabase, type Database } from '../../src/database/database.ts'
 import { createChangeFeed } from '../../src/database/feed/change-feed.ts'
@@ -464,18 +465,24 @@ test.serial('numbering: readers at the end do not wait for one that takes long',
 test.serial('numbering: the reason why it fails is logged once', async t => {
   const lines: unknown[] = []
   const log = pino({ base: null }, { write: (line: string) => lines.push(JSON.parse(line).reason) })
-  const outcomes = ['fails', 'fails', 'ends', 'fails', 'fails']
+  const outcomes = ['fails', 'fails', 'ends', 'fails', 'fails', 'is denied', 'is away']
+  const causes: Readonly<Record<string, string>> = {
+    'is denied': 'ER_TABLEACCESS_DENIED_ERROR',
+    'is away': 'ECONNRESET',
+  }
   let tries = 0
   const failing = createNumbering(async act => {
-    if (outcomes[tries++] === 'ends') return 0 as Awaited<ReturnType<typeof act>>
-    throw new Error('denied')
+    const outcome = outcomes[tries++] ?? ''
+    if (outcome === 'ends') return 0 as Awaited<ReturnType<typeof act>>
+    const code = causes[outcome]
+    throw code === undefined ? new Error('fails') : unavailable(Object.assign(new Error(outcome), { code }))
   }, log)
   for (const [index] of outcomes.entries()) {
     failing.requestAfterWrite()
     await until(() => tries > index)
   }
-  // Once more after a success.
-  t.deepEqual(lines, ['denied', 'denied'])
+  // Once more after a success. An outage has a line of its own.
+  t.deepEqual(lines, ['fails', 'fails', 'is denied'])
 })
 
 test.serial('numbering: one that cannot go on because its database is closed logs nothing', async t => {

@@ -3,7 +3,7 @@
 import { ApiError } from '../../core/api-error.ts'
 import { reasonOf } from '../../core/error-reason.ts'
 import type { Log } from '../../core/log.ts'
-import { assertRowCount } from '../driver-errors.ts'
+import { assertRowCount, isDenied } from '../driver-errors.ts'
 import { deleteByIds } from '../listed-rows.ts'
 import type { RunTransaction, Transaction } from '../transaction.ts'
 
@@ -49,10 +49,13 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
   /** The reason that was logged last, since the last success. */
   let logged: string | undefined
 
-  /** The sweep repeats a failed numbering. `database` logs outages, and the errors of a closed pool are ApiErrors, too. */
+  /** The sweep repeats a failed numbering. */
   function onFailed(error: unknown): void {
-    const reason = reasonOf(error)
-    if (error instanceof ApiError || reason === logged) return
+    const cause = error instanceof ApiError ? error.cause : error
+    // `database` logs outages. Their errors, and those of a closed pool, are ApiErrors, as is a missing privilege.
+    if (error instanceof ApiError && !isDenied(cause)) return
+    const reason = reasonOf(cause)
+    if (reason === logged) return
     logged = reason
     log.error({ reason }, 'changes do not get their numbers, retrying')
   }
