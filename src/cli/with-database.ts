@@ -1,5 +1,6 @@
 // The database of the commands that read or correct what the service has stored.
 import { loadDatabaseConfig } from '../config/config.ts'
+import { ApiError } from '../core/api-error.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { exitCodeOf, exitCodes, FatalError } from '../core/exit-codes.ts'
 import { createLog } from '../core/log.ts'
@@ -32,8 +33,10 @@ export async function withDatabase<T>(
     })
     return await act(database)
   } catch (error) {
+    if (exitCodeOf(error) !== undefined) throw error
+    const reason = reasonOf(error instanceof ApiError ? (error.cause ?? error) : error)
     // Not 1, with which `recount -- --check` says that there are differences.
-    throw exitCodeOf(error) === undefined ? new FatalError(exitCodes.unavailable, reasonOf(error)) : error
+    throw new FatalError(exitCodes.unavailable, reason)
   } finally {
     await database?.close()
   }

@@ -1,4 +1,5 @@
 // The recount of the kept totals: exact during concurrent writes, and the output of `npm run recount`.
+import { randomBytes } from 'node:crypto'
 import test from 'ava'
 import fc from 'fast-check'
 import { insertCountChanges, memberChange, recordChange } from '../../src/database/counting/counts.ts'
@@ -7,6 +8,7 @@ import { groups } from '../../src/model/groups.ts'
 import { resources } from '../../src/model/index.ts'
 import { users } from '../../src/model/users.ts'
 import { compactAll } from '../support/compact-all.ts'
+import { executeOn } from '../support/execute.ts'
 import { openDatabase } from '../support/open-database.ts'
 import { runNode } from '../support/run-to-end.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
@@ -224,4 +226,17 @@ test.serial('npm run recount: prints each difference, --check corrects nothing',
     refused.stderr,
     /^users-api: the database rejects the connection \(Access denied .*\): correct DATABASE_URL, or .*\n$/,
   )
+
+  const limited = new URL(url)
+  limited.username = `test_${randomBytes(6).toString('hex')}`
+  limited.password = ''
+  await executeOn(
+    url,
+    `CREATE USER ${limited.username}@'%'`,
+    `GRANT SELECT ON ${limited.pathname.slice(1)}.* TO ${limited.username}@'%'`,
+  )
+  t.teardown(() => executeOn(url, `DROP USER ${limited.username}@'%'`))
+  const denied = await runNode('dist/recount.js', [], { ...process.env, DATABASE_URL: limited.href })
+  t.deepEqual([denied.code, denied.stdout], [69, ''])
+  t.regex(denied.stderr, /^users-api: (UPDATE|INSERT|SELECT|DELETE).* command denied to user .*\n$/)
 })
