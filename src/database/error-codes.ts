@@ -26,7 +26,7 @@ export const denied = [
   'ER_DBACCESS_DENIED_ERROR',
 ]
 
-/** The account may not connect, not from this host, not without TLS, or may do nothing before it has a new password. */
+/** The account is locked, its password has expired, or the server accepts it neither from this host nor without TLS. */
 const barred = [
   'ER_ACCOUNT_HAS_BEEN_LOCKED',
   'ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK',
@@ -42,8 +42,8 @@ const barred = [
 ]
 
 /**
- * Waiting does not resolve these: the user, its privileges, the database name or the certificate of the server is wrong, or the
- * server has no TLS.
+ * Waiting does not resolve these: the user, its privileges, the database name or the certificate of the server is wrong, or one
+ * of both has no TLS.
  */
 export const misconfigured = [
   'ER_ACCESS_DENIED_ERROR',
@@ -56,7 +56,7 @@ export const misconfigured = [
 
 /**
  * The connection is lost or cannot be established, or the server cannot serve at the moment: it accepts no writes or no more
- * clients, interrupts statements, or has no space left.
+ * clients, interrupts statements, has no space left, or rejects the account or its statement.
  */
 export const unreachable = [
   ...demoted,

@@ -135,7 +135,7 @@ try { mkdirSync(${JSON.stringify(`${code}.first`)}) } catch { process.exit(1) }`
 test.serial('reload: a stop ends it, and the reply does not say that workers stay', async t => {
   const { service, operator } = await start(t, {
     // A watch that does not end by its time, and time for the reply.
-    config: { reload: { watchMs: 600_000 }, drain: { delayMs: 1000 } },
+    config: { reload: { watchMs: 600_000 }, drain: { delayMs: 3000 } },
   })
   const reload = operator.run('reload')
   await operator.until(({ watch }) => watch !== undefined)
