@@ -11,7 +11,8 @@ const { service, api, openClient, close } = await openApi({
 })
 test.after.always(close)
 
-const createGroups = async (count: number) => {
+/** Creates groups with one request. Returns their names, too. */
+const createNamedGroups = async (count: number) => {
   const answer = await api.post('/v1/groups', { groups: Array.from({ length: count }, newGroup) })
   const { groups = [] } = answer.body
   return groups.map(({ id, name }) => ({ id: Number(id), name }))
@@ -48,7 +49,7 @@ test('memberships: name and meta are ignored, so a group can be sent as it was r
 })
 
 test('memberships: a batch returns one entry for each input, and created counts the new memberships', async t => {
-  const [user, [a, b, c]] = [await createUser(api), await createGroups(3)]
+  const [user, [a, b, c]] = [await createUser(api), await createNamedGroups(3)]
   await api.post(`/v1/users/${user}/groups`, { id: b?.id })
   const entries = [
     { id: c?.id },
@@ -142,7 +143,7 @@ test('memberships: errors distinguish unknown users from unknown groups', async 
 })
 
 test('memberships: DELETE removes one membership and keeps the group and its other members', async t => {
-  const [user, friend, [a, b]] = [await createUser(api), await createUser(api), await createGroups(2)]
+  const [user, friend, [a, b]] = [await createUser(api), await createUser(api), await createNamedGroups(2)]
   for (const id of [user, friend]) await api.post(`/v1/users/${id}/groups`, { groups: [a, b] })
   const answer = await api.delete(`/v1/users/${user}/groups/${a?.id}`)
   expectOk(t, answer)
@@ -163,7 +164,7 @@ test('memberships: deleting a user removes its memberships', async t => {
 })
 
 test('memberships: GET lists all groups sorted by id, or one page of them', async t => {
-  const [user, groups] = [await createUser(api), await createGroups(4)]
+  const [user, groups] = [await createUser(api), await createNamedGroups(4)]
   await api.post(`/v1/users/${user}/groups`, { groups: groups.toReversed() })
   const path = `/v1/users/${user}/groups`
   const rows: [query: string, expected: object[], start: number, perPage: number][] = [
@@ -201,7 +202,7 @@ test('memberships: GET lists all groups sorted by id, or one page of them', asyn
 })
 
 test('memberships: the limit of memberships per user is inclusive', async t => {
-  const [user, groups] = [await createUser(api), await createGroups(membershipsPerUser + 2)]
+  const [user, groups] = [await createUser(api), await createNamedGroups(membershipsPerUser + 2)]
   const [first, ...rest] = groups
   await api.post(`/v1/users/${user}/groups`, { id: first?.id })
   const batch = await api.post(`/v1/users/${user}/groups`, { groups: rest })
@@ -218,7 +219,7 @@ test('memberships: the limit of memberships per user is inclusive', async t => {
 })
 
 test('memberships: after the limit is lowered, a user keeps all groups, and GET without parameters lists them', async t => {
-  const [user, groups] = [await createUser(api), await createGroups(membershipsPerUser)]
+  const [user, groups] = [await createUser(api), await createNamedGroups(membershipsPerUser)]
   await api.post(`/v1/users/${user}/groups`, { groups })
   const config = { limits: { membershipsPerUser: 2, recordsPerPage: 3 } }
   const lowered = await startService({ database: service.database, config })
