@@ -14,7 +14,7 @@ import { migrations } from '../../src/database/migrations/index.ts'
 import { migrate } from '../../src/database/migrator.ts'
 import { groups } from '../../src/model/groups.ts'
 import { users } from '../../src/model/users.ts'
-import { executeOn } from '../support/execute.ts'
+import { executeOn, waitForWrites } from '../support/execute.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { countsOf, countUp, createSequencesSql, insertSequences, readAll } from '../support/sequences.ts'
@@ -299,7 +299,11 @@ test.serial('hosts: a node survives the loss of a database server, which comes b
   const elapsed = (performance.now() - startedMs).toFixed()
   t.log(`${failed} requests failed one after the other, writes after ${elapsed} ms`)
   await cluster.servers[0]?.start()
-  const rows = await executeOn(first, "SELECT first_name FROM users WHERE last_name = 'Lovelace' ORDER BY id")
+  const rows = await executeOn(
+    first,
+    waitForWrites(isMariadb),
+    "SELECT first_name FROM users WHERE last_name = 'Lovelace' ORDER BY id",
+  )
   t.like(rows, { 0: { first_name: 'before' }, length: 2 })
 })
 
@@ -360,6 +364,7 @@ if (!isMariadb)
       t.is(reads[404], undefined)
       const rows = await executeOn(
         urls[1] ?? '',
+        waitForWrites(isMariadb),
         "SELECT first_name FROM users WHERE first_name LIKE 'primary %'",
       )
       const names = new Set(Array.isArray(rows) ? rows.map(row => 'first_name' in row && row.first_name) : [])

@@ -12,7 +12,7 @@ import { withDatabase } from '../../src/config/host-urls.ts'
 import { createLog } from '../../src/core/log.ts'
 import { migrate } from '../../src/database/migrator.ts'
 import { configFile } from '../support/config-tools.ts'
-import { executeOn } from '../support/execute.ts'
+import { executeOn, waitForWrites } from '../support/execute.ts'
 import { readStates } from '../support/haproxy.ts'
 import { claimPorts } from '../support/ports.ts'
 import { haproxyProgram } from '../support/programs.ts'
@@ -147,6 +147,7 @@ test.serial('HAProxy before databases: a server outside its cluster gets no conn
   await untilStored()
   const rows = await executeOn(
     withDatabase(third === running ? second : third, 'users'),
+    waitForWrites(isMariadb),
     "SELECT first_name AS name FROM users WHERE last_name = 'Lovelace' ORDER BY id",
   )
   const found = new Set(Array.isArray(rows) ? rows.map(({ name }) => name) : [])

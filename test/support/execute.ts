@@ -12,3 +12,7 @@ export async function executeOn(url: string, ...statements: string[]): Promise<u
     connection.destroy()
   }
 }
+
+/** The statement after which the reads of a session wait until a server of a cluster has applied all earlier writes. */
+export const waitForWrites = (isMariadb: boolean): string =>
+  isMariadb ? 'SET SESSION wsrep_sync_wait = 1' : "SET SESSION group_replication_consistency = 'BEFORE'"
