@@ -1,6 +1,5 @@
 // The database of the commands that read or correct what the service has stored.
 import { loadDatabaseConfig } from '../config/config.ts'
-import { ApiError } from '../core/api-error.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import { exitCodeOf, exitCodes, FatalError } from '../core/exit-codes.ts'
 import { createLog } from '../core/log.ts'
@@ -34,9 +33,8 @@ export async function withDatabase<T>(
     return await act(database)
   } catch (error) {
     if (exitCodeOf(error) !== undefined) throw error
-    const reason = reasonOf(error instanceof ApiError ? (error.cause ?? error) : error)
     // Not 1, with which `recount -- --check` says that there are differences.
-    throw new FatalError(exitCodes.unavailable, reason)
+    throw new FatalError(exitCodes.unavailable, reasonOf(error))
   } finally {
     await database?.close()
   }

@@ -1,4 +1,5 @@
 // Reads the code and the message of errors from drivers and from the operating system.
+import { ApiError } from './api-error.ts'
 
 export interface CodedError extends Error {
   readonly code: string
@@ -12,10 +13,11 @@ export function hasCode(error: unknown, ...codes: readonly string[]): error is C
 
 /**
  * Returns the message of the server or the network. That of the server is without the SQL statement that Knex prepends; that of the
- * network keeps it, without values.
+ * network keeps it, without values. The reason of an ApiError is its cause: its own message is for the client.
  */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
+  if (error instanceof ApiError && error.cause !== undefined) return reasonOf(error.cause)
   if ('sqlMessage' in error && typeof error.sqlMessage === 'string') return error.sqlMessage
   // If all addresses of a host refuse the connection, the AggregateError has a code but no message.
   return error.message || (hasCode(error) ? error.code : error.name)

@@ -9,7 +9,7 @@ import { respondFailure } from '../respond.ts'
 
 function logServerError(ctx: Context, error: ApiError, requestId: string, log: Log): void {
   // These have a known reason: a stack trace adds nothing.
-  const reason = error.code === 'unavailable' ? reasonOf(error.cause ?? error.message) : error.cause
+  const reason = error.code === 'unavailable' ? reasonOf(error) : error.cause
   // Not the path: what a client sends there can be personal data.
   const { route } = ctx.res
   log.error({ requestId, ...traceOf(ctx.req.headers), reason, method: ctx.method, route }, error.code)

@@ -51,10 +51,9 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
 
   /** The sweep repeats a failed numbering. */
   function onFailed(error: unknown): void {
-    const cause = error instanceof ApiError ? error.cause : error
     // `database` logs outages. Their errors, and those of a closed pool, are ApiErrors, as is a missing privilege.
-    if (error instanceof ApiError && !isDenied(cause)) return
-    const reason = reasonOf(cause)
+    if (error instanceof ApiError && !isDenied(error.cause)) return
+    const reason = reasonOf(error)
     if (reason === logged) return
     logged = reason
     log.error({ reason }, 'changes do not get their numbers, retrying')

@@ -9,7 +9,8 @@ test('ApiError: is an Error with a message, a code and a cause, but captures no 
   t.true(error instanceof ApiError && error instanceof Error)
   t.like(error, { name: 'ApiError', message: 'the message', code: 'unavailable', status: 503, cause })
   t.is(String(error), 'ApiError: the message')
-  t.is(reasonOf(error), 'the message')
+  t.is(reasonOf(error), 'the cause')
+  t.is(reasonOf(unavailable(undefined, 'the message')), 'the message')
   t.is(Reflect.get(error, 'stack'), undefined)
 })
 
