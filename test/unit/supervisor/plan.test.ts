@@ -360,6 +360,17 @@ test('reload: fails if a new worker exits after its watch, and keeps the old wor
   t.deepEqual(simulation.ready(), [2, 3, 6])
 })
 
+test('reload: fails if the first new worker is killed before it listens or while it is watched', t => {
+  for (const listens of [false, true]) {
+    const simulation = createRunningSimulation()
+    simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+    if (listens) simulation.listen(4)
+    simulation.exit(4, 'worker terminated by SIGKILL', true)
+    t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker terminated by SIGKILL' })
+    t.deepEqual(simulation.ready(), [1, 2, 3])
+  }
+})
+
 test('reload: a worker of the old code that does not boot does not end it', t => {
   const simulation = createRunningSimulation()
   simulation.exit(3)
