@@ -26,7 +26,7 @@ export const denied = [
   'ER_DBACCESS_DENIED_ERROR',
 ]
 
-/** The account is locked, its password has expired, or the server accepts it neither from this host nor without TLS. */
+/** The account is locked, its password has expired, or the server does not accept it from this host, or demands TLS. */
 const barred = [
   'ER_ACCOUNT_HAS_BEEN_LOCKED',
   'ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK',

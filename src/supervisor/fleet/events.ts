@@ -74,9 +74,9 @@ function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number):
   if (worker.state === 'retiring' || fleet.stop !== undefined) return rest
   const next = recordFailure({ ...rest, lostWorkers: fleet.lostWorkers + 1 }, worker, cause, nowMs)
   if (fleet.reload.state !== 'running' || worker.toBeReplaced) return next
-  // SIGKILL from outside is no evidence against the code of a worker that has passed the watch.
+  // After the watch, a SIGKILL from outside is not taken as a failure of the code.
   if (cause.killedExternally && worker.state === 'ready' && watchOf(fleet)?.id !== id) return next
-  // The new code fails: the reload ends, the old workers stay, and the old code gets no boot failure for it.
+  // The new code fails: the reload ends, the old workers that are left stay, and the old code gets no boot failure for it.
   return {
     ...next,
     bootFailures: fleet.bootFailures,
