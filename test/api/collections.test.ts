@@ -5,7 +5,8 @@ import { openApi } from '../support/api-suite.ts'
 import { expectOk } from '../support/expect.ts'
 import type { Answer } from '../support/http.ts'
 
-const { api, close } = await openApi()
+// All tests run at once: on a busy machine, the sorted pages wait for each other longer than requests may by default.
+const { api, close } = await openApi({ config: { database: { acquireTimeoutMs: 60_000 } } })
 // The tests refer to each user by its letter; `_` stands for a missing name.
 const people: [letter: string, first: string, last: string, groups: string[]][] = [
   ['a', 'Ada', 'Lovelace', ['Math', 'Poetry']],
