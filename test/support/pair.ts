@@ -61,7 +61,8 @@ export async function startPair({
           proxyProtocol,
         })),
         stateFile: join(folder, `${name}.json`),
-        drain: { delayMs },
+        // On a loaded machine, a client can pause for longer than a second between two requests on its connection.
+        drain: { delayMs, idleMs: 3000 },
         proxies: { trusted: ['127.0.0.1'] },
       },
     })
