@@ -4,7 +4,7 @@ import { userInfo } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { columnsOf, runCommand, serviceName, UsageError } from './cli/command-line.ts'
-import { type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
+import { REPLY_TIMEOUT_MS, type Reply, readStatus, sendCommand } from './cli/operator/client.ts'
 import { describePending, describeReply, describeWatch } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
 import { quoted } from './core/quoted.ts'
@@ -32,7 +32,6 @@ const usage = `usage: npm run ops -- <command> [argument] [--json]
 exit codes: 0 done, 1 refused or done in part, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time,
             78 invalid settings`
 
-const TIMEOUT_MS = 10_000
 /** How often `wait` says what it waits for, and `reload` what it has seen of the first new worker. */
 const PROGRESS_MS = 3000
 /** The longest time-out: the watch of a reload can be as long. */
@@ -112,7 +111,7 @@ async function main(): Promise<number> {
   const progress = progressOf(commandLine)
   if (progress !== undefined) void reportProgress(socketPath, by, progress)
   const body = { argument: argument ?? null, by }
-  const reply = await sendCommand(socketPath, command, body, longTimeoutsMs[command] ?? TIMEOUT_MS)
+  const reply = await sendCommand(socketPath, command, body, longTimeoutsMs[command] ?? REPLY_TIMEOUT_MS)
   printReply(commandLine, reply)
   return 'error' in reply ? 1 : 0
 }

@@ -13,7 +13,7 @@ import { isAlive } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
 import { type Outcome, runToEnd } from '../support/run-to-end.ts'
-import { ask, createDatabase } from '../support/service.ts'
+import { ask, createDatabase, runFirst } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const test = anyTest as TestFn<{ here: Installation }>
@@ -219,13 +219,23 @@ for (const step of ['starting Redis', 'starting the service'])
     },
   )
 
-test.serial('start: skips the health checks of ports in maintenance mode `refuse`', async t => {
+/** Code with which a supervisor is busy for 3 s as soon as a worker is ready. */
+const busyWhenReady = `
+const { send } = process
+if (send !== undefined)
+  process.send = (...args) => {
+    if (args[0] === 'ready')
+      setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000))
+    return send.apply(process, args)
+  }`
+
+test.serial('start: waits for a busy service, and skips the checks of ports in mode `refuse`', async t => {
   const { here } = t.context
   const refused = { mode: 'refuse', since: new Date().toISOString(), by: 'test' }
   await mkdir(join(here.folder, 'var'), { mode: 0o700 })
   const state = JSON.stringify({ maintenance: { http: refused, https: refused } })
   await writeFile(join(here.folder, 'var/state.json'), state)
-  const { code, stdout, stderr } = await here.start()
+  const { code, stdout, stderr } = await here.start(runFirst(busyWhenReady))
   t.is(code, 0, stderr)
   for (const label of ['http', 'https'])
     t.regex(stdout, new RegExp(`^users-api: ${label} is still in maintenance: .* resume ${label}$`, 'm'))

@@ -6,7 +6,8 @@ import { hasCode } from '../../core/error-reason.ts'
 import { exitCodes, FatalError } from '../../core/exit-codes.ts'
 import { type Status, statusSchema } from '../../supervisor/control/status.ts'
 
-const STATUS_TIMEOUT_MS = 2000
+/** For commands that reply at once. On a loaded machine, this can take seconds. */
+export const REPLY_TIMEOUT_MS = 10_000
 
 const replySchema = z.looseObject({})
 export type Reply = z.output<typeof replySchema>
@@ -58,6 +59,6 @@ export async function sendCommand(
 /** Returns the status of the service; undefined if it does not run, does not reply in time, or is of another version. */
 export async function readStatus(socketPath: string, by: string): Promise<Status | undefined> {
   const body = { argument: null, by }
-  const reply = await sendCommand(socketPath, 'status', body, STATUS_TIMEOUT_MS).catch(() => undefined)
+  const reply = await sendCommand(socketPath, 'status', body, REPLY_TIMEOUT_MS).catch(() => undefined)
   return statusSchema.safeParse(reply).data
 }
