@@ -277,8 +277,9 @@ test.serial('start and stop: a service that runs under another pm2 keeps its pri
 
 test.serial('stop: a second one, and a start, let the requests of the first one finish', async t => {
   const { here } = t.context
-  // In this mode, a start during the stop finds every port free.
-  const settings = { NODE_CONFIG: JSON.stringify({ ...here.config, drain: { mode: 'refuse' } }) }
+  // In this mode, a start during the stop finds every port free. The deadline is longer than two commands take on a slow machine.
+  const drain = { mode: 'refuse', deadlineMs: 100_000 }
+  const settings = { NODE_CONFIG: JSON.stringify({ ...here.config, drain }) }
   t.is((await here.start(settings)).code, 0)
   const body = JSON.stringify({ name: 'Poets' })
   const slow = await connect(here.port)
