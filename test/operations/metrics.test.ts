@@ -133,7 +133,8 @@ test('control ports: read-only, every method but GET and HEAD is rejected', asyn
 test('metrics: count the responses that a worker sends before its end', async t => {
   // A heartbeat comes only after a change of the desired state.
   const fleet = { beatMs: 60_000, silentMs: 200_000 }
-  const replaced = await startService({ config: { fleet } })
+  // On a slow machine, the new worker boots for longer than a request may take to arrive by default.
+  const replaced = await startService({ config: { fleet, timeouts: { headersMs: 60_000 } } })
   t.teardown(() => replaced.stop())
   const operator = createOperator(replaced)
   const client = await connect(replaced.port('http'))
