@@ -281,11 +281,15 @@ else {
     const admin = () => new Redis({ port, password })
     const { client } = await startRedis(t, folder, { port: `${port}`, requirepass: password }, admin)
     const { lines } = logCache(t, [`redis://127.0.0.1:${port}`, `redis://127.0.0.1:${port}`])
-    await until(() => lines.length === 1)
-    t.regex(lines[0]?.reason ?? '', /^NOAUTH/)
+    // On a slow machine, the first reason can be that ioredis has waited too long for the slots.
+    const untilLogged = (expected: RegExp) =>
+      until(() => lines.some(({ reason = '' }) => expected.test(reason)), {
+        describe: () => JSON.stringify(lines),
+      })
+    await untilLogged(/^NOAUTH/)
     await client.config('SET', 'requirepass', '')
-    await until(() => lines.length === 2)
-    t.regex(lines[1]?.reason ?? '', /cluster support disabled/)
+    await untilLogged(/cluster support disabled/)
+    t.pass()
   })
 
   test('cache: a value of more than 64 KiB is not stored, however few characters it has', async t => {
