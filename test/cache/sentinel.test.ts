@@ -111,7 +111,12 @@ else {
     const { url, servers } = await startGroup(t)
     const database = await createDatabase()
     const start = () =>
-      startService({ database, env: { REDIS_URL: url }, config: { log: { level: 'info', requests: false } } })
+      startService({
+        database,
+        env: { REDIS_URL: url },
+        // Three replies that are late would end the use of the cache.
+        config: { cache: { timeoutMs: 10_000 }, log: { level: 'info', requests: false } },
+      })
     const [one, other] = [await start(), await start()]
     t.teardown(() => Promise.all([one.stop(), other.stop()]))
     const [writer, reader] = [createClient(one.url), createClient(other.url)]
