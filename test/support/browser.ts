@@ -14,18 +14,22 @@ const args = [
   '--disable-sync',
 ]
 
+/** Longer than a slow machine needs to load a page, and shorter than AVA's timeout of a test. */
+const TIMEOUT_MS = 60_000
+
 /** @throws Error with the package to install if Chromium is missing */
 export async function startBrowser() {
   if (!existsSync(executablePath))
     throw new Error(
       `${executablePath} does not exist: the browser tests need it, run apt-get install chromium`,
     )
-  const browser = await chromium.launch({ executablePath, headless: true, args })
+  const browser = await chromium.launch({ executablePath, headless: true, args, timeout: TIMEOUT_MS })
   // One context for all pages, so that they share the cache. The certificates of the tests are self-signed.
   const context = await browser.newContext({
     viewport: { width: 1600, height: 900 },
     ignoreHTTPSErrors: true,
   })
+  context.setDefaultTimeout(TIMEOUT_MS)
 
   return {
     close: () => browser.close(),
