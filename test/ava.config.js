@@ -11,6 +11,7 @@ export default {
   nodeArguments: ['--enable-source-maps'],
   // The settings of the project, without config/local.json of a developer: `npm run compile` copies them.
   environmentVariables: { NODE_CONFIG_DIR: resolve('var/tests/config') },
-  timeout: '2m',
+  // A test of many requests shows no progress, and on a busy machine some take a minute.
+  timeout: '5m',
   workerThreads: false,
 }

@@ -20,7 +20,6 @@ else {
   })
 
   test('redis: includes are correct, and do not wait for Redis, while it disconnects and reconnects', async t => {
-    t.timeout(60_000)
     const user = await api.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
     const group = await api.create('/v1/groups', { name: 'group 0' })
     let isMember = false

@@ -120,7 +120,7 @@ const wordsOf = (query: string): string[] =>
     .filter(word => word !== '')
 
 test.serial('search: returns the records of the model, with exact totals, and those of a group', async t => {
-  t.timeout(MINUTE_MS + 100 * searches)
+  t.timeout(5 * MINUTE_MS + 100 * searches)
   const memberIds = new Set(members.map(({ id }) => id))
   const property = fc.asyncProperty(
     queries.filter(query => wordsOf(query).length > 0 && wordsOf(query).length <= 5),
