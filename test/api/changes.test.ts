@@ -573,13 +573,13 @@ test.serial(
     const stream = await openEventStream(`${service.url}/v1/changes?after=latest`)
     await stream.until(() => stream.blocks().length > 0)
     const position = stream.position() ?? ''
-    const waiting = openClient().get(`/v1/changes?after=${position}&wait=60`)
     const env = { ...process.env, DATABASE_URL: service.database }
     const help = await runNode('dist/expire-changes.js', ['--help'], env)
     t.is(help.code, 0)
     t.regex(help.stdout, /^usage: npm run expire-changes\n/)
     t.is((await runNode('dist/expire-changes.js', ['now'], env)).code, 2)
     t.is((await api.get(`/v1/changes?after=${position}`)).status, 200)
+    const waiting = openClient().get(`/v1/changes?after=${position}&wait=60`)
     const command = await runNode('dist/expire-changes.js', [], env)
     t.is(command.code, 0, command.stderr)
     await stream.untilEnd()
