@@ -317,12 +317,13 @@ test('https: a connection from the port of one that its client has reset is coun
 test('https: drain: a connection with a part of a TLS record is not idle', async t => {
   const { port, number, open } = await start(t, { protocol: 'https' })
   let forwardRest = (): void => {}
+  let onForwarded = (): void => {}
   let maxBytes = Infinity
   const proxy = net.createServer(socket => {
     const server = net.connect(number, '127.0.0.1')
     server.pipe(socket)
     socket.on('data', bytes => {
-      server.write(bytes.subarray(0, maxBytes))
+      server.write(bytes.subarray(0, maxBytes), () => onForwarded())
       forwardRest = () => void server.write(bytes.subarray(maxBytes))
     })
   })
@@ -334,7 +335,11 @@ test('https: drain: a connection with a part of a TLS record is not idle', async
 
   const idle = await open()
   maxBytes = 20
+  const forwarded = new Promise<void>(resolve => {
+    onForwarded = resolve
+  })
   client.write(get)
+  await forwarded
   port.setState('draining')
   await idle.closed
   forwardRest()
