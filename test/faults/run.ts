@@ -70,5 +70,8 @@ async function main(): Promise<boolean> {
   }
 }
 
+// What this process has started ends with it, but not if it ends by a signal.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+
 // Exits explicitly: a failed scenario may leave open handles.
 process.exit((await main()) ? 0 : 1)
