@@ -1,9 +1,19 @@
 // The configuration of the compiled tests, which `npm test` and `npm run test:unit` run. `npx ava` runs the source with tsx.
 import { resolve } from 'node:path'
 
-/** Folders in the order in which their files start: those whose tests take longest come first, so that none is left to run alone. */
-const folders = ['operations', 'commands', 'unit/listener', 'cluster', 'cache', 'api', 'database', 'unit']
-const rank = file => folders.findIndex(folder => file.includes(`/tests/test/${folder}/`))
+/** Parts of paths, in the order in which these files start: those that take longest come first, so that none is left to run alone. */
+const parts = [
+  '/operations/',
+  '/commands/',
+  '/unit/listener/',
+  '/cluster/',
+  '/cache/',
+  '/database/',
+  '.property.',
+  '/api/',
+  '/unit/',
+]
+const rank = file => parts.findIndex(part => file.includes(part))
 
 export default {
   files: ['var/tests/test/**/*.test.js'],
