@@ -114,7 +114,7 @@ export const heldLocksOn = (database?: string): Scenario<{ readonly short: boole
   run: ({ short }) => {
     const config = { database: { queryTimeoutMs: DEADLINE_MS } }
     return withService({ config, ...(database !== undefined && { database }) }, async service => {
-      const seconds = short ? 4 : 10
+      const seconds = short ? 3 : 10
       const setup = createClient(service.url)
       const createGroups = (count: number): Promise<number[]> =>
         Promise.all(

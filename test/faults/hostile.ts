@@ -99,7 +99,7 @@ export const hostile: Scenario = {
   run: ({ short }) =>
     // The supervisor replaces a worker that exceeds this limit, which fails the scenario.
     withService({ config: { fleet: { memoryBytes: 2 ** 30 } } }, async service => {
-      const normalRequests = short ? 30 : 300
+      const normalRequests = short ? 15 : 300
       const setup = createClient(service.url)
       // Each character takes four bytes, so a page of 1000 users takes 1 MB.
       const users = Array.from({ length: 1000 }, (_, index) => ({

@@ -130,7 +130,7 @@ export const killQuery: Scenario = {
 
   run: ({ short }) =>
     withService({}, async service => {
-      const endMs = performance.now() + (short ? 10_000 : 60_000)
+      const endMs = performance.now() + (short ? 5000 : 60_000)
       const isOver = () => performance.now() > endMs
       const tally: Tally = { stored: 0, refused: 0, unknown: 0, kills: 0 }
       const facts: Facts = new Map()

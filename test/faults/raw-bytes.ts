@@ -239,7 +239,7 @@ export const rawBytes: Scenario = {
     // One worker: several leave connections to each other, and `Connection: close` says so.
     withService({ workers: 1, config: { timeouts } }, async service => {
       const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
-      const sequences = fc.sample(sequence, { numRuns: short ? 500 : 10_000, seed })
+      const sequences = fc.sample(sequence, { numRuns: short ? 300 : 10_000, seed })
       const [workers, files] = [await service.workers(), openFiles(service)]
       const responses = await sendAll(service, sequences, seed)
       await until(() => openFiles(service) <= files)
