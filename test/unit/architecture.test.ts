@@ -160,6 +160,10 @@ test('types: no any, no non-null assertion, no silenced check', t => {
     )
 })
 
+test('types: a parsed JSON text is unknown until a guard has checked it', t => {
+  for (const file of files) t.notRegex(textOf(file), /: (?!unknown\b)[\w<>, [\]]+ = JSON\.parse\(/, file)
+})
+
 test('files: at most 220 lines', t => {
   for (const file of files) t.true(textOf(file).trimEnd().split('\n').length <= 220, file)
 })

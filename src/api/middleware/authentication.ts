@@ -1,6 +1,6 @@
 // Admits only requests with the token of a caller whose scope includes the method (RFC 6750). The body is not read yet.
 import type { IncomingMessage } from 'node:http'
-import type { Context, Middleware } from 'koa'
+import type { Middleware } from 'koa'
 import {
   type Caller,
   hasScope,
@@ -10,6 +10,14 @@ import {
   scopeOf,
 } from '../callers/caller.ts'
 import type { FindCaller } from '../callers/callers.ts'
+
+declare module 'koa' {
+  // Koa declares all other members as `any`.
+  interface DefaultState {
+    /** The caller of an admitted request; undefined if the API is open. */
+    caller?: Caller
+  }
+}
 
 /** In upper or lower case (RFC 9110, 11.1). Another scheme counts as no token. */
 const scheme = /^Bearer /i
@@ -21,12 +29,6 @@ function tokenOf({
   if (others.length > 0) throw invalidToken('the request has several Authorization headers')
   if (!scheme.test(authorization)) throw missingToken()
   return authorization.slice('Bearer '.length).trim()
-}
-
-/** Returns the caller of an admitted request; undefined if the API is open. */
-export function callerOf({ state }: Context): Caller | undefined {
-  const { caller }: { caller?: Caller } = state
-  return caller
 }
 
 /** Throws `unauthorized`, `forbidden` or `unavailable`. */

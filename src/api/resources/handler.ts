@@ -10,7 +10,6 @@ import type { IdempotencyKeys } from '../../database/idempotency-keys.ts'
 import type { Refusal } from '../../database/lane/outcome.ts'
 import { idName, parseId, type Resource } from '../../model/resource.ts'
 import { exists, notFound, versionMismatch } from '../errors.ts'
-import { callerOf } from '../middleware/authentication.ts'
 import type { ReadBody } from '../requests/body.ts'
 import type { PathParams } from '../router.ts'
 
@@ -28,7 +27,7 @@ export interface Services {
 
 /** Returns the request that a write comes from. */
 export const originOf = (ctx: Context): Origin => ({
-  by: callerOf(ctx)?.name ?? null,
+  by: ctx.state.caller?.name ?? null,
   requestId: ctx.response.get('Request-Id'),
 })
 

@@ -5,7 +5,6 @@ import type { Context } from 'koa'
 import { ApiError, errorBody } from '../../core/api-error.ts'
 import type { IdempotencyKeys } from '../../database/idempotency-keys.ts'
 import type { SavedResponse } from '../../database/idempotency-rows.ts'
-import { callerOf } from '../middleware/authentication.ts'
 import { idempotencyKeyOf } from '../requests/idempotency-key.ts'
 import { respond, respondFailure, setEtag } from '../respond.ts'
 import type { PostWork } from './post-work.ts'
@@ -14,8 +13,7 @@ import type { PostWork } from './post-work.ts'
  * Returns the key under which a response is saved: keys of different callers never meet. The space in it keeps it
  * different from every key that was saved for an open API, where the key itself is used.
  */
-function savedKeyOf(ctx: Context, key: string): string {
-  const caller = callerOf(ctx)
+function savedKeyOf({ state: { caller } }: Context, key: string): string {
   return caller === undefined ? key : `caller ${hash('sha256', `${caller.identity}\n${key}`, 'base64url')}`
 }
 

@@ -1,6 +1,7 @@
 // The events of the change feed, and their form in the database. A row has the events of one transaction; consecutive
 // events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
 import { raw } from 'mysql2'
+import * as z from 'zod'
 import type { Origin } from '../changes.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -24,12 +25,14 @@ export interface FeedEvent extends Pick<NewEvent, 'type' | 'ids'> {
 }
 
 /** Consecutive events of a row. Each list of `ids` has one id per event. */
-interface Entry {
-  readonly type: string
-  readonly ids: Record<string, number[]>
-  readonly by: string | null
-  readonly request_id: string
-}
+const entry = z.object({
+  type: z.string(),
+  ids: z.record(z.string(), z.array(z.number())),
+  by: z.string().nullable(),
+  request_id: z.string(),
+})
+const entriesOfRow = z.array(entry)
+type Entry = z.output<typeof entry>
 
 const belongsTo = ({ type, by, request_id }: Entry, event: NewEvent): boolean =>
   type === event.type && request_id === event.origin.requestId && by === event.origin.by
@@ -76,7 +79,7 @@ export function unpackEvents(
   lastId: number,
   at: string,
 ): FeedEvent[] {
-  const entries: Entry[] = JSON.parse(events)
+  const entries = entriesOfRow.parse(JSON.parse(events))
   const time = `"at":"${at.replace(' ', 'T')}Z"`
   let id = lastId - amount
   return entries.flatMap(({ type, ids, by, request_id }) => {
