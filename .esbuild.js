@@ -14,6 +14,9 @@ const assets = [
   'src/supervisor/control/status-page.html',
 ]
 
+/** All entry points but that of `npm run dev`, which runs from source. */
+const programs = (await readdir('src')).filter(name => name.endsWith('.ts') && name !== 'dev.ts')
+
 /** Returns the licenses of packages, which their copies must contain. @param inputs the joined files */
 async function licensesOf(inputs) {
   const folders = new Set(inputs.flatMap(path => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []))
@@ -26,8 +29,8 @@ async function licensesOf(inputs) {
 }
 
 const { outputFiles, metafile } = await build({
-  // The second one is loaded when it is needed, also by a supervisor that has started before this build.
-  entryPoints: ['src/*.ts', 'src/supervisor/self-signed.ts'],
+  // The last one is loaded when it is needed, also by a supervisor that has started before this build.
+  entryPoints: [...programs.map(name => `src/${name}`), 'src/supervisor/self-signed.ts'],
   entryNames: '[name]',
   outdir,
   bundle: true,

@@ -1,7 +1,7 @@
 // npm run dev: runs from source with private servers, which stop together with the service.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, readFile } from 'node:fs/promises'
+import { cp, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import test from 'ava'
 import { createInstallation } from '../support/installation.ts'
@@ -17,6 +17,12 @@ test('dev: --help says what it does, and another argument is refused', async t =
     runToEnd('sh', ['-c', `${scripts.dev} ${argument}`], { ...process.env, PATH })
   t.regex((await dev('--help')).stdout, /^usage: npm run dev\n\n {2}runs the service/)
   t.regex((await dev('--port')).stderr, /^users-api: Unknown option '--port'\n\nusage: npm run dev\n/)
+})
+
+test('dev: runs from source, so a built service does not contain it', async t => {
+  const built = await readdir('dist')
+  t.true(built.includes('start.js'))
+  t.false(built.includes('dev.js'))
 })
 
 test('dev: starts private servers, prints a readable log, and leaves no process behind', async t => {
