@@ -1,8 +1,8 @@
 // The rows that follow from the changes of a transaction: counts, events and generations. They are stored before its COMMIT.
-import { idName, type Resource } from '../model/resource.ts'
+import type { Resource } from '../model/resource.ts'
 import type { Change } from './changes.ts'
 import { type CountChange, insertCountChanges, memberChange, recordChange } from './counting/counts.ts'
-import { appendEvents, type NewEvent } from './feed/events.ts'
+import { appendEvents } from './feed/events.ts'
 import type { Transaction } from './transaction.ts'
 import { renewGeneration } from './version.ts'
 
@@ -20,26 +20,19 @@ function outdatedBy(change: Change): Resource | undefined {
   return change.type === 'ended' && change.ending === change.relation.to ? change.ending : undefined
 }
 
-function eventOf(change: Change): NewEvent {
-  const { type, resource, id, origin } = change
-  const ids = { [idName(resource)]: id }
-  if (!('relation' in change)) return { type: `${resource.singular}.${type}`, ids, origin }
-  ids[idName(change.relation.to)] = change.otherId
-  return { type: `membership.${type === 'joined' ? 'created' : 'deleted'}`, ids, origin }
-}
-
 /**
- * Returns the events of the changes. The end of a record ends its memberships, which have no events then. If a transaction
+ * Returns the changes that have events. The end of a record ends its memberships, which have no events then. If a transaction
  * ends memberships of a record that it leaves for a later one to delete, they have events: the record may stay.
  */
-function eventsOf(changes: readonly Change[]): NewEvent[] {
+function withEvents(changes: readonly Change[]): readonly Change[] {
   const deleted = new Set<string>()
   for (const { type, resource, id } of changes)
     if (type === 'deleted') deleted.add(`${resource.plural} ${id}`)
+  if (deleted.size === 0) return changes
   const endsWithRecord = (change: Change) =>
     change.type === 'ended' &&
     deleted.has(`${change.ending.plural} ${change.ending === change.resource ? change.id : change.otherId}`)
-  return changes.filter(change => !endsWithRecord(change)).map(eventOf)
+  return changes.filter(change => !endsWithRecord(change))
 }
 
 /**
@@ -58,7 +51,7 @@ export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean)
     if (generation !== undefined) outdated.add(generation)
   }
   const countRows = await insertCountChanges(trx, countChanges)
-  const events = recordsEvents ? eventsOf(changes) : []
+  const events = recordsEvents ? withEvents(changes) : []
   await appendEvents(trx, events)
   // All writers share these rows, so they are locked last.
   for (const generation of [...outdated].sort()) await renewGeneration(trx, generation)

@@ -44,8 +44,15 @@ test.beforeEach(() =>
 )
 
 const origin = { by: 'test', requestId: 'r' }
-const created = (id: number) => ({ type: 'user.created', ids: { user_id: id }, origin })
-const eventsOf = (...ids: number[]) => ids.map(created)
+const created = (id: number) => ({
+  type: 'created' as const,
+  resource: users,
+  id,
+  before: undefined,
+  after: 1,
+  origin,
+})
+const changesOf = (...ids: number[]) => ids.map(created)
 
 test.serial(
   'numbering: 4 processes write and number at once, and each record keeps the order of its changes',
@@ -99,13 +106,13 @@ test.serial(
   'numbering: an event of a transaction that is not committed yet gets its number later, and no id is left out',
   async t => {
     await database.transaction(async open => {
-      await appendEvents(open, eventsOf(1))
-      await database.transaction(trx => appendEvents(trx, eventsOf(2, 3)))
+      await appendEvents(open, changesOf(1))
+      await database.transaction(trx => appendEvents(trx, changesOf(2, 3)))
       await number()
     })
     await database
       .transaction(async trx => {
-        await appendEvents(trx, eventsOf(4))
+        await appendEvents(trx, changesOf(4))
         throw new RangeError('rolled back')
       })
       .catch(() => {})
@@ -124,7 +131,7 @@ test.serial(
 
 test.serial('pages: a page begins and ends within the events of one transaction', async t => {
   const ids = Array.from({ length: 2500 }, (_, at) => at + 1)
-  await database.transaction(trx => appendEvents(trx, eventsOf(...ids)))
+  await database.transaction(trx => appendEvents(trx, changesOf(...ids)))
   await number()
   for (const [after, limit] of [
     [0, 1],
@@ -149,8 +156,11 @@ test.serial('pages: a page begins and ends within the events of one transaction'
 })
 
 test.serial('events: each has the caller of its own request, also of requests with the same id', async t => {
-  const events = ['one', 'one', 'two', null].map(by => ({ ...created(1), origin: { by, requestId: 'same' } }))
-  await database.transaction(trx => appendEvents(trx, events))
+  const changes = ['one', 'one', 'two', null].map(by => ({
+    ...created(1),
+    origin: { by, requestId: 'same' },
+  }))
+  await database.transaction(trx => appendEvents(trx, changes))
   await number()
   t.deepEqual(
     (await readAll(database)).map(({ text }) => JSON.parse(text).by),
@@ -168,7 +178,7 @@ test.serial('numbering: any number of rows is numbered at once', async t => {
 })
 
 test.serial('retention: expired events go, and only positions before them are invalid', async t => {
-  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, eventsOf(id, id)))
+  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, changesOf(id, id)))
   await number()
   await database.transaction(trx =>
     trx.execute('UPDATE changes SET at = at - INTERVAL 100 SECOND WHERE last_id <= 4', []),
@@ -193,7 +203,7 @@ test.serial('retention: expired events go, and only positions before them are in
 })
 
 test.serial('retention: a process that is late makes no position valid again', async t => {
-  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, eventsOf(id)))
+  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, changesOf(id)))
   await number()
   await executeOn(url, 'UPDATE changes SET at = at - INTERVAL 100 * (3 - last_id) SECOND')
   const late: Database = {
@@ -222,7 +232,7 @@ test.serial('retention: any number of expired events goes at once', async t => {
 test.serial(
   'retention: after expirePositions, every earlier position is invalid, and ids go on from a greater one',
   async t => {
-    await database.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
+    await database.transaction(trx => appendEvents(trx, changesOf(1, 2)))
     await number()
     const feed = createFeed(database)
     // Positions of another history of this database, which a backup from before it was restored into.
@@ -230,7 +240,7 @@ test.serial(
     const floor = await expirePositions(database)
     for (const position of given) t.is(await feed.read(position, 1), undefined)
     t.deepEqual(await feed.read(floor, 1), { floor, head: floor, events: [] })
-    await database.transaction(trx => appendEvents(trx, eventsOf(3, 4)))
+    await database.transaction(trx => appendEvents(trx, changesOf(3, 4)))
     await number()
     t.deepEqual(
       (await feed.read(undefined, 9))?.events.map(({ id }) => id),
@@ -242,7 +252,7 @@ test.serial(
 )
 
 test.serial('retention: positions from before a time without the feed are invalid', async t => {
-  await database.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
+  await database.transaction(trx => appendEvents(trx, changesOf(1, 2)))
   await number()
   const feed = createFeed(database)
   t.is(await closeGap(database, undefined), undefined)
@@ -292,7 +302,7 @@ test.serial(
     const readers = [read(), read(), read()]
     for (let n = 1; n <= total / 3; n++) {
       const database = databases[n % 4]
-      await database?.transaction(trx => appendEvents(trx, eventsOf(n, n, n)))
+      await database?.transaction(trx => appendEvents(trx, changesOf(n, n, n)))
       await numberings[n % 4]?.number()
       if (n === 50) readers.push(read())
     }
@@ -337,7 +347,7 @@ test.serial('feed: reads that look for selected events do not hold up others', a
 test.serial('feed: a large read is made of small ones, so that others are served in between', async t => {
   const { head } = await readHead(database)
   for (const size of [1000, 1, 700, 1000, 300])
-    await database.transaction(trx => appendEvents(trx, eventsOf(...Array(size).keys())))
+    await database.transaction(trx => appendEvents(trx, changesOf(...Array(size).keys())))
   await number()
   const limits: number[] = []
   const feed = createFeed({
@@ -359,7 +369,7 @@ test.serial('feed: a large read is made of small ones, so that others are served
 
 test.serial('feed: a read whose connection is silent does not hold up readers that wait', async t => {
   const append = async (...ids: number[]) => {
-    await database.transaction(trx => appendEvents(trx, eventsOf(...ids)))
+    await database.transaction(trx => appendEvents(trx, changesOf(...ids)))
     await number()
   }
   await append(1, 2, 3, 4, 5)
@@ -448,7 +458,7 @@ function openSlowFeed(t: ExecutionContext) {
 
 test.serial('numbering: events without numbers get them when readers look', async t => {
   const { feed, read } = openSlowFeed(t)
-  const append = (id: number) => database.transaction(trx => appendEvents(trx, eventsOf(id)))
+  const append = (id: number) => database.transaction(trx => appendEvents(trx, changesOf(id)))
   await append(1)
   t.is((await read(0)).length, 1)
   await append(2)
@@ -466,7 +476,7 @@ test.serial(
     const controller = new AbortController()
     const selected = feed.changed(1000, controller.signal)
     for (let id = 1; id <= 20; id++) {
-      await database.transaction(trx => appendEvents(trx, eventsOf(id)))
+      await database.transaction(trx => appendEvents(trx, changesOf(id)))
       t.is((await read(id - 1, true)).length, 1)
     }
     controller.abort()
@@ -479,7 +489,7 @@ test.serial('numbering: readers at the end do not wait for one that takes long',
   await database.transaction(async trx => {
     await trx.query('SELECT last_id FROM change_head WHERE id = 1 FOR UPDATE', [])
     // After the lock: a numbering can start as soon as the event is committed.
-    await database.transaction(other => appendEvents(other, eventsOf(1)))
+    await database.transaction(other => appendEvents(other, changesOf(1)))
     t.deepEqual((await feed.read(0, 9))?.events, [])
     t.is(await feed.latest(), 0)
   })
@@ -541,7 +551,7 @@ test.serial(
     t.teardown(() => left.close())
     const { start, report } = createChangeFeed(left, 3600, createLog('silent', 'test'))
     await start()
-    await left.transaction(trx => appendEvents(trx, eventsOf(1, 2)))
+    await left.transaction(trx => appendEvents(trx, changesOf(1, 2)))
     await until(() => report()?.waiting === 2)
     await until(() => report()?.waiting === 0)
     t.is((await readHead(left)).head, 2)

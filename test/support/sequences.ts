@@ -3,6 +3,7 @@
 import type { Database } from '../../src/database/database.ts'
 import { appendEvents, type FeedEvent } from '../../src/database/feed/events.ts'
 import { readPortion } from '../../src/database/feed/portion.ts'
+import { users } from '../../src/model/users.ts'
 
 export const createSequencesSql = 'CREATE TABLE sequences (id BIGINT PRIMARY KEY, count BIGINT NOT NULL)'
 
@@ -22,8 +23,11 @@ export const countUp = (database: Database, ids: readonly number[], by: string) 
     await appendEvents(
       trx,
       counted.map(({ id, count }) => ({
-        type: 'user.updated',
-        ids: { user_id: id },
+        type: 'updated',
+        resource: users,
+        id,
+        before: count - 1,
+        after: count,
         origin: { by, requestId: `${count}` },
       })),
     )

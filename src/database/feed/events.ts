@@ -2,24 +2,20 @@
 // events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
 import { raw } from 'mysql2'
 import * as z from 'zod'
-import type { Origin } from '../changes.ts'
+import { idName } from '../../model/resource.ts'
+import type { Change } from '../changes.ts'
 import type { Transaction } from '../transaction.ts'
 
 /** The most events of one row. It bounds what a page reads beyond its end. */
 export const MAX_ROW_EVENTS = 1000
 
-/** An event without its place in the feed. */
-export interface NewEvent {
+/** An event with its place in the feed. */
+export interface FeedEvent {
+  readonly id: number
   /** `user.created`, `membership.deleted`. */
   readonly type: string
   /** The ids of the records, by the names of their members in an event: `{ user_id: 7, group_id: 3 }`. */
   readonly ids: Readonly<Record<string, number>>
-  readonly origin: Origin
-}
-
-/** An event with its place in the feed. */
-export interface FeedEvent extends Pick<NewEvent, 'type' | 'ids'> {
-  readonly id: number
   /** The event as JSON, as readers get it. */
   readonly text: string
 }
@@ -34,35 +30,48 @@ const entry = z.object({
 const entriesOfRow = z.array(entry)
 type Entry = z.output<typeof entry>
 
-const belongsTo = ({ type, by, request_id }: Entry, event: NewEvent): boolean =>
-  type === event.type && request_id === event.origin.requestId && by === event.origin.by
+const relationOf = (change: Change) => ('relation' in change ? change.relation : undefined)
 
-function packRow(events: readonly NewEvent[]) {
+const shareEntry = (one: Change, other: Change): boolean =>
+  one.origin === other.origin &&
+  one.type === other.type &&
+  one.resource === other.resource &&
+  relationOf(one) === relationOf(other)
+
+/** Returns the entry that changes share. @param one any of them */
+function entryOf(one: Change, changes: readonly Change[]): Entry {
+  const { type, resource, origin } = one
+  const common = { by: origin.by, request_id: origin.requestId }
+  const ids = { [idName(resource)]: changes.map(({ id }) => id) }
+  const relation = relationOf(one)
+  if (relation === undefined) return { type: `${resource.singular}.${type}`, ids, ...common }
+  ids[idName(relation.to)] = changes.flatMap(change => ('relation' in change ? change.otherId : []))
+  return { type: `membership.${type === 'joined' ? 'created' : 'deleted'}`, ids, ...common }
+}
+
+function packRow(changes: readonly Change[]) {
   const entries: Entry[] = []
-  let last: Entry | undefined
-  for (const event of events) {
-    const { type, ids, origin } = event
-    if (last === undefined || !belongsTo(last, event)) {
-      last = { type, ids: {}, by: origin.by, request_id: origin.requestId }
-      for (const name in ids) last.ids[name] = []
-      entries.push(last)
-    }
-    for (const name in ids) last.ids[name]?.push(ids[name] ?? 0)
+  let start = 0
+  for (const [index, change] of changes.entries()) {
+    const next = changes[index + 1]
+    if (next !== undefined && shareEntry(change, next)) continue
+    entries.push(entryOf(change, changes.slice(start, index + 1)))
+    start = index + 1
   }
-  return { amount: events.length, events: JSON.stringify(entries) }
+  return { amount: changes.length, events: JSON.stringify(entries) }
 }
 
 /**
- * Appends the events of a transaction to `change_queue`. They get their numbers after its COMMIT, see numbering.ts. Call it while the
- * transaction holds the locks of the changed records: the rows of one record then have their ids in the order of the commits,
- * because a server gives each row a greater id than every row that it has seen.
+ * Appends an event for each change of a transaction to `change_queue`. Events get their numbers after its COMMIT, see numbering.ts.
+ * Call it while the transaction holds the locks of the changed records: the rows of one record then have their ids in the order of
+ * the commits, because a server gives each row a greater id than every row that it has seen.
  */
-export async function appendEvents(trx: Transaction, events: readonly NewEvent[]): Promise<void> {
-  if (events.length === 0) return
+export async function appendEvents(trx: Transaction, changes: readonly Change[]): Promise<void> {
+  if (changes.length === 0) return
   const now = raw('UTC_TIMESTAMP(3)')
   const rows: unknown[][] = []
-  for (let start = 0; start < events.length; start += MAX_ROW_EVENTS) {
-    const row = packRow(events.slice(start, start + MAX_ROW_EVENTS))
+  for (let start = 0; start < changes.length; start += MAX_ROW_EVENTS) {
+    const row = packRow(changes.slice(start, start + MAX_ROW_EVENTS))
     rows.push([now, row.amount, row.events])
   }
   await trx.execute('INSERT INTO change_queue (at, amount, events) VALUES ?', [rows])
