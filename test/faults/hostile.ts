@@ -31,6 +31,10 @@ const attacks: Record<string, Attack> = {
   },
   'slow bodies': { connections: 400, first: incompletePost, more: '{"first_name":"a",' },
   'incomplete bodies': { connections: 400, first: incompletePost + ' '.repeat(500_000) },
+  'bodies in chunks of one byte': {
+    connections: 20,
+    first: `POST /v1/users HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(150_000)}`,
+  },
   'clients that do not read responses': {
     connections: 20,
     first: 'GET /v1/users?records_per_page=1000 HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(10),

@@ -1,0 +1,37 @@
+// How the body of a request arrives that is sent in many small fragments.
+import test, { type ExecutionContext } from 'ava'
+import { answer, startDataPort } from '../../support/data-port.ts'
+
+const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
+
+/** Sends a body in chunks. @returns the fragments that arrive */
+async function fragmentsOf(t: ExecutionContext, texts: readonly string[]): Promise<string[]> {
+  const fragments: string[] = []
+  const { open } = await startDataPort(t, {
+    listener(request, response) {
+      request.setEncoding('latin1')
+      request.on('data', (fragment: string) => fragments.push(fragment)).on('end', () => answer(response))
+    },
+  })
+  const client = await open()
+  const chunks = texts.map(chunk).join('')
+  client.write(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`)
+  t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  return fragments
+}
+
+test('body: many fragments of one byte are joined', async t => {
+  const digits = Array.from({ length: 100_000 }, (_, at) => `${at % 10}`)
+  const fragments = await fragmentsOf(t, digits)
+  t.is(fragments.join(''), digits.join(''))
+  t.true(fragments.length < 100, `${fragments.length} fragments`)
+})
+
+test('body: small and large fragments keep their order', async t => {
+  const texts = Array.from({ length: 200 }, (_, at) => `${at} `.repeat(at % 20 === 0 ? 3000 : 1 + (at % 3)))
+  t.is((await fragmentsOf(t, texts)).join(''), texts.join(''))
+})
+
+test('body: a few fragments arrive as they are sent', async t => {
+  t.deepEqual(await fragmentsOf(t, ['a', 'b', 'c']), ['a', 'b', 'c'])
+})
