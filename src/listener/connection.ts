@@ -30,7 +30,7 @@ export function createConnection(
   tcpSocket?: Socket,
 ) {
   const requests = createRequestQueue(total)
-  /** The response to the most recent request, which may have finished before its request. */
+  /** The response to the most recent request, at least until that has arrived completely, which may be after the response. */
   let latest: ServerResponse | undefined
   let closesAfterResponse = false
   let idleSinceMs = performance.now()
@@ -39,6 +39,7 @@ export function createConnection(
   const bytes = createSocketBytes(socket, tcpSocket)
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
+  let hasRequest = false
   let isReused = false
 
   /** Returns the request whose body is being received. */
@@ -79,6 +80,8 @@ export function createConnection(
   function becomeIdle(): void {
     idleSinceMs = performance.now()
     bytes.requestFinished()
+    // An idle connection keeps nothing of its last request in memory, such as the body.
+    if (receiving() === undefined) latest = undefined
   }
 
   // Node.js resumes the socket too, for example to read the body of a request.
@@ -135,7 +138,8 @@ export function createConnection(
      * @param serve is called once, immediately or when all responses before this one are complete
      */
     requestStarted(response: ServerResponse, serve: () => void): void {
-      isReused = latest !== undefined
+      isReused = hasRequest
+      hasRequest = true
       latest = response
       const keepAlive = response.shouldKeepAlive && !asksForUpgrade(response.req)
       requests.push({ response, keepAlive, serve })

@@ -3,20 +3,16 @@ import { once } from 'node:events'
 import http from 'node:http'
 import { Duplex } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import test from 'ava'
 import Koa from 'koa'
 import { createEventStream } from '../../../src/api/changes/event-stream.ts'
 import type { FeedEvent } from '../../../src/database/feed/events.ts'
 import type { Feed } from '../../../src/database/feed/feed.ts'
+import { collectGarbage } from '../../support/garbage.ts'
 
 /** More than the service writes before it waits for the client. */
 const TEXT_BYTES = 100_000
 const PORTIONS = 50
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 /** A feed with one large event in each portion. */
 function createLargeFeed() {
