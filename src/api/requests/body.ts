@@ -174,6 +174,10 @@ function createParser() {
           resolve(parseJson(bytes))
         } catch (error) {
           reject(error)
+        } finally {
+          // They would keep the parsed body in memory as long as the request, which can wait in the lane.
+          req.off('aborted', drop)
+          res.off('close', drop)
         }
         await delay(Math.min(MAX_PAUSE_MS, performance.now() - startMs))
       })

@@ -44,8 +44,7 @@ export function createMembershipHandlers(
       parseNoQuery(ctx.querystring)
       const precondition = preconditionOf(ctx.req.headers)
       const origin = originOf(ctx)
-      const body = await readBody(ctx)
-      const work = postWork(body, added.name, limits.batchEntries, {
+      const work = postWork(await readBody(ctx), added.name, limits.batchEntries, {
         check: (reference, faults) => checkReference(added.to, reference, faults),
         writer: memberships,
         itemOf: (references): Memberships => {

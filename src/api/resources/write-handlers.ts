@@ -82,17 +82,21 @@ export function createWriteHandlers(resource: Resource, services: Services) {
     respond(ctx, JSON.stringify({ meta: { status: 200, message: `${singular} ${id} deleted` } }))
   }
 
-  const patchMany: Handler = async ctx => {
-    parseNoQuery(ctx.querystring)
-    const assertCondition = collectionCondition(ctx.req.headers)
-    const body = await readBody(ctx)
+  /** A function of its own: a body that a handler refers to would be in memory as long as the write waits. */
+  function checkChanges(body: JsonObject) {
     const list = entriesOf(body, plural, limits.batchEntries)
     if (list === undefined) throw invalidBatch(plural)
-    const entries = checkEntries(
+    return checkEntries(
       list,
       (entry, faults) => checkChange(resource, entry, faults),
       ({ id }) => ({ id }),
     )
+  }
+
+  const patchMany: Handler = async ctx => {
+    parseNoQuery(ctx.querystring)
+    const assertCondition = collectionCondition(ctx.req.headers)
+    const entries = checkChanges(await readBody(ctx))
     assertCondition()
     const patches = entries.valid.flatMap(({ id, values }) => (id === undefined ? [] : [{ id, values }]))
     const result = await update.write({ origin: originOf(ctx), patches })

@@ -6,18 +6,17 @@ import test, { type ExecutionContext } from 'ava'
 import Koa, { type Context } from 'koa'
 import { createReadBody, type ReadBody } from '../../../src/api/requests/body.ts'
 import { ApiError } from '../../../src/core/api-error.ts'
+import { collectGarbage } from '../../support/garbage.ts'
 import { connect } from '../../support/raw.ts'
 import { until } from '../../support/until.ts'
 
 const BYTES = 2 ** 20
 const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${BYTES}\r\n\r\n`
 
-/**
- * Has each of four clients send a body but its last byte, and waits until the server has received it. The parser needs hundreds
- * of milliseconds for each body.
- * @param serve reads the body of a request
- */
-async function connectAll(t: ExecutionContext, serve: (ctx: Context, readBody: ReadBody) => Promise<void>) {
+type Serve = (ctx: Context, readBody: ReadBody) => Promise<void>
+
+/** @param serve reads the body of a request @returns the number of the port, and the sockets of its connections */
+async function listen(t: ExecutionContext, serve: Serve) {
   const readBody = createReadBody({ bodyBytes: BYTES, receivingBytes: 8 * BYTES })
   const app = new Koa()
   // Koa would print a reset.
@@ -33,7 +32,16 @@ async function connectAll(t: ExecutionContext, serve: (ctx: Context, readBody: R
   await once(server, 'listening')
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('the server has no port')
-  const clients = await Promise.all(Array.from({ length: 4 }, () => connect(address.port)))
+  return { port: address.port, sockets }
+}
+
+/**
+ * Has each of four clients send a body but its last byte, and waits until the server has received it. The parser needs hundreds
+ * of milliseconds for each body.
+ */
+async function connectAll(t: ExecutionContext, serve: Serve) {
+  const { port, sockets } = await listen(t, serve)
+  const clients = await Promise.all(Array.from({ length: 4 }, () => connect(port)))
   t.teardown(() => {
     for (const { socket } of clients) socket.destroy()
   })
@@ -99,4 +107,23 @@ test.serial('body: one whose connection ends while it waits is dropped before it
   t.is(codes.get(gonePort), 'malformed_request')
   codes.delete(gonePort)
   t.deepEqual([...codes.values()], ['malformed_json', 'malformed_json', 'malformed_json'])
+})
+
+test.serial('body: one that has been read is not kept while its request is served', async t => {
+  let parsed: WeakRef<object> | undefined
+  const read = async (ctx: Context, readBody: ReadBody) => {
+    parsed = new WeakRef(await readBody(ctx))
+  }
+  const { port } = await listen(t, async (ctx, readBody) => {
+    await read(ctx, readBody)
+    await until(() => {
+      collectGarbage()
+      return parsed?.deref() === undefined
+    })
+  })
+  const client = await connect(port)
+  t.teardown(() => client.socket.destroy())
+  client.write(`${head}{"meta":"${'x'.repeat(BYTES - '{"meta":""}'.length)}"}`)
+  await client.until(/^HTTP\/1.1 200 /)
+  t.pass()
 })
