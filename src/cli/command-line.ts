@@ -1,6 +1,7 @@
 // Shared by the commands that are run from a terminal: the exit code, and what is printed if a command fails.
 import { hasCode } from '../core/error-reason.ts'
 import { exitCodeOf, exitCodes } from '../core/exit-codes.ts'
+import { printable } from '../core/quoted.ts'
 
 export const serviceName = 'users-api'
 
@@ -33,7 +34,10 @@ export async function runCommand(command: () => Promise<number>, usage = ''): Pr
   try {
     return await command()
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = (error instanceof Error ? error.message : String(error))
+      .split('\n')
+      .map(printable)
+      .join('\n')
     const lines = [
       ...(message === '' ? [] : [`${serviceName}: ${message}`]),
       ...(isUsageError(error) ? [usage] : []),

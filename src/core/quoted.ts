@@ -11,3 +11,6 @@ export function shortened(text: string): string {
 
 /** Returns `text` in quotes, on one line and shortened. */
 export const quoted = (text: string): string => JSON.stringify(shortened(text))
+
+/** Replaces control characters: some texts come from files and other machines, and could control the terminal. */
+export const printable = (text: string): string => text.replace(/\p{Cc}/gu, '?')

@@ -220,6 +220,7 @@ test.serial('invalid file: rejected with the place of the fault, nothing is load
     ],
     ['json', '{}', /: users: Invalid input: expected array, received undefined$/m],
     ['json', '{"users": [], "grous": []}', /: the file: Unrecognized key: "grous"$/m],
+    ['json', '{"users": [], "\u009bm": []}', /: the file: Unrecognized key: "\?m"$/m],
     [
       'json',
       Buffer.from('{"groups": ["\n\xe9"]}', 'latin1'),

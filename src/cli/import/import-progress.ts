@@ -1,5 +1,6 @@
 // The progress of an import: a line on a terminal, which is redrawn, and a line for each failure.
 import type { WriteStream } from 'node:tty'
+import { printable } from '../../core/quoted.ts'
 import { columnsOf } from '../command-line.ts'
 
 const CLEAR = '\r\u001b[K'
@@ -23,7 +24,7 @@ export function createImportProgress(output: Pick<WriteStream, 'columns' | 'isTT
   }
 
   function print(line: string): void {
-    output.write(`${output.isTTY ? CLEAR : ''}${line}\n`)
+    output.write(`${output.isTTY ? CLEAR : ''}${printable(line)}\n`)
     draw()
   }
 

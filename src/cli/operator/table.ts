@@ -1,6 +1,7 @@
 // Formats tables for a terminal. A line that is longer than the terminal is cut, so the column that can be long is the last one. Each
 // character counts as one column.
 import { styleText } from 'node:util'
+import { printable } from '../../core/quoted.ts'
 
 /** A column of a table with one row for each `T`. */
 export interface Column<T> {
@@ -21,9 +22,6 @@ export interface Screen {
 }
 
 const GAP = '  '
-
-/** Replaces control characters: some texts come from other machines, and could control the terminal. */
-const printable = (text: string): string => text.replace(/\p{Cc}/gu, '?')
 
 const widthOf = (text: string): number => [...text].length
 

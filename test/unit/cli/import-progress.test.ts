@@ -47,3 +47,10 @@ test('progress: the reason of a wait is printed once, and again if the import ha
   }
   t.is(text().match(/away/g)?.length, 2)
 })
+
+test('progress: control characters in the file and in a response do not reach the terminal', t => {
+  const { progress, text } = terminal()
+  progress.failed('line 3: "a\u009b31m"', 'b\u001b]0;c\u0007')
+  progress.waiting('waiting for d\u001b[2J')
+  t.is(text().replaceAll('\r\u001b[K', ''), 'line 3: "a?31m": b?]0;c?\nwaiting for d?[2J\n')
+})
