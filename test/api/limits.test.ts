@@ -52,7 +52,7 @@ test.serial('limits: receivingBytes: beyond it, the largest body that is being r
   // Only received bytes count, not the announced Content-Length.
   expectOk(t, await api.post('/v1/users', newPerson()))
   second.write(text.slice(0, 178))
-  // Whoever comes last.
+  // The largest body is refused, not the one that comes last.
   expectOk(t, await api.post('/v1/users', newPerson()))
   await second.closed
   t.regex(second.text(), /HTTP\/1.1 503 .*Retry-After: \d+\r\n.*Connection: close\r\n.*"unavailable"/s)

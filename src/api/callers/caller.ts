@@ -1,4 +1,4 @@
-// Who sends a request, what the caller may do, and the errors for requests whose caller may not send them.
+// The callers of the API, what they may do, and the errors for requests whose caller may not send them.
 import type { ApiKey } from '../../config/auth.ts'
 import { ApiError } from '../../core/api-error.ts'
 
