@@ -17,15 +17,15 @@ interface Side {
   /** The limited side of the relation. */
   readonly limited: Resource
   readonly relation: Relation
-  /** The columns of the record that is deleted, and of the record on the other side. */
-  readonly ownKey: string
-  readonly otherKey: string
+  /** The columns of the record that is deleted, and of the record that remains. */
+  readonly deletedKey: string
+  readonly remainingKey: string
 }
 
 /** Memberships of one side. */
 interface Ended {
   readonly side: Side
-  readonly pairs: readonly { readonly owner: Deletable; readonly other: number }[]
+  readonly pairs: readonly { readonly deleted: Deletable; readonly remaining: number }[]
 }
 
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
@@ -42,17 +42,20 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
       .filter(({ to }) => to === resource)
       .map((relation): Side => {
         const { ownKey, otherKey } = relation
-        return { limited, relation, ownKey: otherKey, otherKey: ownKey }
+        return { limited, relation, deletedKey: otherKey, remainingKey: ownKey }
       }),
   )
   /** The memberships that the record itself has; their number is limited. */
-  const ownSides = resource.relations.map((relation): Side => ({ ...relation, limited: resource, relation }))
+  const limitedSides = resource.relations.map((relation): Side => {
+    const { ownKey, otherKey } = relation
+    return { limited: resource, relation, deletedKey: ownKey, remainingKey: otherKey }
+  })
 
   function record(trx: Transaction, { side, pairs }: Ended): void {
     const { limited, relation } = side
-    for (const { owner, other } of pairs) {
-      const { row, origin } = owner
-      const [id, otherId] = limited === resource ? [row.id, other] : [other, row.id]
+    for (const { deleted, remaining } of pairs) {
+      const { row, origin } = deleted
+      const [id, otherId] = limited === resource ? [row.id, remaining] : [remaining, row.id]
       trx.record({ type: 'ended', resource: limited, relation, ending: resource, id, otherId, origin })
     }
   }
@@ -63,21 +66,21 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
    * @returns undefined if there are `limit` or more
    */
   async function lock(trx: Transaction, records: readonly Deletable[], limit: number) {
-    const owners = new Map(records.map(owner => [owner.row.id, owner]))
-    const ids = [...owners.keys()]
+    const byId = new Map(records.map(record => [record.row.id, record]))
+    const ids = [...byId.keys()]
     const ended: Ended[] = []
     let left = limit
-    for (const side of [...memberSides, ...ownSides]) {
-      const { limited, relation, ownKey, otherKey } = side
+    for (const side of [...memberSides, ...limitedSides]) {
+      const { limited, relation, deletedKey, remainingKey } = side
       const max = limited === resource && ids.length === 1 ? NO_LIMIT : left
-      const lockSql = `SELECT listed.id AS own, ${otherKey} AS other FROM ${listedRows(['id'], ids.length)} AS listed
-        STRAIGHT_JOIN ${relation.table} ON ${ownKey} = listed.id LIMIT ? FOR UPDATE NOWAIT`
+      const lockSql = `SELECT listed.id AS deleted, ${remainingKey} AS remaining FROM ${listedRows(['id'], ids.length)} AS listed
+        STRAIGHT_JOIN ${relation.table} ON ${deletedKey} = listed.id LIMIT ? FOR UPDATE NOWAIT`
       const rows = await trx.query(lockSql, [...ids, max])
       if (rows.length === max) return undefined
       left -= rows.length
-      const pairs = rows.flatMap(({ own, other }) => {
-        const owner = owners.get(Number(own))
-        return owner === undefined ? [] : { owner, other: Number(other) }
+      const pairs = rows.flatMap(row => {
+        const deleted = byId.get(Number(row.deleted))
+        return deleted === undefined ? [] : { deleted, remaining: Number(row.remaining) }
       })
       ended.push({ side, pairs })
     }
@@ -85,19 +88,20 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
   }
 
   /** Removes the first `limit` members of a record. */
-  async function removeMembers(trx: Transaction, owner: Deletable, limit: number): Promise<void> {
-    const { id } = owner.row
+  async function removeMembers(trx: Transaction, deleted: Deletable, limit: number): Promise<void> {
+    const { id } = deleted.row
     let left = limit
     for (const side of memberSides) {
-      const { relation, ownKey, otherKey } = side
+      const { relation, deletedKey, remainingKey } = side
       const { table } = relation
-      const lockSql = `SELECT ${otherKey} AS other FROM ${table} WHERE ${ownKey} = ? ORDER BY ${otherKey} LIMIT ? FOR UPDATE NOWAIT`
-      const others = (await trx.query(lockSql, [id, left])).map(({ other }) => Number(other))
-      if (others.length === 0) continue
-      const removeSql = `DELETE FROM ${table} WHERE ${ownKey} = ? AND ${otherKey} BETWEEN ? AND ?`
-      assertRowCount(table, await trx.execute(removeSql, [id, others[0], others.at(-1)]), others.length)
-      record(trx, { side, pairs: others.map(other => ({ owner, other })) })
-      left -= others.length
+      const lockSql = `SELECT ${remainingKey} AS remaining FROM ${table} WHERE ${deletedKey} = ?
+        ORDER BY ${remainingKey} LIMIT ? FOR UPDATE NOWAIT`
+      const members = (await trx.query(lockSql, [id, left])).map(({ remaining }) => Number(remaining))
+      if (members.length === 0) continue
+      const removeSql = `DELETE FROM ${table} WHERE ${deletedKey} = ? AND ${remainingKey} BETWEEN ? AND ?`
+      assertRowCount(table, await trx.execute(removeSql, [id, members[0], members.at(-1)]), members.length)
+      record(trx, { side, pairs: members.map(remaining => ({ deleted, remaining })) })
+      left -= members.length
     }
   }
 
@@ -110,9 +114,9 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
     }
     for (const { side, pairs } of ended) {
       if (pairs.length === 0) continue
-      const { relation, ownKey } = side
-      const ids = [...new Set(pairs.map(({ owner }) => owner.row.id))]
-      const removed = await trx.execute(deleteListedSql(relation.table, [ownKey], ids.length), ids)
+      const { relation, deletedKey } = side
+      const ids = [...new Set(pairs.map(({ deleted }) => deleted.row.id))]
+      const removed = await trx.execute(deleteListedSql(relation.table, [deletedKey], ids.length), ids)
       assertRowCount(relation.table, removed, pairs.length)
       record(trx, { side, pairs })
     }
