@@ -7,6 +7,7 @@ import { createCache } from '../../src/cache/cache.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLog } from '../../src/core/log.ts'
 import { createRecount } from '../../src/database/counting/recount.ts'
+import { createFeed } from '../../src/database/feed/feed.ts'
 import { createIdempotencyKeys } from '../../src/database/idempotency-keys.ts'
 import { exactCollation } from '../../src/database/migrations/collation.ts'
 import { addSearch } from '../../src/database/migrations/search-columns.ts'
@@ -52,7 +53,7 @@ const people: Resource = {
 
 const config = await loadConfig()
 const log = createLog('warn', 'test')
-const database = openDatabase({ url: await createTestDatabase() })
+const database = openDatabase({ url: await createTestDatabase() }, { recordsEvents: true })
 const { knex } = database
 const options = `ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE ${exactCollation}`
 await knex.raw(`CREATE TABLE roles (
@@ -84,6 +85,7 @@ const app = createApp({
   database,
   cache,
   keys: createIdempotencyKeys(database, 60),
+  feed: createFeed(database),
   log,
   isKnownHost: () => true,
   resources,
@@ -387,6 +389,32 @@ test.serial('third resource: several records and memberships are changed and del
     `/v1/roles?id[in]=${reader},${writer}`,
   ])
     expectOk(t, await call(t, 'DELETE', path))
+})
+
+test.serial('third resource: the change feed has its events, and selects them', async t => {
+  const latest = await read(t, '/v1/changes?after=latest')
+  const next = String(latest.meta.links?.next)
+  const user = await created(t, '/v1/users', { first_name: 'Followed', last_name: 'Roles' })
+  const role = await created(t, '/v1/roles', { name: 'Followed' })
+  expectOk(t, await call(t, 'PATCH', `/v1/roles/${role}`, { description: 'Changed' }))
+  expectOk(t, await call(t, 'POST', `/v1/roles/${role}/users`, { id: user }))
+  expectOk(t, await call(t, 'DELETE', `/v1/users/${user}/roles/${role}`))
+  expectOk(t, await call(t, 'DELETE', `/v1/roles/${role}`))
+
+  const eventsOf = async (path: string): Promise<unknown[]> => {
+    const { changes } = JSON.parse((await call(t, 'GET', path)).text)
+    return changes.map((change: Record<string, unknown>) => [change.type, change.user_id, change.role_id])
+  }
+  const ofRole = [
+    ['role.created', undefined, role],
+    ['role.updated', undefined, role],
+    ['membership.created', user, role],
+    ['membership.deleted', user, role],
+    ['role.deleted', undefined, role],
+  ]
+  t.deepEqual(await eventsOf(next), [['user.created', user, undefined], ...ofRole])
+  t.deepEqual(await eventsOf(`${next}&role_id=${role}`), ofRole)
+  t.deepEqual(await eventsOf(`${next}&type=role.updated,role.deleted`), [ofRole[1], ofRole[4]])
 })
 
 test.serial('third resource: every operation on it is described and was called', t => {
