@@ -18,8 +18,8 @@ import { createAcceptor } from './acceptor.ts'
 import { type Arrivals, createArrivals } from './arrivals.ts'
 import { clientAddress, createIsTrusted } from './client-address.ts'
 import { type ConnectionLimits, createConnections } from './connections.ts'
+import { createDrainSignals } from './drain-signals.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
-import { createReleases } from './releases.ts'
 import type { RequestLog } from './request-log.ts'
 import type { RequestLimits } from './request-size.ts'
 import { serveRequests } from './serve-requests.ts'
@@ -59,7 +59,7 @@ export function createDataPort(options: DataPortOptions) {
   const { port, config, listener } = options
   const server = createServer(options)
   const traffic = createTraffic()
-  const releases = createReleases(config.drain.delayMs)
+  const drainSignals = createDrainSignals(config.drain.delayMs)
   const isTrusted = createIsTrusted(config.proxies.trusted)
   const clientOf = (peer: string | undefined, headers: IncomingHttpHeaders = {}) =>
     peer === undefined ? undefined : clientAddress(peer, headers, isTrusted)
@@ -104,7 +104,7 @@ export function createDataPort(options: DataPortOptions) {
     sinceMs = performance.now()
     connections.closeAfterResponse(state !== 'serving')
     arrivals = state === 'serving' ? undefined : createArrivals(sinceMs)
-    releases.setState(state)
+    drainSignals.setState(state)
     clearInterval(sweeper)
     // What has arrived is read before the immediate runs: after a stall, connections that seem idle have requests.
     if (state !== 'serving') sweeper = setInterval(() => setImmediate(sweep), SWEEP_MS)
@@ -146,7 +146,7 @@ export function createDataPort(options: DataPortOptions) {
   serveRequests(server, connections, {
     listener(request, response) {
       arrivals?.add({ address: request.socket.remoteAddress, atMs: performance.now() })
-      Object.assign(response, releases.signals())
+      Object.assign(response, drainSignals.current())
       listener(request, response)
     },
     limits: config.limits,

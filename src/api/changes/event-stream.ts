@@ -106,15 +106,15 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
     const controller = new AbortController()
     const end = () => controller.abort()
     res.once('close', end)
-    res.leaving?.addEventListener('abort', end)
+    res.drainDelayOver?.addEventListener('abort', end)
     // The client can have disconnected meanwhile: no other `close` follows.
-    if (res.destroyed || res.leaving?.aborted === true) end()
+    if (res.destroyed || res.drainDelayOver?.aborted === true) end()
     const recheck = setInterval(() => void assertAllowed(ctx).catch(end), HEARTBEAT_MS)
     const sendNext = async (position: number) => send(await select(position))
     // A token or positions that expire, and an outage of the database, end the stream. The reader comes back and gets the error.
     await sendEvents(feed, res, place, controller.signal, sendNext).catch(() => {})
     clearInterval(recheck)
-    res.leaving?.removeEventListener('abort', end)
+    res.drainDelayOver?.removeEventListener('abort', end)
     res.end()
   }
 }

@@ -6,7 +6,7 @@ import tls from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
 import { listen } from '../../../src/core/listen.ts'
 import type { PortReport } from '../../../src/core/messages.ts'
-import { createReleases } from '../../../src/listener/releases.ts'
+import { createDrainSignals } from '../../../src/listener/drain-signals.ts'
 import {
   answer,
   countsOf,
@@ -291,22 +291,22 @@ test('drain: requests behind a response with Connection: close are not served', 
 })
 
 test('drain: one that ends within its delay ends no response, and later ones are told about the next drain', async t => {
-  const [resumed, drained] = [createReleases(50), createReleases(50)]
-  const { leaving } = resumed.signals()
+  const [resumed, drained] = [createDrainSignals(50), createDrainSignals(50)]
+  const { drainDelayOver } = resumed.current()
   resumed.setState('draining')
-  t.true(resumed.signals().draining.aborted)
+  t.true(resumed.current().draining.aborted)
   resumed.setState('serving')
-  t.false(resumed.signals().draining.aborted)
+  t.false(resumed.current().draining.aborted)
   drained.setState('draining')
   // Their timers do not keep the process alive. Those of the same length expire in the order of their starts.
   const alive = setInterval(() => {}, never)
   t.teardown(() => clearInterval(alive))
-  await once(drained.signals().leaving, 'abort')
-  t.false(leaving.aborted)
+  await once(drained.current().drainDelayOver, 'abort')
+  t.false(drainDelayOver.aborted)
   drained.setState('serving')
-  t.false(drained.signals().leaving.aborted)
+  t.false(drained.current().drainDelayOver.aborted)
   resumed.setState('closing')
-  t.true(leaving.aborted, 'it ends with the port')
+  t.true(drainDelayOver.aborted, 'it ends with the port')
 })
 
 test('maxActive: active connections beyond it end with their next response, and others are accepted soon again', async t => {

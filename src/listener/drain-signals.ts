@@ -1,4 +1,4 @@
-// Tells responses that wait for something when to end, so that a drain and a stop do not wait for them.
+// The signals that end responses which wait for something, so that neither a drain nor a stop waits for them.
 import { setMaxListeners } from 'node:events'
 import type { ListenerState } from '../core/messages.ts'
 
@@ -9,40 +9,40 @@ declare module 'node:http' {
     /** Whether the response waits, as its request asks, for something to happen. Its duration says nothing about the service. */
     awaitsEvent?: boolean
     /**
-     * Aborted `drain.delayMs` later, when proxies have noticed that the port drains, and when the port closes: a response
+     * Aborted when `drain.delayMs` is over, so that proxies have noticed the drain, and when the port closes: a response
      * without an end is ended now.
      */
-    leaving?: AbortSignal
+    drainDelayOver?: AbortSignal
   }
 }
 
-/** All responses since the last time that a signal was given share one. */
+/** Responses share a signal until it is aborted. */
 function createSignal(): AbortController {
   const controller = new AbortController()
   setMaxListeners(0, controller.signal)
   return controller
 }
 
-/** @param delayMs milliseconds from the drain until responses without an end are ended */
-export function createReleases(delayMs: number) {
+/** @param delayMs the drain delay in milliseconds */
+export function createDrainSignals(delayMs: number) {
   let draining = createSignal()
-  let leaving = createSignal()
+  let drainDelayOver = createSignal()
   let timer: NodeJS.Timeout | undefined
 
   return {
-    /** Returns the signals for a response. */
-    signals: () => ({ draining: draining.signal, leaving: leaving.signal }),
+    /** Returns the signals for a response that begins now. */
+    current: () => ({ draining: draining.signal, drainDelayOver: drainDelayOver.signal }),
 
     setState(state: ListenerState): void {
       clearTimeout(timer)
       if (state === 'serving') {
         if (draining.signal.aborted) draining = createSignal()
-        if (leaving.signal.aborted) leaving = createSignal()
+        if (drainDelayOver.signal.aborted) drainDelayOver = createSignal()
         return
       }
       draining.abort()
-      if (state === 'closing') leaving.abort()
-      else timer = setTimeout(() => leaving.abort(), delayMs).unref()
+      if (state === 'closing') drainDelayOver.abort()
+      else timer = setTimeout(() => drainDelayOver.abort(), delayMs).unref()
     },
   }
 }
