@@ -1,21 +1,9 @@
-// The limit of open files: what a process does without a free file descriptor, and how many the settings need.
+// The limit of open files, and how many the settings need.
 import { readFile } from 'node:fs/promises'
 import type { Config } from '../config/config.ts'
 
 /** Files, pipes and the connections to Redis of a worker, with a reserve. */
 const OTHER_FILES = 100
-
-let lastRssBytes = 0
-
-/** Returns the resident memory in bytes. Without a free file descriptor, it cannot be read: then it is the last value. */
-export function residentMemory(): number {
-  try {
-    lastRssBytes = process.memoryUsage.rss()
-  } catch {
-    // EMFILE or ENFILE
-  }
-  return lastRssBytes
-}
 
 /**
  * Returns how many files a worker may open, and how many it needs for these settings; undefined if the limit is high enough

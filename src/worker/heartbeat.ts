@@ -3,7 +3,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Cache } from '../cache/cache.ts'
 import type { Heartbeat } from '../core/messages.ts'
-import { residentMemory } from '../core/open-files.ts'
+import { residentMemory } from '../core/resident-memory.ts'
 import type { Database } from '../database/database.ts'
 import type { DataPort } from '../listener/data-port.ts'
 

@@ -1,5 +1,5 @@
 // The read-only documents of a control port: the status page, its data (/status and /history) and the metrics.
-import { residentMemory } from '../../core/open-files.ts'
+import { residentMemory } from '../../core/resident-memory.ts'
 import { mergeByKey } from '../../core/traffic-totals.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { createHistory } from './history.ts'
