@@ -21,7 +21,7 @@ import { securityHeaders } from './middleware/security-headers.ts'
 import { unfinishedRequest } from './middleware/unfinished-request.ts'
 import { withCaller } from './openapi/callers.ts'
 import { createReadBody } from './requests/body.ts'
-import type { Services } from './resources/handler.ts'
+import type { Services } from './resources/handler-parts.ts'
 import { createResourceRoutes } from './resources/routes.ts'
 import { createRouter } from './router.ts'
 

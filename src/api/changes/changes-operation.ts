@@ -7,7 +7,7 @@ import { idSchema, integer, listOf, object, type Schema, text } from '../openapi
 import { describe, json } from '../openapi/operation.ts'
 import { inHeader, inQuery, namesInQuery } from '../openapi/parameters.ts'
 import { unpagedRecords } from '../requests/query.ts'
-import { lastEventIdPattern, MAX_WAIT_S, parseChangesQuery } from './query.ts'
+import { lastEventIdPattern, MAX_WAIT_S, parseChangesQuery } from './changes-query.ts'
 
 const description = `Every change of a record or a membership is an event of one feed. All readers get the same events in the same order, and each event once. The ids of the events are consecutive. An event names the record and not its values: read those with \`GET /v1/users?id[in]=…\`.
 

@@ -11,8 +11,8 @@ import { textEtag } from '../resources/etags.ts'
 import { preferredType, respondRead } from '../respond.ts'
 import type { Handler, Policy, Route } from '../router.ts'
 import { describeChanges } from './changes-operation.ts'
+import { type ChangesQuery, lastEventIdPattern, parseChangesQuery } from './changes-query.ts'
 import { createEventStream, EVENT_STREAM } from './event-stream.ts'
-import { type ChangesQuery, lastEventIdPattern, parseChangesQuery } from './query.ts'
 import { type Selection, selectChanges } from './select-changes.ts'
 
 function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events, end }: Selection) {

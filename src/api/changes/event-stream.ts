@@ -5,7 +5,7 @@ import type { Context } from 'koa'
 import type { FeedEvent } from '../../database/feed/events.ts'
 import type { Feed } from '../../database/feed/feed.ts'
 import { inUtf8 } from '../respond.ts'
-import type { ChangesQuery } from './query.ts'
+import type { ChangesQuery } from './changes-query.ts'
 import { type Selection, selectChanges } from './select-changes.ts'
 
 export const EVENT_STREAM = 'text/event-stream'

@@ -2,7 +2,7 @@
 import type { FeedEvent } from '../../database/feed/events.ts'
 import type { Feed } from '../../database/feed/feed.ts'
 import { changesExpired } from '../errors.ts'
-import type { ChangesQuery } from './query.ts'
+import type { ChangesQuery } from './changes-query.ts'
 
 /** Events that one read looks at for a request that selects some of them. */
 const SCANNED_EVENTS = 10_000

@@ -17,7 +17,7 @@ import { createListParser, type ListQuery, parseRecordQuery } from '../requests/
 import { assertAcceptsJson, respondRead } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags } from './etags.ts'
-import { pathId, type Services } from './handler.ts'
+import { pathId, type Services } from './handler-parts.ts'
 import { shareConcurrent } from './share-concurrent.ts'
 
 /** Number of records with includes up to which a page does not count as large. */

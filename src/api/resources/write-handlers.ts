@@ -19,7 +19,7 @@ import { checkBody, checkChange } from '../requests/validation.ts'
 import { assertAcceptsJson, respond, setEtag } from '../respond.ts'
 import type { Handler } from '../router.ts'
 import { createEtags, preconditionOf } from './etags.ts'
-import { originOf, pathId, refused, type Services } from './handler.ts'
+import { originOf, pathId, refused, type Services } from './handler-parts.ts'
 import { postWork } from './post-work.ts'
 import { respondOnce } from './with-idempotency.ts'
 
