@@ -12,8 +12,9 @@ export type Handler = (ctx: Context & { params: PathParams }) => Promise<void>
 export type CheckPath = (params: PathParams) => void
 
 /**
- * A condition for all requests to a route, such as `authentication`. It throws an ApiError, or calls `next`. While a stream of
- * changes is open, the policies of its route run again and again.
+ * A condition for all requests to a route, such as `authentication`. It throws an ApiError, or calls `next`. It runs before the
+ * parameters are checked and the body is read: the handler checks what these contain. While a stream of changes is open, the
+ * policies of its route run again and again.
  */
 export type Policy = Middleware
 

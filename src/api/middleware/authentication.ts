@@ -1,6 +1,5 @@
-// Admits only requests with the token of a caller whose scope includes the method (RFC 6750). The body is not read yet.
+// The policy that admits only requests with the token of a caller whose scope includes the method (RFC 6750).
 import type { IncomingMessage } from 'node:http'
-import type { Middleware } from 'koa'
 import {
   type Caller,
   hasScope,
@@ -10,6 +9,7 @@ import {
   scopeOf,
 } from '../callers/caller.ts'
 import type { FindCaller } from '../callers/callers.ts'
+import type { Policy } from '../router.ts'
 
 declare module 'koa' {
   // Koa declares all other members as `any`.
@@ -31,8 +31,8 @@ function tokenOf({
   return authorization.slice('Bearer '.length).trim()
 }
 
-/** Throws `unauthorized`, `forbidden` or `unavailable`. */
-export function authentication(findCaller: FindCaller): Middleware {
+/** The policy throws `unauthorized`, `forbidden` or `unavailable`. */
+export function authentication(findCaller: FindCaller): Policy {
   return async (ctx, next) => {
     const caller = await findCaller(tokenOf(ctx.req))
     // For the request log.
