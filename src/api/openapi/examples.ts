@@ -98,7 +98,7 @@ export const idsFailures = ({ batchEntries }: Config['limits']): ApiError[] =>
 export const missing = (resource: Resource): ApiError => notFound(resource, 7)
 
 /** The failure of a write to a record that has changed. */
-export const stale = (resource: Resource): ApiError => versionMismatch(resource, EXAMPLE_ID)
+export const mismatch = (resource: Resource): ApiError => versionMismatch(resource, EXAMPLE_ID)
 
 /** The failures of any JSON body, and of these bodies. @param types the media types that are allowed */
 function bodyFailures(

@@ -13,7 +13,7 @@ import {
   preconditionFailed,
 } from '../errors.ts'
 import { parseNoQuery } from '../requests/parameters.ts'
-import { keyFailures, missing, queryFailures, stale } from './examples.ts'
+import { keyFailures, mismatch, missing, queryFailures } from './examples.ts'
 import { capitalize, integer, object, ref, type Schema, text } from './json-schema.ts'
 import { idempotencyKey, idParameter, ifMatch, ifNoneMatch, type Parameter } from './parameters.ts'
 
@@ -156,7 +156,7 @@ export function describe(
   const errors = [
     ...(invalidQuery ?? queryFailures(parseNoQuery)),
     ...targets.map(missing),
-    ...written.map(stale),
+    ...written.map(mismatch),
     ...failures,
     ...(isPost ? keyFailures : []),
   ]
