@@ -15,7 +15,7 @@ import { missingOpenFiles } from './core/open-files.ts'
 import { createCertificates } from './supervisor/certificates.ts'
 import { createCommands } from './supervisor/commands.ts'
 import { createCheckers } from './supervisor/control/checkers.ts'
-import { createControl } from './supervisor/control/control-ports.ts'
+import { createControlPorts } from './supervisor/control/control-ports.ts'
 import { createDocuments } from './supervisor/control/documents.ts'
 import { createStatusReader } from './supervisor/control/status.ts'
 import { createControlSocket } from './supervisor/control-socket.ts'
@@ -91,7 +91,7 @@ async function supervise(): Promise<void> {
   const checkers = createCheckers()
   const status = createStatusReader({ config, maintenance, fleet, checkers, certificates })
   const documents = createDocuments(maintenance.labels, status, fleet)
-  const control = createControl({
+  const controlPorts = createControlPorts({
     config,
     log,
     checkers,
@@ -107,7 +107,7 @@ async function supervise(): Promise<void> {
     desired,
     maintenance,
     fleet,
-    control,
+    controlPorts,
     certificates,
     status,
     diagnoses: createDiagnoses(join(dirname(config.stateFile), 'diagnostics'), fleet.excuse),
@@ -123,7 +123,7 @@ async function supervise(): Promise<void> {
     }
     fleet.stop(maintenance.drainAll(by))
     void fleet.publish()
-    for (const label of maintenance.labels) void control.sync(label)
+    for (const label of maintenance.labels) void controlPorts.sync(label)
     systemd.stopping()
     log.info({ by }, 'service stopping')
   }
@@ -142,7 +142,7 @@ async function supervise(): Promise<void> {
     if (code === 'EPIPE' || code === 'ECONNRESET') stopAsOrphan('output closed')
   })
 
-  await control.open()
+  await controlPorts.open()
   await controlSocket.open()
   for (const { label, port } of config.ports) {
     const handle = inherited.data.get(label)

@@ -6,7 +6,7 @@ import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
 import { CommandError, type CommandName, takesArgument } from './command-names.ts'
-import type { Control } from './control/control-ports.ts'
+import type { ControlPorts } from './control/control-ports.ts'
 import type { PortStatus, StatusReader } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 import type { Diagnoses } from './diagnoses.ts'
@@ -23,7 +23,7 @@ interface CommandOptions {
   readonly desired: DesiredStateStore
   readonly maintenance: Maintenance
   readonly fleet: Fleet
-  readonly control: Control
+  readonly controlPorts: ControlPorts
   readonly certificates: Certificates
   readonly status: StatusReader
   readonly diagnoses: Diagnoses
@@ -43,7 +43,7 @@ interface CommandResult {
 export type Commands = ReturnType<typeof createCommands>
 
 export function createCommands(options: CommandOptions) {
-  const { config, log, desired, maintenance, fleet, control } = options
+  const { config, log, desired, maintenance, fleet, controlPorts } = options
 
   function portOf(label: string): PortStatus {
     const port = maintenance.labels.includes(label) ? options.status.current().ports[label] : undefined
@@ -60,7 +60,7 @@ export function createCommands(options: CommandOptions) {
     const mode = drainModes.find(one => one === name)
     if (mode === undefined || rest.length > 0)
       throw new CommandError(`unknown mode; use ${label}, ${label}:404 or ${label}:refuse`)
-    const obstacle = mode === 'refuse' ? control.whyNotRefuse(label) : undefined
+    const obstacle = mode === 'refuse' ? controlPorts.whyNotRefuse(label) : undefined
     if (obstacle !== undefined) throw new CommandError(obstacle)
     return change(label, () => maintenance.drain(label, mode, by))
   }
@@ -75,7 +75,7 @@ export function createCommands(options: CommandOptions) {
     const before = maintenance.get(label)
     apply()
     const changed = maintenance.get(label) !== before
-    const [controlPortError] = await Promise.all([control.sync(label), fleet.publish()])
+    const [controlPortError] = await Promise.all([controlPorts.sync(label), fleet.publish()])
     const port = portOf(label)
     if (controlPortError !== undefined)
       throw new Error(

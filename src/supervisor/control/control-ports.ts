@@ -18,7 +18,7 @@ import { createControlListener } from './control-listener.ts'
 import type { Document, Documents } from './documents.ts'
 import type { Health } from './health.ts'
 
-interface ControlOptions {
+interface ControlPortsOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'drain' | 'stateFile'>
   readonly log: Log
   readonly checkers: Checkers
@@ -96,9 +96,9 @@ function send(
 const cannotRefuse = (label: string, mode = 'the mode 404'): string =>
   `the control port of ${label} has a socket from systemd, which cannot refuse connections: use ${mode}, or remove this port from the .socket unit`
 
-export type Control = ReturnType<typeof createControl>
+export type ControlPorts = ReturnType<typeof createControlPorts>
 
-export function createControl(options: ControlOptions) {
+export function createControlPorts(options: ControlPortsOptions) {
   const { config, checkers, log } = options
   const { labels } = options.maintenance
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import test from 'ava'
 import { createLog } from '../../../src/core/log.ts'
 import { createCheckers } from '../../../src/supervisor/control/checkers.ts'
-import { createControl } from '../../../src/supervisor/control/control-ports.ts'
+import { createControlPorts } from '../../../src/supervisor/control/control-ports.ts'
 import { createDesiredState } from '../../../src/supervisor/desired-state.ts'
 import { createMaintenance } from '../../../src/supervisor/maintenance.ts'
 import { folder } from '../../support/folder.ts'
@@ -26,7 +26,7 @@ test('control ports: an unexpected error is logged, and the response has status 
     throw new Error('unforeseen')
   }
   const maintenance = createMaintenance(config, log, createDesiredState('silent', {}))
-  const control = createControl({
+  const controlPorts = createControlPorts({
     config,
     log,
     checkers: createCheckers(),
@@ -36,10 +36,10 @@ test('control ports: an unexpected error is logged, and the response has status 
     maintenance,
     inherited: new Map(),
   })
-  await control.open()
+  await controlPorts.open()
   t.teardown(() => {
     maintenance.drain('http', 'refuse', 'the end of the test')
-    return control.sync('http')
+    return controlPorts.sync('http')
   })
   for (const path of ['/healthcheck/http', '/readyz', '/status']) {
     const response = await fetch(`http://127.0.0.1:${port + 1}${path}`)
