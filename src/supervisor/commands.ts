@@ -6,6 +6,7 @@ import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { Certificates } from './certificates.ts'
 import { CommandError, type CommandName, takesArgument } from './command-names.ts'
+import type { ReplyTo } from './command-replies.ts'
 import type { ControlPorts } from './control/control-ports.ts'
 import type { PortStatus, StatusReader } from './control/status.ts'
 import type { DesiredStateStore } from './desired-state.ts'
@@ -54,7 +55,7 @@ export function createCommands(options: CommandOptions) {
     return port
   }
 
-  async function drain(target: string, by: string): Promise<object> {
+  async function drain(target: string, by: string): Promise<ReplyTo<'drain'>> {
     const [label = '', name = config.drain.mode, ...rest] = target.split(':')
     portOf(label)
     const mode = drainModes.find(one => one === name)
@@ -65,13 +66,13 @@ export function createCommands(options: CommandOptions) {
     return change(label, () => maintenance.drain(label, mode, by))
   }
 
-  function resume(label: string, by: string): Promise<object> {
+  function resume(label: string, by: string): Promise<ReplyTo<'resume'>> {
     portOf(label)
     return change(label, () => maintenance.resume(label, by))
   }
 
   /** Idempotent: if the port is already in the requested state, the command succeeds with `changed: false`. */
-  async function change(label: string, apply: () => void): Promise<object> {
+  async function change(label: string, apply: () => void): Promise<ReplyTo<'drain'>> {
     const before = maintenance.get(label)
     apply()
     const changed = maintenance.get(label) !== before
@@ -92,7 +93,7 @@ export function createCommands(options: CommandOptions) {
     return [...tcpChecks, ...checkers.filter(checker => !hasSeen(checker)).map(({ address }) => address)]
   }
 
-  async function wait(label: string): Promise<object> {
+  async function wait(label: string): Promise<ReplyTo<'wait'>> {
     for (;;) {
       await fleet.publish()
       const port = portOf(label)
@@ -108,7 +109,7 @@ export function createCommands(options: CommandOptions) {
     }
   }
 
-  async function reload(): Promise<object> {
+  async function reload(): Promise<ReplyTo<'reload'>> {
     if (fleet.isReloading()) throw new CommandError('a reload is already running; wait until it has ended')
     // A worker that has failed an earlier reload can still be retiring.
     const staying = () =>
@@ -130,7 +131,7 @@ export function createCommands(options: CommandOptions) {
     return { workers: options.status.current().workers }
   }
 
-  async function reloadCertificates(): Promise<object> {
+  async function reloadCertificates(): Promise<ReplyTo<'reload-certificates'>> {
     try {
       return await options.certificates.load()
     } finally {
@@ -140,7 +141,7 @@ export function createCommands(options: CommandOptions) {
   }
 
   /** Sets the level of the supervisor and of all present and future workers. */
-  async function setLogLevel(name: string): Promise<object> {
+  async function setLogLevel(name: string): Promise<ReplyTo<'log-level'>> {
     const level = logLevels.find(one => one === name)
     if (level === undefined)
       throw new CommandError(
@@ -152,22 +153,23 @@ export function createCommands(options: CommandOptions) {
     return { level }
   }
 
-  async function status(): Promise<object> {
+  async function status(): Promise<ReplyTo<'status'>> {
     await fleet.publish()
     return options.status.current()
   }
 
-  const runners: Readonly<Record<CommandName, (target: string, by: string) => Promise<object>>> = {
-    drain,
-    wait,
-    resume,
-    status,
-    reload,
-    'reload-certificates': reloadCertificates,
-    'log-level': setLogLevel,
-    'heap-snapshot': argument => options.diagnoses.write('heap-snapshot', argument),
-    'cpu-profile': argument => options.diagnoses.write('cpu-profile', argument),
-  }
+  const runners: { readonly [Name in CommandName]: (target: string, by: string) => Promise<ReplyTo<Name>> } =
+    {
+      drain,
+      wait,
+      resume,
+      status,
+      reload,
+      'reload-certificates': reloadCertificates,
+      'log-level': setLogLevel,
+      'heap-snapshot': argument => options.diagnoses.write('heap-snapshot', argument),
+      'cpu-profile': argument => options.diagnoses.write('cpu-profile', argument),
+    }
 
   return {
     /**

@@ -1,26 +1,11 @@
 // The reply to an operator's command as text for a terminal.
-import * as z from 'zod'
 import type { CommandName } from '../../supervisor/command-names.ts'
-import { type PortStatus, portSchema, type Status, statusSchema } from '../../supervisor/control/status.ts'
+import { type ReplyTo, replySchemas } from '../../supervisor/command-replies.ts'
+import type { PortStatus, Status } from '../../supervisor/control/status.ts'
 import { hasSeen } from '../../supervisor/port-states.ts'
 import type { Reply } from './client.ts'
 import { formatAge, portTables, stateCell, workerTable } from './status-tables.ts'
 import { type Column, cellText, formatTable, type Screen } from './table.ts'
-
-const changeReply = portSchema.extend({ changed: z.boolean() })
-const waitReply = z.discriminatedUnion('ended', [
-  portSchema.extend({ ended: z.literal('drained') }),
-  portSchema.extend({
-    ended: z.literal('deadline'),
-    requests_per_second: z.number(),
-    addresses: z.array(z.string()),
-  }),
-])
-/** By label. */
-const certificatesReply = z.record(
-  z.string(),
-  z.object({ subject: z.string(), valid_to: z.string(), fingerprint: z.string() }),
-)
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
@@ -46,7 +31,7 @@ export function describeWatch({ pid, left_ms, fresh, old }: NonNullable<Status['
 }
 
 function statusText(reply: Reply, screen: Screen): string[] {
-  const { node, version, started, ports, workers, redis } = statusSchema.parse(reply)
+  const { node, version, started, ports, workers, redis } = replySchemas.status.parse(reply)
   const facts = [
     `users-api ${version} on ${node}`,
     `up ${formatAge(started)}`,
@@ -66,7 +51,7 @@ const portText = (label: string, port: PortStatus, sentence: string, screen: Scr
   ...portTables({ [label]: port }, screen),
 ]
 
-function waitSentence(port: z.output<typeof waitReply>): string {
+function waitSentence(port: ReplyTo<'wait'>): string {
   if (port.ended === 'deadline') {
     const { requests_per_second, addresses } = port
     const arriving =
@@ -81,7 +66,7 @@ function waitSentence(port: z.output<typeof waitReply>): string {
 }
 
 function certificatesText({ command: _, argument: __, ...reply }: Reply, screen: Screen): string[] {
-  const byLabel = Object.entries(certificatesReply.parse(reply))
+  const byLabel = Object.entries(replySchemas['reload-certificates'].parse(reply))
   const certificates = byLabel.map(([label, one]) => ({ label, ...one }))
   if (certificates.length === 0) return ['no port has a certificate']
   const columns: readonly Column<(typeof certificates)[number]>[] = [
@@ -106,24 +91,24 @@ export function describeReply(
       return statusText(reply, screen)
     case 'drain':
     case 'resume': {
-      const { changed, ...port } = changeReply.parse(reply)
+      const { changed, ...port } = replySchemas[command].parse(reply)
       const sentence = changed ? `is ${port.state} now` : `was ${port.state} already`
       return portText(label, port, sentence, screen)
     }
     case 'wait': {
-      const port = waitReply.parse(reply)
+      const port = replySchemas.wait.parse(reply)
       return portText(label, port, waitSentence(port), screen)
     }
     case 'reload': {
-      const { workers } = statusSchema.pick({ workers: true }).parse(reply)
+      const { workers } = replySchemas.reload.parse(reply)
       return ['every worker has the current code and settings', '', ...workerTable(workers, screen)]
     }
     case 'reload-certificates':
       return certificatesText(reply, screen)
     case 'heap-snapshot':
     case 'cpu-profile':
-      return [z.object({ path: z.string() }).parse(reply).path]
+      return [replySchemas[command].parse(reply).path]
     case 'log-level':
-      return [`the log level is ${z.object({ level: z.string() }).parse(reply).level} until the next start`]
+      return [`the log level is ${replySchemas['log-level'].parse(reply).level} until the next start`]
   }
 }
