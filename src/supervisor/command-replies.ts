@@ -11,7 +11,7 @@ const wait = z.discriminatedUnion('ended', [
   portSchema.extend({ ended: z.literal('drained') }),
   portSchema.extend({
     ended: z.literal('deadline'),
-    /** The addresses of the checkers that have not seen the maintenance. */
+    /** The addresses of the checkers that have not noticed the maintenance. */
     waiting_for: z.array(z.string()),
     /** The requests that still arrive, and the addresses that send most of them. */
     requests_per_second: z.number(),

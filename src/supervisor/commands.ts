@@ -13,7 +13,7 @@ import type { DesiredStateStore } from './desired-state.ts'
 import type { Diagnoses } from './diagnoses.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { Maintenance } from './maintenance.ts'
-import { hasSeen } from './port-states.ts'
+import { hasNoticed } from './port-states.ts'
 
 const POLL_MS = 100
 
@@ -85,12 +85,12 @@ export function createCommands(options: CommandOptions) {
     return { changed, ...port }
   }
 
-  /** Returns the checkers that have not seen the maintenance yet. */
+  /** Returns the checkers that have not noticed the maintenance yet. */
   function pendingCheckers(label: string, { mode, checkers }: PortStatus): string[] {
     // Checks that only open a TCP connection are not recorded. They have the drain delay to see that the port is closed.
     const tcpChecks = mode === 'refuse' && maintenance.remainingDelayMs(label) > 0 ? ['TCP checks'] : []
     // With `refuse`, checkers that use this control port are soon forgotten; those that use another one see the maintenance there.
-    return [...tcpChecks, ...checkers.filter(checker => !hasSeen(checker)).map(({ address }) => address)]
+    return [...tcpChecks, ...checkers.filter(checker => !hasNoticed(checker)).map(({ address }) => address)]
   }
 
   async function wait(label: string): Promise<ReplyTo<'wait'>> {

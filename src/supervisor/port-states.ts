@@ -62,8 +62,8 @@ export function stateOf(
   return reports.length > 0 && reports.every(isQuiet) ? 'drained' : 'draining'
 }
 
-/** Whether a checker has seen the maintenance: at the second check, as a proxy can ignore a single failure. */
-export const hasSeen = ({ noticed }: { readonly noticed: number }): boolean => noticed >= 2
+/** Whether a checker has noticed the maintenance: at the second check, as a proxy can ignore a single failure. */
+export const hasNoticed = ({ noticed }: { readonly noticed: number }): boolean => noticed >= 2
 
 /** Returns the rest of the drain delay in ms. The port whose mode changed last decides. */
 export function remainingDelayMs(ports: Iterable<PortMaintenance>, delayMs: number, nowMs: number): number {

@@ -2,7 +2,7 @@
 import type { CommandName } from '../../supervisor/command-names.ts'
 import { type ReplyTo, replySchemas } from '../../supervisor/command-replies.ts'
 import type { PortStatus, Status } from '../../supervisor/control/status.ts'
-import { hasSeen } from '../../supervisor/port-states.ts'
+import { hasNoticed } from '../../supervisor/port-states.ts'
 import type { Reply } from './client.ts'
 import { formatAge, portTables, stateCell, workerTable } from './status-tables.ts'
 import { type Column, cellText, formatTable, type Screen } from './table.ts'
@@ -12,7 +12,7 @@ const plural = (count: number, noun: string): string => `${count} ${noun}${count
 /** Returns what keeps `wait` from ending, such as `2 connections (1 request in flight)`. */
 export function describePending(port: PortStatus): string {
   const { connections, in_flight, state, mode, checkers } = port
-  const pending = checkers.filter(checker => !hasSeen(checker)).map(({ address }) => address)
+  const pending = checkers.filter(checker => !hasNoticed(checker)).map(({ address }) => address)
   const reasons: string[] = []
   if (connections > 0)
     reasons.push(`${plural(connections, 'connection')} (${plural(in_flight, 'request')} in flight)`)

@@ -1,6 +1,6 @@
 // The tables of ports, checkers and workers that an operator sees.
 import type { PortStatus, Status } from '../../supervisor/control/status.ts'
-import { hasSeen } from '../../supervisor/port-states.ts'
+import { hasNoticed } from '../../supervisor/port-states.ts'
 import { type Cell, type Column, formatTable, type Screen } from './table.ts'
 
 const colors: Readonly<Record<string, Cell['color']>> = {
@@ -39,7 +39,7 @@ export const formatAge = (time: string): string => formatSpan(Date.now() - Date.
 /** Returns whether a checker has noticed the maintenance. A control port that refuses connections cannot know. */
 function noticed({ mode }: PortStatus, checker: PortStatus['checkers'][number]): string {
   if (mode !== '404') return ''
-  return hasSeen(checker) ? 'yes' : 'not yet'
+  return hasNoticed(checker) ? 'yes' : 'not yet'
 }
 
 /** The number of checkers, and how many of them have noticed the maintenance. */
