@@ -1,5 +1,5 @@
 // Entry point of `npm run dev`: runs the service from source and restarts it at each change. For each URL missing in the
-// configuration, it runs a private server in var/dev, separate from those of `npm start`.
+// settings, it runs a private server in var/dev, separate from those of `npm start`.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'

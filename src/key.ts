@@ -1,5 +1,5 @@
 // Entry point of `npm run key`: makes an API key. It prints the token, which is stored nowhere, and the entry for the
-// configuration, which has only the hash.
+// settings, which has only the hash.
 import { createToken, hashOf } from './api/callers/api-keys.ts'
 import { runCommand, UsageError } from './cli/command-line.ts'
 import { apiKeyFault } from './config/auth.ts'

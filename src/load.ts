@@ -19,7 +19,7 @@ const usage = `usage: npm run load -- FILE.json|FILE.csv [--url URL] [--patience
   FILE.json    {"groups": ["Poets"], "users": [{"first_name": "Ada", "last_name": "Lovelace", "groups": ["Poets"]}]}
   FILE.csv     first line: first_name,last_name,groups; several groups are separated by ;
                semicolons or tabs can also separate the columns, as in files from spreadsheets
-  --url        URL of the service; default: the first port without proxyProtocol in this folder's configuration
+  --url        URL of the service; default: the first port without proxyProtocol in the settings of this folder
   --patience   number of seconds to wait for an unavailable service; default: 60
 
 environment: USERS_API_TOKEN is the API key or the JWT, if the service requires one; it needs the scope write

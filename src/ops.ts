@@ -15,10 +15,10 @@ const usage = `usage: npm run ops -- <command> [argument] [--json]
 
   drain <label>[:404|:refuse]   put a port into maintenance: its health check fails, but it still serves requests
   wait <label>                  wait until the draining port has had no connection for drain.quietMs and every checker
-                                has seen the maintenance, or until the drain deadline
+                                has noticed the maintenance, or until the drain deadline
   resume <label>                put a port back into service
   status                        show ports, connections, checkers, workers and Redis
-  reload                        load new code and configuration, one worker at a time; the first one serves beside the
+  reload                        load new code and settings, one worker at a time; the first one serves beside the
                                 old ones for reload.watchMs, and the reload ends if it does worse than they do
   reload-certificates           load new certificates for new connections
   log-level <level>             set the log level of the supervisor and all workers until the next start:
@@ -29,7 +29,7 @@ const usage = `usage: npm run ops -- <command> [argument] [--json]
 
   --json                        print the reply as JSON; this is the default if the output is not a terminal
 
-exit codes: 0 done, 1 refused or done in part, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time,
+exit codes: 0 done, 1 rejected or done in part, 2 usage error, 3 ${serviceName} is not running, 4 no reply in time,
             78 invalid settings`
 
 /** How often `wait` says what it waits for, and `reload` what it has seen of the first new worker. */

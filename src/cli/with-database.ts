@@ -11,8 +11,8 @@ import { base, privateDatabase } from './private-servers/missing-servers.ts'
 import { privateMysqlUrl } from './private-servers/mysql.ts'
 
 /**
- * Calls `act` with the database of the configuration, or else the private one.
- * @param timeoutMs how long a query may take; as the configuration says by default
+ * Calls `act` with the database of the settings, or else the private one.
+ * @param timeoutMs how long a query may take; as the settings say by default
  * @throws FatalError if the database does not respond, rejects the connection or has a schema that this code cannot use, or
  *   if `act` fails
  */

@@ -14,7 +14,7 @@ export class ConfigError extends Error {
   readonly faults: readonly string[]
   constructor(faults: readonly string[]) {
     const count = faults.length === 1 ? '' : ` (${faults.length} errors)`
-    super(`invalid configuration${count}: ${faults.join('; ')}`)
+    super(`invalid settings${count}: ${faults.join('; ')}`)
     this.name = 'ConfigError'
     this.faults = faults
   }

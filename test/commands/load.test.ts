@@ -492,8 +492,7 @@ test.serial(
     }
     t.like(await run('with\nline'), {
       code: 78,
-      stderr:
-        'users-api: invalid configuration: USERS_API_TOKEN: must contain only visible ASCII characters\n',
+      stderr: 'users-api: invalid settings: USERS_API_TOKEN: must contain only visible ASCII characters\n',
     })
     const { code, stdout, stderr } = await run('writer-token')
     t.is(code, 0, stderr)

@@ -169,7 +169,7 @@ test.serial(
     t.is(long.code, 78)
     t.regex(
       long.stderr,
-      /^users-api: invalid configuration: control\.socket: is 201 bytes long as an absolute path; /,
+      /^users-api: invalid settings: control\.socket: is 201 bytes long as an absolute path; /,
     )
   },
 )

@@ -1,4 +1,4 @@
-// Starts a private MySQL and a private Redis for the URLs that are missing in the configuration.
+// Starts a private MySQL and a private Redis for the URLs that are missing in the settings.
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { root } from '../../config/root.ts'

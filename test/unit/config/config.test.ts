@@ -244,11 +244,11 @@ test('configuration: an error ends the supervisor with exit code 78; the message
   t.regex(nameless.stderr, /: must include the database name: mysql:\/\/user:password@host:port\/database\n$/)
   t.like(start('{'), {
     status: 78,
-    stderr: 'users-api: invalid configuration: NODE_CONFIG: must be valid JSON\n',
+    stderr: 'users-api: invalid settings: NODE_CONFIG: must be valid JSON\n',
   })
   t.like(start('[]'), {
     status: 78,
-    stderr: 'users-api: invalid configuration: NODE_CONFIG: must be a JSON object, such as {"workers": 2}\n',
+    stderr: 'users-api: invalid settings: NODE_CONFIG: must be a JSON object, such as {"workers": 2}\n',
   })
   const configFolder = folder(t)
   cpSync(
@@ -260,13 +260,13 @@ test('configuration: an error ends the supervisor with exit code 78; the message
     writeFileSync(file, text)
     t.like(start('{}', { NODE_CONFIG_DIR: configFolder, NODE_ENV: 'development' }), {
       status: 78,
-      stderr: `users-api: invalid configuration: ${file}: must be a JSON object, such as {"workers": 2}\n`,
+      stderr: `users-api: invalid settings: ${file}: must be a JSON object, such as {"workers": 2}\n`,
     })
   }
   for (const variable of ['NODE_ENV', 'NODE_CONFIG_ENV'])
     t.like(start('{}', { [variable]: 'staging' }), {
       status: 78,
-      stderr: `users-api: invalid configuration: ${variable}: config/staging.json does not exist; use development, production or test\n`,
+      stderr: `users-api: invalid settings: ${variable}: config/staging.json does not exist; use development, production or test\n`,
     })
   const inProduction = start('{}', { NODE_ENV: 'production,test', DATABASE_URL: 'mysql://127.0.0.1:9/users' })
   t.regex(inProduction.stderr, /: ports: https needs a certificate and a key in production\n$/)
