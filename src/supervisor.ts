@@ -118,7 +118,7 @@ async function supervise(): Promise<void> {
   function stop(by: string): void {
     if (fleet.isStopping()) {
       fleet.skipWait()
-      log.info({ by }, 'wait skipped')
+      log.info({ by }, 'further signal, waiting no longer')
       return
     }
     fleet.stop(maintenance.drainAll(by))

@@ -1,4 +1,4 @@
-// The names of the operators' commands, and the error of one that is refused.
+// The names of the operators' commands, and the error of one that is rejected.
 
 /** Each command, and whether it requires an argument: a port, a log level or a process. The others take none. */
 const commands = {
@@ -20,5 +20,5 @@ export const commandNames = Object.keys(commands).filter(isCommandName)
 
 export const takesArgument = (name: CommandName): boolean => commands[name]
 
-/** The command is refused and nothing has changed. The message says what is allowed. */
+/** The command is rejected, and nothing has changed. The message says what is allowed. */
 export class CommandError extends Error {}

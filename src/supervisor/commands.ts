@@ -36,8 +36,8 @@ type Reply = { readonly command: string; readonly argument: string | null } & Re
 >
 
 interface CommandResult {
-  /** `refused`: nothing has changed. `failed`: the reply's `error` says how far the command came. */
-  readonly outcome: 'done' | 'refused' | 'failed'
+  /** `rejected`: nothing has changed. `failed`: the reply's `error` says how far the command came. */
+  readonly outcome: 'done' | 'rejected' | 'failed'
   readonly reply: Reply
 }
 
@@ -80,7 +80,7 @@ export function createCommands(options: CommandOptions) {
     const port = portOf(label)
     if (controlPortError !== undefined)
       throw new Error(
-        `${label} is ${port.state}, but its control port is closed and retried every second: ${controlPortError}`,
+        `${label} is ${port.state}, but its control port is closed; the service tries to open it every second: ${controlPortError}`,
       )
     return { changed, ...port }
   }
@@ -188,7 +188,7 @@ export function createCommands(options: CommandOptions) {
       } catch (failure) {
         const error = reasonOf(failure)
         log.warn({ command, argument, by, outcome: error }, 'command')
-        const outcome = failure instanceof CommandError ? 'refused' : 'failed'
+        const outcome = failure instanceof CommandError ? 'rejected' : 'failed'
         return { outcome, reply: { command, argument, error } }
       }
     },

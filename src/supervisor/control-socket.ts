@@ -11,7 +11,7 @@ const MAX_BODY_BYTES = 16_384
 /** The name of an operator who does not say one. */
 const UNNAMED = 'control socket'
 const FOLDER = '/commands/'
-const statuses = { done: 200, refused: 400, failed: 500 } as const
+const statuses = { done: 200, rejected: 400, failed: 500 } as const
 
 const serverOptions = { requireHostHeader: false, requestTimeout: 10_000 }
 

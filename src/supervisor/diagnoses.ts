@@ -68,12 +68,11 @@ export function createDiagnoses(folder: string, excuse: (id: number) => void) {
     async write(kind: DiagnosisKind, argument: string): Promise<{ pid: number; path: string }> {
       const { pid, seconds } = parseArgument(kind, argument)
       const worker = workers().find(one => one.process.pid === pid)
-      if (worker === undefined && pid !== process.pid)
-        throw new CommandError(
-          `no process ${pid}; the workers are ${workers()
-            .map(one => one.process.pid)
-            .join(', ')}, and the supervisor is ${process.pid}`,
-        )
+      if (worker === undefined && pid !== process.pid) {
+        const others = workers().map(one => one.process.pid)
+        const known = [`${process.pid} (supervisor)`, ...others].join(', ')
+        throw new CommandError(`the service has no process ${pid}; its processes are ${known}`)
+      }
       if (isWriting) throw new CommandError('another snapshot or profile is being written; wait for its end')
       isWriting = true
       try {

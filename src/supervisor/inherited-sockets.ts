@@ -32,7 +32,7 @@ function open(fd: number): Address & { socket: Server } {
   const name: { address?: string; port?: number } = {}
   if (typeof socket === 'number' || socket.getsockname?.(name) !== 0)
     throw new ConfigError([
-      `descriptor ${fd} from systemd is no TCP socket; use ListenStream=<address>:<port>`,
+      `descriptor ${fd} from systemd is not a TCP socket; use ListenStream=<address>:<port>`,
     ])
   return { socket, host: name.address ?? '', port: name.port ?? 0 }
 }
@@ -40,7 +40,7 @@ function open(fd: number): Address & { socket: Server } {
 /**
  * Returns the sockets of the data and control ports, matched by their addresses.
  * @param count the number of descriptors that systemd passes
- * @throws ConfigError if a descriptor is no TCP socket, or has the address of no port or of one that has a socket already;
+ * @throws ConfigError if a descriptor is not a TCP socket, or has the address of no port or of one that has a socket already;
  *   FatalError for an unknown host
  */
 export async function takeSockets(

@@ -73,7 +73,7 @@ export async function listenOnSocketFile(server: Server, path: string): Promise<
     const exitCode = error instanceof InUse ? exitCodes.portTaken : exitCodes.configuration
     throw new FatalError(
       exitCode,
-      `cannot listen on ${path} (control socket): ${reasonOf(error)}; correct that, or choose another path as control.socket in config/ or with NODE_CONFIG`,
+      `cannot listen on ${path} (control socket): ${reasonOf(error)}; correct that, or set control.socket to another path`,
     )
   }
 }

@@ -47,6 +47,6 @@ test('dev: starts private servers, prints a readable log, and leaves no process 
   await closed
   // One Ctrl-C is one signal: a second one would skip the drain wait.
   t.regex(log.text(), /service stopping/)
-  t.notRegex(log.text(), /wait skipped/)
+  t.notRegex(log.text(), /waiting no longer/)
   t.deepEqual(await here.processes(), [])
 })

@@ -214,7 +214,7 @@ test.serial('file: that of a running supervisor is not touched', async t => {
   t.is(second.code, 71)
   t.is(
     second.errors,
-    `users-api: cannot listen on ${socket} (control socket): another supervisor listens on it; correct that, or choose another path as control.socket in config/ or with NODE_CONFIG\n`,
+    `users-api: cannot listen on ${socket} (control socket): another supervisor listens on it; correct that, or set control.socket to another path\n`,
   )
   t.is((await createSocketOperator(socket).run('status')).error, undefined)
 })

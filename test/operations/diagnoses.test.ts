@@ -92,7 +92,7 @@ test.serial('diagnoses: an argument that names no process is refused, and says w
     ['heap-snapshot', undefined, /^use heap-snapshot <pid>$/],
     ['heap-snapshot', 'http', /^use heap-snapshot <pid>$/],
     ['heap-snapshot', `${pid}:5`, /^use heap-snapshot <pid>$/],
-    ['heap-snapshot', '1', /^no process 1; the workers are \d+, \d+, and the supervisor is \d+$/],
+    ['heap-snapshot', '1', /^the service has no process 1; its processes are \d+ \(supervisor\), \d+, \d+$/],
     [
       'cpu-profile',
       `${pid}:0`,

@@ -236,7 +236,7 @@ test.serial(
       const { error = '' } = await operator.run('resume', 'http')
       t.regex(
         error,
-        /^http is serving, but its control port is closed and retried every second: .* the port is already in use/,
+        /^http is serving, but its control port is closed; the service tries to open it every second: .* the port is already in use/,
       )
     }
     t.is(await operator.health('http', 'https'), 200, 'the data port serves')
