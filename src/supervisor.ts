@@ -68,7 +68,7 @@ async function supervise(): Promise<void> {
   /** The reason of a stop without a command. */
   let orphanedBy: string | undefined
   const fleet = createFleet({
-    limits: {
+    settings: {
       ...config.fleet,
       workers: config.workers === 'auto' ? availableParallelism() : config.workers,
       retireMs: config.drain.deadlineMs + EXIT_GRACE_MS,

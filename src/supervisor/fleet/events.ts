@@ -3,7 +3,7 @@
 // monotonic clock.
 import type { WorkerMessage } from '../../core/messages.ts'
 import { type ExitCause, type FleetState, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
-import type { Limits } from './plan.ts'
+import type { FleetSettings } from './plan.ts'
 import { addWorker } from './totals.ts'
 import { afterHeartbeat, startWatch } from './watch.ts'
 
@@ -100,7 +100,7 @@ function listening(fleet: FleetState, id: number, nowMs: number): FleetState {
 }
 
 /** If the watch fails, the new worker retires, because it alone is to be replaced, and the old ones stay. */
-function judged(fleet: FleetState, id: number, { beatMs }: Limits, nowMs: number): FleetState {
+function judged(fleet: FleetState, id: number, { beatMs }: FleetSettings, nowMs: number): FleetState {
   const watch = watchOf(fleet)
   if (watch === undefined) return fleet
   const reload = afterHeartbeat(fleet, watch, id, beatMs, nowMs)
@@ -116,7 +116,7 @@ function received(
   fleet: FleetState,
   id: number,
   message: WorkerMessage | undefined,
-  limits: Limits,
+  settings: FleetSettings,
   nowMs: number,
 ): FleetState {
   const heard = updateWorker(fleet, id, () => ({ lastHeardMs: nowMs }))
@@ -139,21 +139,21 @@ function received(
         // A new worker is exempt, so a limit below normal use causes at most one replacement of each worker in STABLE_MS.
         const isStable = state === 'ready' && nowMs - sinceMs >= STABLE_MS
         // A reload of new code that needs more memory would replace its own workers without end.
-        const hasGrown = rssBytes > limits.memoryBytes && isStable && !isReloading
+        const hasGrown = rssBytes > settings.memoryBytes && isStable && !isReloading
         return {
           heartbeat: message,
           sinceMs: suspendTimeout ? nowMs : sinceMs,
           toBeReplaced: toBeReplaced || hasGrown,
         }
       })
-      return judged(next, id, limits, nowMs)
+      return judged(next, id, settings, nowMs)
     }
     default:
       return heard
   }
 }
 
-function apply(fleet: FleetState, event: FleetEvent, limits: Limits, nowMs: number): FleetState {
+function apply(fleet: FleetState, event: FleetEvent, settings: FleetSettings, nowMs: number): FleetState {
   switch (event.type) {
     case 'forked': {
       const worker: FleetWorker = {
@@ -172,7 +172,7 @@ function apply(fleet: FleetState, event: FleetEvent, limits: Limits, nowMs: numb
       return { ...fleet, workers: [...fleet.workers, worker] }
     }
     case 'message':
-      return received(fleet, event.id, event.message, limits, nowMs)
+      return received(fleet, event.id, event.message, settings, nowMs)
     case 'retired':
       return updateWorker(fleet, event.id, () => ({ state: 'retiring', sinceMs: nowMs }))
     case 'killed':
@@ -201,12 +201,17 @@ function apply(fleet: FleetState, event: FleetEvent, limits: Limits, nowMs: numb
 }
 
 /** Returns the state after an event. */
-export function reduce(fleet: FleetState, event: FleetEvent, limits: Limits, nowMs: number): FleetState {
-  const next = apply(fleet, event, limits, nowMs)
+export function reduce(
+  fleet: FleetState,
+  event: FleetEvent,
+  settings: FleetSettings,
+  nowMs: number,
+): FleetState {
+  const next = apply(fleet, event, settings, nowMs)
   if (next.reload.state !== 'running') return next
   if (next.stop !== undefined)
     return { ...next, reload: { state: 'failed', reason: 'the service is stopping' } }
   const fresh = next.workers.filter(worker => worker.state === 'ready' && !worker.toBeReplaced).length
   const hasOld = next.workers.some(worker => worker.toBeReplaced)
-  return fresh >= limits.workers && !hasOld ? { ...next, reload: { state: 'done' } } : next
+  return fresh >= settings.workers && !hasOld ? { ...next, reload: { state: 'done' } } : next
 }

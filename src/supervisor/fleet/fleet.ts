@@ -15,7 +15,7 @@ import type { DesiredStateStore } from '../desired-state.ts'
 import { balance, type MaxActive } from './balance.ts'
 import { type ExitCause, type Reload, totalsOf, watchOf } from './fleet-state.ts'
 import { createLoop } from './loop.ts'
-import type { Action, Limits } from './plan.ts'
+import type { Action, FleetSettings } from './plan.ts'
 import { describeWatch } from './watch.ts'
 import { viewOf, type WorkerView } from './worker-view.ts'
 
@@ -27,7 +27,7 @@ const PUBLISH_TIMEOUT_MS = 1000
 const NO_WORKER = 0
 
 interface FleetOptions {
-  readonly limits: Limits
+  readonly settings: FleetSettings
   /** Path of the file that a worker runs. */
   readonly exec: string
   readonly log: Log
@@ -44,8 +44,9 @@ export type Fleet = ReturnType<typeof createFleet>
 
 export function createFleet(options: FleetOptions) {
   const { log, desired, sockets } = options
-  const limits: Limits = { ...options.limits, beatMs: Math.max(options.limits.beatMs, MIN_BEAT_MS) }
-  const { record, ...loop } = createLoop(limits, perform)
+  const beatMs = Math.max(options.settings.beatMs, MIN_BEAT_MS)
+  const settings: FleetSettings = { ...options.settings, beatMs }
+  const { record, ...loop } = createLoop(settings, perform)
 
   const findWorker = (id: number) => loop.state().workers.find(worker => worker.id === id)
 
@@ -170,7 +171,7 @@ export function createFleet(options: FleetOptions) {
 
   const workers = (): WorkerView[] => {
     const nowMs = loop.clock()
-    return loop.state().workers.map(worker => viewOf(worker, limits.beatMs, nowMs))
+    return loop.state().workers.map(worker => viewOf(worker, beatMs, nowMs))
   }
 
   cluster.on('message', (worker, message) => {
@@ -186,7 +187,7 @@ export function createFleet(options: FleetOptions) {
     start(): void {
       setInterval(() => {
         for (const [id, maxActive] of balance(workers())) send(id, maxActive)
-      }, limits.beatMs).unref()
+      }, beatMs).unref()
       // An upgrade can have deleted the working directory of the supervisor.
       cluster.setupPrimary({ exec: options.exec, args: [], cwd: root })
       loop.start()

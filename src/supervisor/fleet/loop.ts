@@ -1,7 +1,7 @@
 // Keeps the state of the fleet: records events in it (events.ts), and runs its plan (plan.ts) after them and at short intervals.
 import { type FleetEvent, reduce } from './events.ts'
 import { emptyFleet, type FleetState } from './fleet-state.ts'
-import { type Action, type Limits, plan } from './plan.ts'
+import { type Action, type FleetSettings, plan } from './plan.ts'
 
 /** How often the plan runs without an event: an action can come so much later than its time. */
 const TICK_MS = 100
@@ -24,18 +24,18 @@ function createClock(maxStepMs: number): () => number {
  * All times are those of its clock.
  * @param perform performs an action of the plan, and records its result: the plan runs again after it
  */
-export function createLoop(limits: Limits, perform: (action: Action) => void) {
+export function createLoop(settings: FleetSettings, perform: (action: Action) => void) {
   let fleet: FleetState = emptyFleet
   /** The checks of the conditions that `until` waits for. They run after each event. */
   const waiting = new Set<() => void>()
   /** Also true before the start, when there are no sockets for workers: commands take effect with the first run. */
   let isRunScheduled = true
   // A step leaves every worker the time for a heartbeat before it is killed.
-  const maxStepMs = Math.min(limits.beatMs, limits.silentMs / 4)
+  const maxStepMs = Math.min(settings.beatMs, settings.silentMs / 4)
   const clock = createClock(maxStepMs)
 
   function record(event: FleetEvent): void {
-    fleet = reduce(fleet, event, limits, clock())
+    fleet = reduce(fleet, event, settings, clock())
     for (const check of waiting) check()
     scheduleRun()
   }
@@ -64,7 +64,7 @@ export function createLoop(limits: Limits, perform: (action: Action) => void) {
 
   function run(): void {
     isRunScheduled = false
-    for (const action of plan(fleet, limits, clock())) perform(action)
+    for (const action of plan(fleet, settings, clock())) perform(action)
   }
 
   return {

@@ -4,10 +4,10 @@ import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
 import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
 import { emptyFleet, type FleetState, watchOf } from '../../../src/supervisor/fleet/fleet-state.ts'
-import { type Action, type Limits, plan } from '../../../src/supervisor/fleet/plan.ts'
+import { type Action, type FleetSettings, plan } from '../../../src/supervisor/fleet/plan.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
-const limits: Limits = {
+const settings: FleetSettings = {
   workers: 3,
   beatMs: 1000,
   bootMs: 30_000,
@@ -18,19 +18,19 @@ const limits: Limits = {
 }
 
 /** The fleet with a simulated clock: records each event and performs the planned actions, as loop.ts and fleet.ts do. */
-function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
+function createSimulation(simulatedSettings: FleetSettings = settings, forksFail = false) {
   let fleet: FleetState = emptyFleet
   let nowMs = 1000
   let nextId = 1
   const performed: Action[] = []
 
   function record(event: FleetEvent): void {
-    fleet = reduce(fleet, event, simulatedLimits, nowMs)
+    fleet = reduce(fleet, event, simulatedSettings, nowMs)
   }
 
   function runPlan(): void {
     for (let iteration = 0; iteration < 20; iteration++) {
-      const actions = plan(fleet, simulatedLimits, nowMs)
+      const actions = plan(fleet, simulatedSettings, nowMs)
       if (actions.length === 0) return
       for (const action of actions) {
         performed.push(action)
@@ -88,8 +88,8 @@ function createSimulation(simulatedLimits: Limits = limits, forksFail = false) {
 }
 
 /** A simulation in which all workers listen. */
-function createRunningSimulation(simulatedLimits: Limits = limits) {
-  const simulation = createSimulation(simulatedLimits)
+function createRunningSimulation(simulatedSettings: FleetSettings = settings) {
+  const simulation = createSimulation(simulatedSettings)
   for (const id of simulation.workerIds()) simulation.listen(id)
   return simulation
 }
@@ -134,7 +134,7 @@ test('external SIGKILL: the worker is replaced at once, without backoff', t => {
     simulation.listen(simulation.workerIds().at(-1) ?? 0)
     simulation.pass(500, simulation.workerIds)
   }
-  const single = createRunningSimulation({ ...limits, workers: 1 })
+  const single = createRunningSimulation({ ...settings, workers: 1 })
   for (let kills = 0; kills < 3; kills++) {
     single.exit(1 + kills, 'worker terminated by SIGKILL', true)
     t.deepEqual(single.workerIds(), [2 + kills])
@@ -172,13 +172,17 @@ test('boot failures: the supervisor exits with the reason when no worker boots',
     exitCode: 70,
     reason: 'no worker could start: the code throws',
   })
-  t.is(simulation.actions('fork').length, 5 * limits.workers, 'workers that were forked together count once')
+  t.is(
+    simulation.actions('fork').length,
+    5 * settings.workers,
+    'workers that were forked together count once',
+  )
 })
 
 test('boot failures: those before a worker that becomes ready do not count', t => {
-  const simulation = createSimulation({ ...limits, workers: 1 })
-  for (let id = 1; id <= 2 * limits.bootFailures; id++) {
-    if (id % limits.bootFailures === 0) simulation.listen(id)
+  const simulation = createSimulation({ ...settings, workers: 1 })
+  for (let id = 1; id <= 2 * settings.bootFailures; id++) {
+    if (id % settings.bootFailures === 0) simulation.listen(id)
     simulation.exit(id)
     simulation.pass(15_000)
   }
@@ -186,8 +190,8 @@ test('boot failures: those before a worker that becomes ready do not count', t =
 })
 
 test('boot failures: a worker that exits by itself has failed, also while the database is unreachable', t => {
-  const simulation = createSimulation({ ...limits, workers: 1 })
-  for (let failure = 0; failure < limits.bootFailures; failure++) {
+  const simulation = createSimulation({ ...settings, workers: 1 })
+  for (let failure = 0; failure < settings.bootFailures; failure++) {
     t.false(simulation.ended())
     for (const id of simulation.workerIds()) {
       simulation.message(id, { databaseDownMs: 1 })
@@ -199,15 +203,15 @@ test('boot failures: a worker that exits by itself has failed, also while the da
 })
 
 test('boot failures: without memory for a process, the supervisor waits longer after each attempt', t => {
-  const simulation = createSimulation(limits, true)
+  const simulation = createSimulation(settings, true)
   t.is(simulation.actions('fork').length, 1)
   simulation.pass(100)
   t.is(simulation.actions('fork').length, 2)
   t.false(simulation.ended())
   simulation.pass(15_000)
-  t.is(simulation.actions('fork').length, limits.bootFailures)
+  t.is(simulation.actions('fork').length, settings.bootFailures)
   t.like(simulation.performed.at(-1), { type: 'exit', reason: 'no worker could start: spawn ENOMEM' })
-  t.is(simulation.fleet().lostWorkers, limits.bootFailures)
+  t.is(simulation.fleet().lostWorkers, settings.bootFailures)
 })
 
 test('boot failures: a cause that a retry cannot fix ends the supervisor at once, unless a worker is ready', t => {
@@ -303,7 +307,7 @@ test('reload: replaces one worker after another, starting the new one first', t 
 })
 
 test('reload: is done when enough new workers are ready, and a stop ends it', t => {
-  const simulation = createRunningSimulation({ ...limits, workers: 1 })
+  const simulation = createRunningSimulation({ ...settings, workers: 1 })
   simulation.dispatch({ type: 'reload', watchMs: 0 })
   simulation.exit(1)
   t.is(simulation.fleet().reload.state, 'running')
@@ -476,7 +480,7 @@ test('reload with a watch: an old worker that exits meanwhile is not replaced, t
 
 test('reload: attempts at the start, while the database is unreachable, do not end the supervisor', t => {
   const simulation = createSimulation()
-  for (let attempt = 0; attempt < limits.bootFailures; attempt++) {
+  for (let attempt = 0; attempt < settings.bootFailures; attempt++) {
     simulation.dispatch({ type: 'reload', watchMs: 0 })
     while (simulation.fleet().reload.state === 'running') {
       simulation.pass(1000)
@@ -501,7 +505,7 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
   t.deepEqual(simulation.ready(), [1, 3, 4])
   t.is(simulation.actions('fork').length, 4)
 
-  const slow = createSimulation({ ...limits, bootMs: 60_000 })
+  const slow = createSimulation({ ...settings, bootMs: 60_000 })
   slow.pass(30_000, slow.workerIds)
   slow.message(1, { rssBytes: 1001 })
   for (const id of slow.workerIds()) slow.listen(id)
@@ -509,7 +513,7 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
 })
 
 test('memory limit: a reload ends also if the new workers exceed it, and replaces them only then', t => {
-  const simulation = createRunningSimulation({ ...limits, workers: 2 })
+  const simulation = createRunningSimulation({ ...settings, workers: 2 })
   simulation.dispatch({ type: 'reload', watchMs: 0 })
   for (const [old, fresh] of [
     [1, 3],
@@ -536,7 +540,7 @@ test('stop: waits the drain delay, retires the workers, kills at the deadline an
   simulation.pass(1, simulation.workerIds)
   t.is(simulation.actions('retire').length, 2)
   simulation.exit(2)
-  simulation.pass(limits.retireMs, simulation.workerIds)
+  simulation.pass(settings.retireMs, simulation.workerIds)
   t.deepEqual(simulation.actions('kill'), [
     { type: 'kill', id: 3, reason: 'worker did not exit within 32000 ms' },
   ])
@@ -601,7 +605,7 @@ test('any sequence of events keeps the invariants', t => {
       fc.integer({ min: 1, max: 4 }),
       fc.constantFrom(0, 10_000),
       (actions, workers, watchMs) => {
-        const simulation = createSimulation({ ...limits, workers })
+        const simulation = createSimulation({ ...settings, workers })
         const hung = new Set<number>()
         const responsive = () => simulation.workerIds().filter(id => !hung.has(id))
 
@@ -637,11 +641,11 @@ test('any sequence of events keeps the invariants', t => {
           for (const { id, state, sinceMs, lastHeardMs, killed } of fleet.workers) {
             if (killed) continue
             if (lastHeardMs !== undefined)
-              t.true(simulation.nowMs() - lastHeardMs < limits.silentMs, `${id} sends no messages`)
+              t.true(simulation.nowMs() - lastHeardMs < settings.silentMs, `${id} sends no messages`)
             if (state === 'retiring')
-              t.true(simulation.nowMs() - sinceMs < limits.retireMs, `${id} does not exit`)
+              t.true(simulation.nowMs() - sinceMs < settings.retireMs, `${id} does not exit`)
             if (state === 'booting')
-              t.true(simulation.nowMs() - sinceMs < limits.bootMs, `${id} does not boot`)
+              t.true(simulation.nowMs() - sinceMs < settings.bootMs, `${id} does not boot`)
           }
           if (fleet.stop !== undefined) {
             t.false(actionsNow.some(action => action.type === 'fork'))

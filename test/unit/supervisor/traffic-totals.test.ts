@@ -6,10 +6,10 @@ import { createTraffic } from '../../../src/listener/traffic.ts'
 import { percentileMs } from '../../../src/supervisor/control/history.ts'
 import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
 import { emptyFleet, totalsOf } from '../../../src/supervisor/fleet/fleet-state.ts'
-import type { Limits } from '../../../src/supervisor/fleet/plan.ts'
+import type { FleetSettings } from '../../../src/supervisor/fleet/plan.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
-const limits: Limits = {
+const settings: FleetSettings = {
   workers: 3,
   beatMs: 1000,
   bootMs: 30_000,
@@ -42,7 +42,7 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
     let fleet = emptyFleet
     let nextId = 1
     const record = (event: FleetEvent) => {
-      fleet = reduce(fleet, event, limits, 0)
+      fleet = reduce(fleet, event, settings, 0)
     }
     const fresh = () => {
       const id = nextId++

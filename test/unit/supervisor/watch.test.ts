@@ -10,7 +10,7 @@ import {
   figuresBetween,
 } from '../../../src/supervisor/fleet/figures.ts'
 import { emptyFleet, watchOf } from '../../../src/supervisor/fleet/fleet-state.ts'
-import type { Limits } from '../../../src/supervisor/fleet/plan.ts'
+import type { FleetSettings } from '../../../src/supervisor/fleet/plan.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
 const none: Figures = { responses: 0, failed: 0 }
@@ -124,7 +124,7 @@ const heartbeat = (
   ...(more.databaseDownMs !== undefined && { databaseDownMs: more.databaseDownMs }),
 })
 
-const limits: Limits = {
+const settings: FleetSettings = {
   workers: 2,
   beatMs: 1000,
   bootMs: 30_000,
@@ -138,7 +138,7 @@ const limits: Limits = {
 function openWatch(watchMs = 1e9) {
   let fleet = emptyFleet
   const record = (event: FleetEvent, nowMs = 0) => {
-    fleet = reduce(fleet, event, limits, nowMs)
+    fleet = reduce(fleet, event, settings, nowMs)
   }
   const listen = (id: number) => {
     record({ type: 'forked', id, pid: id, startedMs: 0 })
