@@ -38,8 +38,8 @@ export interface Resource {
   readonly description: string
   /**
    * By name, which is also the name of the column. These names are taken: `id`, `meta`, `version`, `generation`, `total`,
-   * `position`, `own_id`, `own_version`, `<field>_search`, those of the relations and of query parameters such as `search`, `plural`,
-   * and the reserved words of SQL: statements name the columns without quotes.
+   * `position`, `own_id`, `own_version`, `<field>_search`, the value of `plural`, the names of the relations, those of query
+   * parameters such as `search`, and the reserved words of SQL: statements name the columns without quotes.
    */
   readonly fields: Readonly<Record<string, TextField>>
   /** The fields of the unique index: no two records have the same values in all of them. */
