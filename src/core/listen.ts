@@ -24,7 +24,7 @@ const reasons: Record<string, string> = {
   EADDRINUSE:
     'the port is already in use, possibly by `npm start` or `npm run dev`; free that port, or choose others in config/ or with NODE_CONFIG',
   EACCES:
-    'permission denied; start it as root, give node the capability CAP_NET_BIND_SERVICE, or choose ports of at least 1024 in config/ or with NODE_CONFIG',
+    'permission denied; give node the capability CAP_NET_BIND_SERVICE, or choose ports of at least 1024 in config/ or with NODE_CONFIG',
   ENOTFOUND: 'no such host name is known; correct the host in config/ or with NODE_CONFIG',
   EADDRNOTAVAIL: 'this machine has no such address; correct the host in config/ or with NODE_CONFIG',
 }

@@ -185,7 +185,7 @@ test.serial('start: a failure prints one line with the remedy, and leaves no pro
 
   if (await canDropRights()) {
     const refused = await here.startUnprivileged({ NODE_CONFIG: JSON.stringify({ ports: [privileged] }) })
-    fails(refused, 71, /:80 .*permission denied; start it as root, .* or choose ports of at least 1024/)
+    fails(refused, 71, /:80 .*permission denied; give node .* or choose ports of at least 1024/)
   } else t.log('skipped: all users can listen on ports below 1024, or setpriv is missing')
   t.deepEqual(await here.processes(), [])
 })

@@ -56,7 +56,7 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
     const reason = reasonOf(error)
     if (reason === logged) return
     logged = reason
-    log.error({ reason }, 'changes do not get their numbers, retrying')
+    log.error({ reason }, 'new changes do not reach the feed, retrying')
   }
 
   async function number(): Promise<void> {
