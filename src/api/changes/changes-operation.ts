@@ -100,7 +100,7 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
       }),
     ],
     invalidQuery: queryFailures(
-      search => parseChangesQuery(resources, search, limits),
+      queryString => parseChangesQuery(resources, queryString, limits),
       'after=x',
       `records_per_page=${limits.recordsPerPage + 1}`,
     ),

@@ -27,13 +27,13 @@ export interface ChangesQuery {
 /** @throws ApiError with all faults */
 export function parseChangesQuery(
   resources: readonly Resource[],
-  search: string,
+  queryString: string,
   limits: Config['limits'],
 ): ChangesQuery {
   const types = changeTypes(resources)
   const idNames = resources.map(idName)
   const once = ['after', ...idNames, 'wait', 'records_per_page']
-  const parameters = new Parameters(search, ['type'], once)
+  const parameters = new Parameters(queryString, ['type'], once)
 
   const lists = parameters.pairs.filter(({ name }) => name === 'type').map(({ value }) => value.split(','))
   const selected = new Set(lists.flat())

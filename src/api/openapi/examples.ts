@@ -75,10 +75,13 @@ const distinct = (errors: readonly ApiError[]): ApiError[] =>
  * @param parse the parser of the query string
  * @param invalid query strings that `parse` rejects, in addition to an unknown parameter and malformed UTF-8
  */
-export function queryFailures(parse: (search: string) => unknown, ...invalid: readonly string[]): ApiError[] {
+export function queryFailures(
+  parse: (queryString: string) => unknown,
+  ...invalid: readonly string[]
+): ApiError[] {
   return [
     malformedPath(),
-    ...['colour=red', 'colour=%ff', ...invalid].map(search => thrownBy(() => parse(search))),
+    ...['colour=red', 'colour=%ff', ...invalid].map(queryString => thrownBy(() => parse(queryString))),
   ]
 }
 
@@ -89,7 +92,7 @@ export const listFailures = (resource: Resource, limits: Config['limits']): ApiE
 /** The failures of a query string with the ids of several records. */
 export const idsFailures = ({ batchEntries }: Config['limits']): ApiError[] =>
   queryFailures(
-    search => parseIdsQuery(`id[in]=1&${search}`, batchEntries),
+    queryString => parseIdsQuery(`id[in]=1&${queryString}`, batchEntries),
     'id[in]=abc',
     `id[in]=${Array.from({ length: batchEntries }, () => 2)}`,
   )

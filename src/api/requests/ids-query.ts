@@ -15,8 +15,8 @@ const isUndecodedList = (fault: Fault): boolean =>
  * @param max maximum number of ids
  * @throws ApiError with all faults
  */
-export function parseIdsQuery(search: string, max: number): number[] {
-  const parameters = new Parameters(search, names)
+export function parseIdsQuery(queryString: string, max: number): number[] {
+  const parameters = new Parameters(queryString, names)
   const ids: number[] = []
   const lists = parameters.pairs.filter(({ name }) => names.includes(name))
   for (const { name, value } of lists)

@@ -15,8 +15,8 @@ export class Parameters {
   private readonly values = new Map<string, string>()
 
   /** @param once the names of the parameters that must not be repeated, in addition to `repeatable` */
-  constructor(search: string, repeatable: readonly string[], once: readonly string[] = []) {
-    this.pairs = parseQueryString(search, this.faults)
+  constructor(queryString: string, repeatable: readonly string[], once: readonly string[] = []) {
+    this.pairs = parseQueryString(queryString, this.faults)
     const allowed = [...repeatable, ...once]
     for (const { name, value } of this.pairs) {
       if (repeatable.includes(name)) continue
@@ -65,9 +65,9 @@ export class Parameters {
 }
 
 /** Rejects all parameters except `allowed`, whose values are ignored. @throws ApiError with all faults */
-export function rejectUnknownParameters(search: string, allowed: readonly string[]): void {
-  if (search !== '') new Parameters(search, allowed).faults.throw()
+export function rejectUnknownParameters(queryString: string, allowed: readonly string[]): void {
+  if (queryString !== '') new Parameters(queryString, allowed).faults.throw()
 }
 
 /** Rejects all parameters. @throws ApiError with all faults */
-export const parseNoQuery = (search: string): void => rejectUnknownParameters(search, [])
+export const parseNoQuery = (queryString: string): void => rejectUnknownParameters(queryString, [])

@@ -83,8 +83,8 @@ export function createListParser(resource: Resource, limits: QueryLimits) {
   const targets = filtersOf(resource)
   const repeatable = [...targets.keys()]
   const once = ['sort', 'include', 'search', ...pagingNames]
-  return (search: string): ListQuery => {
-    const parameters = new Parameters(search, repeatable, once)
+  return (queryString: string): ListQuery => {
+    const parameters = new Parameters(queryString, repeatable, once)
     const query = {
       ...parsePaging(parameters, unpagedRecords(limits), limits.recordsPerPage),
       filters: parseFilters(parameters, targets, limits.filters),
@@ -108,11 +108,11 @@ export const maxRelatedRecords = (maxPerRecord: number, { recordsPerPage }: Quer
  * @throws ApiError with all faults
  */
 export function parsePagingQuery(
-  search: string,
+  queryString: string,
   maxPerRecord: number,
   limits: QueryLimits,
 ): (count: number) => Paging {
-  const parameters = new Parameters(search, [], pagingNames)
+  const parameters = new Parameters(queryString, [], pagingNames)
   const paging = parsePaging(parameters, maxPerRecord, maxRelatedRecords(maxPerRecord, limits))
   parameters.faults.throw()
   const isPaged = parameters.pairs.length > 0
@@ -120,9 +120,9 @@ export function parsePagingQuery(
 }
 
 /** Parses the parameters of a single record: only `include`. @throws ApiError with all faults */
-export function parseRecordQuery(resource: Resource, search: string): Pick<ListQuery, 'include'> {
-  if (search === '') return { include: [] }
-  const parameters = new Parameters(search, [], ['include'])
+export function parseRecordQuery(resource: Resource, queryString: string): Pick<ListQuery, 'include'> {
+  if (queryString === '') return { include: [] }
+  const parameters = new Parameters(queryString, [], ['include'])
   const include = parseInclude(parameters, resource)
   parameters.faults.throw()
   return { include }

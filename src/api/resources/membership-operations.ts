@@ -95,7 +95,7 @@ export function describeMemberships(resource: Resource, relation: Relation, limi
       target: resource,
       parameters: pagingParameters(maxRecords),
       invalidQuery: queryFailures(
-        search => parsePagingQuery(search, maxMemberships, limits),
+        queryString => parsePagingQuery(queryString, maxMemberships, limits),
         'start_index=-1',
         `records_per_page=${maxRecords + 1}`,
       ),

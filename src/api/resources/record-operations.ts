@@ -111,7 +111,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
       ].join(' '),
       target: resource,
       parameters: includeParameters(resource),
-      invalidQuery: queryFailures(search => parseRecordQuery(resource, search), 'include=all'),
+      invalidQuery: queryFailures(queryString => parseRecordQuery(resource, queryString), 'include=all'),
       success: [`The ${singular}.`, json(ref(type), { ...record, ...complete })],
     }),
 
