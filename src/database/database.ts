@@ -75,7 +75,7 @@ export function createDatabase(
   // Transactions of writes use up to half of the connections, and pages that can be slow up to two fifths. One of ten is left to
   // other reads.
   const writeSlots = Math.max(1, Math.floor(settings.poolMax / 2))
-  const pageSlots = Math.max(1, Math.floor((2 * settings.poolMax) / 5))
+  const slowPageSlots = Math.max(1, Math.floor((2 * settings.poolMax) / 5))
   const inWriteSlot = createSemaphore(writeSlots, settings.acquireTimeoutMs)
 
   /** Runs a transaction. After it, its events get their numbers, and after some transactions, a compaction of the counts begins. */
@@ -135,7 +135,7 @@ export function createDatabase(
       }
     },
     /** Limits the pages whose cost grows with the number of records: they leave connections to all other reads. */
-    inPageSlot: createSemaphore(pageSlots, settings.acquireTimeoutMs),
+    inSlowPageSlot: createSemaphore(slowPageSlots, settings.acquireTimeoutMs),
     /** Runs reads in one consistent snapshot, and repeats them on contention. */
     snapshot: <T>(act: (trx: Transaction) => Promise<T>) =>
       read(() => transact(knex, act, 'REPEATABLE READ')),

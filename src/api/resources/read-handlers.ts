@@ -53,7 +53,7 @@ export function createReadHandlers(
 
   /** Reads a page, in its turn if it can be slow. */
   const inTurn = <T>(query: ListQuery, read: () => Promise<T>): Promise<T> =>
-    isBounded(resource, query) ? read() : database.inPageSlot(read)
+    isBounded(resource, query) ? read() : database.inSlowPageSlot(read)
 
   /** Returns the records of a page with the includes that the request names, both of one moment. */
   async function complete(query: ListQuery, page: Page): Promise<CompletePage> {
