@@ -6,7 +6,7 @@ import { queryFailures } from '../openapi/examples.ts'
 import { idSchema, integer, listOf, object, type Schema, text } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
 import { inHeader, inQuery, namesInQuery } from '../openapi/parameters.ts'
-import { unpagedRecords } from '../requests/query.ts'
+import { defaultRecordsPerPage } from '../requests/query.ts'
 import { lastEventIdPattern, MAX_WAIT_S, parseChangesQuery } from './changes-query.ts'
 
 const description = `Every change of a record or a membership is an event of one feed. All readers get the same events in the same order, and each event once. The ids of the events are consecutive. An event names the record and not its values: read those with \`GET /v1/users?id[in]=…\`.
@@ -48,7 +48,7 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
     by: null,
     request_id: '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11',
   }
-  const next = `/v1/changes?after=42&records_per_page=${unpagedRecords(limits)}`
+  const next = `/v1/changes?after=42&records_per_page=${defaultRecordsPerPage(limits)}`
   const page = { changes: [event], meta: { status: 200, message: '1 changes', links: { next } } }
   const position: Schema = {
     anyOf: [integer(0, MAX_ID), { type: 'string', pattern: '^(latest|0|[1-9][0-9]{0,15})$' }],
@@ -72,10 +72,10 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
       ),
       inQuery(
         'records_per_page',
-        `The maximum number of events in the page. The default is ${unpagedRecords(limits)}.`,
+        `The maximum number of events in the page. The default is ${defaultRecordsPerPage(limits)}.`,
         {
           ...integer(1, limits.recordsPerPage),
-          default: unpagedRecords(limits),
+          default: defaultRecordsPerPage(limits),
         },
       ),
       namesInQuery('type', 'Selects events of these types.', types, types.slice(0, 1)),

@@ -4,7 +4,7 @@ import { quoted } from '../../core/quoted.ts'
 import type { FeedEvent } from '../../database/feed/events.ts'
 import { changeTypes, idName, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
 import { notAnId, Parameters } from '../requests/parameters.ts'
-import { unpagedRecords } from '../requests/query.ts'
+import { defaultRecordsPerPage } from '../requests/query.ts'
 
 /** The longest time that a request waits for an event, in seconds. */
 export const MAX_WAIT_S = 60
@@ -54,7 +54,12 @@ export function parseChangesQuery(
   const query: ChangesQuery = {
     after:
       sent === undefined || sent === 'latest' ? sent : parameters.integer('after', 0, MAX_ID, 0, 'latest'),
-    recordsPerPage: parameters.integer('records_per_page', 1, limits.recordsPerPage, unpagedRecords(limits)),
+    recordsPerPage: parameters.integer(
+      'records_per_page',
+      1,
+      limits.recordsPerPage,
+      defaultRecordsPerPage(limits),
+    ),
     waitSeconds: parameters.integer('wait', 1, MAX_WAIT_S, 0),
     selects:
       selected.size + ids.size === 0

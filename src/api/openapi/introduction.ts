@@ -5,7 +5,7 @@ import type { Config } from '../../config/config.ts'
 import { MAX_FAULTS } from '../../core/api-error.ts'
 import { securityHeaders } from '../../core/response-headers.ts'
 import type { Resource } from '../../model/resource.ts'
-import { unpagedRecords } from '../requests/query.ts'
+import { defaultRecordsPerPage } from '../requests/query.ts'
 
 const template = readFileSync(new URL('introduction.md', import.meta.url), 'utf8').trimEnd()
 
@@ -32,7 +32,7 @@ export function introduction(
     urlBytes: size(limits.urlBytes),
     headerBytes: size(limits.headerBytes),
     responseBytes: size(limits.responseBytes),
-    unpagedRecords: unpagedRecords(limits),
+    defaultRecordsPerPage: defaultRecordsPerPage(limits),
     maxFaults: MAX_FAULTS,
     resources: listText.format(resources.map(({ plural }) => plural)),
     securityHeaders: listText.format(Object.keys(securityHeaders).map(name => `\`${name}\``)),

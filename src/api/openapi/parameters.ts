@@ -4,7 +4,7 @@ import { requestIdPattern } from '../../listener/request-identity.ts'
 import { columnsOf, idName, MAX_ID, type Resource } from '../../model/resource.ts'
 import { type FilterTarget, filtersOf } from '../requests/filters.ts'
 import { idempotencyKeyPattern } from '../requests/idempotency-key.ts'
-import { MAX_SEARCH_WORDS, unpagedRecords } from '../requests/query.ts'
+import { defaultRecordsPerPage, MAX_SEARCH_WORDS } from '../requests/query.ts'
 import { capitalize, idSchema, integer, type Schema } from './json-schema.ts'
 
 export interface Parameter {
@@ -48,17 +48,17 @@ export const namesInQuery = (name: string, description: string, names: readonly 
 
 /**
  * @param maxRecords the maximum of `records_per_page`
- * @param unpaged its default; undefined if the default is all records
+ * @param defaultRecords the default; undefined: all records
  */
-export const pagingParameters = (maxRecords: number, unpaged?: number): Parameter[] => [
+export const pagingParameters = (maxRecords: number, defaultRecords?: number): Parameter[] => [
   inQuery('start_index', 'The index of the first record of the page, counted from 0.', {
     ...integer(0, MAX_ID),
     default: 0,
   }),
   inQuery(
     'records_per_page',
-    `The maximum number of records in the page. The default is ${unpaged ?? 'all records'}.`,
-    { ...integer(1, maxRecords), default: unpaged },
+    `The maximum number of records in the page. The default is ${defaultRecords ?? 'all records'}.`,
+    { ...integer(1, maxRecords), default: defaultRecords },
   ),
 ]
 
@@ -203,7 +203,7 @@ export function collectionParameters(resource: Resource, limits: Config['limits'
   return [
     ...includeParameters(resource),
     namesInQuery('sort', description, keys, keys.slice(-1)),
-    ...pagingParameters(limits.recordsPerPage, unpagedRecords(limits)),
+    ...pagingParameters(limits.recordsPerPage, defaultRecordsPerPage(limits)),
     searchParameter(resource),
     ...[...filtersOf(resource)].map(([name, target]) => filterParameter(resource, name, target)),
   ]

@@ -9,7 +9,7 @@ import { Parameters } from './parameters.ts'
 const DEFAULT_RECORDS_PER_PAGE = 100
 
 /** The page size of a request that does not set `records_per_page`. */
-export const unpagedRecords = (limits: QueryLimits): number =>
+export const defaultRecordsPerPage = (limits: QueryLimits): number =>
   Math.min(DEFAULT_RECORDS_PER_PAGE, limits.recordsPerPage)
 
 export interface Paging {
@@ -86,7 +86,7 @@ export function createListParser(resource: Resource, limits: QueryLimits) {
   return (queryString: string): ListQuery => {
     const parameters = new Parameters(queryString, repeatable, once)
     const query = {
-      ...parsePaging(parameters, unpagedRecords(limits), limits.recordsPerPage),
+      ...parsePaging(parameters, defaultRecordsPerPage(limits), limits.recordsPerPage),
       filters: parseFilters(parameters, targets, limits.filters),
       search: parseSearch(parameters),
       sort: parseSort(parameters, resource),

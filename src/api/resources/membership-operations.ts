@@ -20,7 +20,7 @@ import {
 import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
 import { collectionParameters, idParameter, idsParameters, pagingParameters } from '../openapi/parameters.ts'
-import { maxRelatedRecords, parsePagingQuery, unpagedRecords } from '../requests/query.ts'
+import { defaultRecordsPerPage, maxRelatedRecords, parsePagingQuery } from '../requests/query.ts'
 
 /** The records that an operation adds to another record, or removes from it. */
 export interface RelatedRecords {
@@ -85,7 +85,7 @@ export function describeMemberships(resource: Resource, relation: Relation, limi
   const removed = `${singular} 1 removed from ${other} 1`
   const maxRecords = maxRelatedRecords(maxMemberships, limits)
   const page = pageExample(to, `/v1/${plural}/1/${name}`, maxMemberships)
-  const membersPage = pageExample(resource, `/v1/${to.plural}/1/${plural}`, unpagedRecords(limits))
+  const membersPage = pageExample(resource, `/v1/${to.plural}/1/${plural}`, defaultRecordsPerPage(limits))
 
   return {
     list: describe('get', path, {

@@ -22,7 +22,7 @@ import { capitalize, oneOf, ref } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
 import { collectionParameters, idsParameters, includeParameters } from '../openapi/parameters.ts'
 import { patchTypes } from '../requests/body.ts'
-import { parseRecordQuery, unpagedRecords } from '../requests/query.ts'
+import { defaultRecordsPerPage, parseRecordQuery } from '../requests/query.ts'
 
 export function describeRecords(resource: Resource, limits: Config['limits']) {
   const { singular, plural } = resource
@@ -32,7 +32,7 @@ export function describeRecords(resource: Resource, limits: Config['limits']) {
   const record = { [`A ${singular}`]: recordExample(resource) }
   const batch = batchExample(plural, resource, exists(resource), fieldsExample(resource))
   const fields = { [`A ${singular}`]: fieldsExample(resource) }
-  const page = pageExample(resource, collection, unpagedRecords(limits))
+  const page = pageExample(resource, collection, defaultRecordsPerPage(limits))
   const related = resource.relations
   const complete = Object.fromEntries(
     related.map(relation => [`A ${singular} with ${relation.name}`, recordExample(resource, relation)]),
