@@ -13,9 +13,9 @@ import type { Handler, Policy, Route } from '../router.ts'
 import { describeChanges } from './changes-operation.ts'
 import { type ChangesQuery, lastEventIdPattern, parseChangesQuery } from './changes-query.ts'
 import { createEventStream, EVENT_STREAM } from './event-stream.ts'
-import { type Selection, selectChanges } from './select-changes.ts'
+import { type SelectedChanges, selectChanges } from './select-changes.ts'
 
-function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events, end }: Selection) {
+function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events, end }: SelectedChanges) {
   return {
     status: 200,
     message: `${events.length} changes`,
@@ -79,11 +79,11 @@ export function createChangesRoute(
   }
   const stream = createEventStream(feed, assertAllowed)
 
-  async function page(ctx: Context, query: ChangesQuery): Promise<Selection> {
+  async function page(ctx: Context, query: ChangesQuery): Promise<SelectedChanges> {
     const { after, recordsPerPage, waitSeconds } = query
     const select = (position: number | undefined) =>
       selectChanges(feed, query, position, recordsPerPage, waitSeconds === 0)
-    const atEnd = (end: number): Selection => ({ events: [], start: end, end, isAtEnd: true })
+    const atEnd = (end: number): SelectedChanges => ({ events: [], start: end, end, isAtEnd: true })
     let selection = after === 'latest' ? atEnd(await feed.latest()) : await select(after)
     if (waitSeconds > 0)
       await whileWaiting(ctx, waitSeconds, async signal => {

@@ -6,7 +6,7 @@ import type { FeedEvent } from '../../database/feed/events.ts'
 import type { Feed } from '../../database/feed/feed.ts'
 import { inUtf8 } from '../respond.ts'
 import type { ChangesQuery } from './changes-query.ts'
-import { type Selection, selectChanges } from './select-changes.ts'
+import { type SelectedChanges, selectChanges } from './select-changes.ts'
 
 export const EVENT_STREAM = 'text/event-stream'
 const RETRY_MS = 3000
@@ -43,7 +43,7 @@ async function untilWritable(response: ServerResponse, signal: AbortSignal): Pro
 }
 
 /** Where a stream goes on. It waits with nothing else in memory: there can be thousands of streams, and events take space. */
-type Place = Pick<Selection, 'end' | 'isAtEnd'>
+type Place = Pick<SelectedChanges, 'end' | 'isAtEnd'>
 
 /** Sends events until `signal` is aborted. @param sendNext reads the events after a position, and sends them */
 async function sendEvents(
@@ -79,7 +79,7 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
     const select = (position: number | undefined) =>
       selectChanges(feed, query, position, PORTION_EVENTS, false)
 
-    function send({ events, end, isAtEnd }: Selection): Place {
+    function send({ events, end, isAtEnd }: SelectedChanges): Place {
       if (events.length > 0) res.write(encode(events, query.selects === undefined))
       return { end, isAtEnd }
     }

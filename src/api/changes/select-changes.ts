@@ -8,7 +8,7 @@ import type { ChangesQuery } from './changes-query.ts'
 const SCANNED_EVENTS = 10_000
 
 /** Selected events, and the position up to which the feed has been looked at. */
-export interface Selection {
+export interface SelectedChanges {
   readonly events: readonly FeedEvent[]
   readonly start: number
   readonly end: number
@@ -27,7 +27,7 @@ export async function selectChanges(
   after: number | undefined,
   limit: number,
   isFinal: boolean,
-): Promise<Selection> {
+): Promise<SelectedChanges> {
   const scanned = selects === undefined ? limit : Math.max(SCANNED_EVENTS, limit)
   const portion = await feed.read(after, scanned, isFinal)
   if (portion === undefined) throw changesExpired(after ?? 0)
