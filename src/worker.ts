@@ -33,13 +33,13 @@ async function serve(): Promise<void> {
   )
   const database = createDatabase(config.database, log, config.changes.keepSeconds > 0)
   const cache = createCache(config.cache, log)
-  const keys = createIdempotencyKeys(database, config.idempotency.keepSeconds)
+  const idempotencyKeys = createIdempotencyKeys(database, config.idempotency.keepSeconds)
   const changes = createChangeFeed(database, config.changes.keepSeconds, log)
   const app = createApp({
     limits: config.limits,
     database,
     cache,
-    keys,
+    idempotencyKeys,
     feed: changes.feed,
     log,
     isKnownHost: await createIsKnownHost(desired.host ?? config.host, desired.hosts ?? config.hosts),
@@ -73,7 +73,7 @@ async function serve(): Promise<void> {
     log.debug({ reason: reasonOf(error) }, 'a task has failed, retrying later')
   // Detects a lost database without traffic, too.
   void repeat(beatMs, database.probe, onError)
-  void repeat(config.idempotency.removeEveryMs, keys.removeExpired, onError)
+  void repeat(config.idempotency.removeEveryMs, idempotencyKeys.removeExpired, onError)
   await changes.start()
   await ports.listen()
   supervisor.onLost(() => {

@@ -29,7 +29,7 @@ import { createRouter } from './router.ts'
 const LARGE_PAGES = 2
 const LARGE_PAGE_WAIT_MS = 15_000
 
-interface AppDependencies extends Pick<Services, 'limits' | 'database' | 'cache' | 'keys'> {
+interface AppDependencies extends Pick<Services, 'limits' | 'database' | 'cache' | 'idempotencyKeys'> {
   /** Undefined: the change feed is off. */
   readonly feed?: Feed | undefined
   readonly log: Log
@@ -41,7 +41,7 @@ interface AppDependencies extends Pick<Services, 'limits' | 'database' | 'cache'
 
 /** Returns the listener for the requests of every data port. */
 export function createApp(dependencies: AppDependencies): RequestListener {
-  const { limits, database, cache, keys, feed, log, isKnownHost, findCaller } = dependencies
+  const { limits, database, cache, idempotencyKeys, feed, log, isKnownHost, findCaller } = dependencies
   const { resources = registry } = dependencies
   // One of each for all resources: their limits apply to the whole worker.
   const services: Services = {
@@ -49,7 +49,7 @@ export function createApp(dependencies: AppDependencies): RequestListener {
     limits,
     database,
     cache,
-    keys,
+    idempotencyKeys,
     readBody: createReadBody(limits),
     inLargePageSlot: createSemaphore(LARGE_PAGES, LARGE_PAGE_WAIT_MS),
   }

@@ -84,7 +84,7 @@ const app = createApp({
   limits: config.limits,
   database,
   cache,
-  keys: createIdempotencyKeys(database, 60),
+  idempotencyKeys: createIdempotencyKeys(database, 60),
   feed: createFeed(database),
   log,
   isKnownHost: () => true,

@@ -20,7 +20,7 @@ export interface Services {
   readonly database: Database
   readonly cache: Cache
   readonly readBody: ReadBody
-  readonly keys: IdempotencyKeys
+  readonly idempotencyKeys: IdempotencyKeys
   /** Limits the large pages that are being made. Each can have `limits.responseBytes`, and needs several times as much. */
   readonly inLargePageSlot: Semaphore
 }

@@ -25,7 +25,7 @@ export function createMembershipHandlers(
   resource: Resource,
   relation: Relation,
   findComplete: CompleteLoader,
-  { limits, database, keys, readBody }: Services,
+  { limits, database, idempotencyKeys, readBody }: Services,
 ) {
   const { to, name } = relation
   const etags = createEtags(resource)
@@ -59,7 +59,7 @@ export function createMembershipHandlers(
         },
         refused: refusal => refused(target, refusal, id),
       })
-      await respondOnce(ctx, keys, work)
+      await respondOnce(ctx, idempotencyKeys, work)
     }
 
   const list: Handler = async ctx => {

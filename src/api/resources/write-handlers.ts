@@ -24,7 +24,7 @@ import { postWork } from './post-work.ts'
 import { respondOnce } from './with-idempotency.ts'
 
 export function createWriteHandlers(resource: Resource, services: Services) {
-  const { resources, limits, database, keys, readBody } = services
+  const { resources, limits, database, idempotencyKeys, readBody } = services
   const insert = createInsert(database, resource)
   const update = createUpdate(database, resource)
   const deleteRecords = createDelete(database, resource, resources)
@@ -70,7 +70,7 @@ export function createWriteHandlers(resource: Resource, services: Services) {
     const assertCondition = collectionCondition(ctx.req.headers)
     const work = postWork(await readBody(ctx), plural, limits.batchEntries, writing(originOf(ctx)))
     assertCondition()
-    await respondOnce(ctx, keys, work)
+    await respondOnce(ctx, idempotencyKeys, work)
   }
 
   const remove: Handler = async ctx => {
