@@ -21,13 +21,13 @@ export function describePending(port: PortStatus): string {
   if (state === 'draining') return 'drain.quietMs to pass without a connection'
   return mode === 'refuse' && state === 'drained'
     ? 'the end of the drain delay for TCP checks'
-    : 'the workers'
+    : 'the workers to confirm the drain'
 }
 
 /** Returns how the first new worker of a reload does, beside the old ones. */
 export function describeWatch({ pid, left_ms, fresh, old }: NonNullable<Status['watch']>): string {
   const end = left_ms > 0 ? `for ${Math.ceil(left_ms / 1000)} s more` : 'until it is clear how it does'
-  return `worker ${pid} serves beside the old ones ${end}: 5xx or nothing to ${fresh.failed} of ${fresh.responses} requests, the old ones to ${old.failed} of ${old.responses}`
+  return `worker ${pid} serves beside the old ones ${end}: it answered 5xx, or nothing, to ${fresh.failed} of ${fresh.responses} requests, the old ones to ${old.failed} of ${old.responses}`
 }
 
 function statusText(reply: Reply, screen: Screen): string[] {

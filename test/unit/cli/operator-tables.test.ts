@@ -13,7 +13,7 @@ test('reload: the watch is shown with its time and figures', t => {
       fresh: { responses: 40, failed: 2 },
       old: { responses: 80, failed: 0 },
     }),
-    'worker 12 serves beside the old ones for 7 s more: 5xx or nothing to 2 of 40 requests, the old ones to 0 of 80',
+    'worker 12 serves beside the old ones for 7 s more: it answered 5xx, or nothing, to 2 of 40 requests, the old ones to 0 of 80',
   )
 })
 
