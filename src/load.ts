@@ -98,8 +98,8 @@ async function main(): Promise<number> {
     await api.assertReachable()
     const tallies = await load(source, api, progress)
     progress.end()
-    const { people } = tallies
-    if (people.created + people.unchanged + people.failed === 0)
+    const { users } = tallies
+    if (users.created + users.unchanged + users.failed === 0)
       console.error(`${serviceName}: ${options.file} contains no users`)
     const failed = Object.values(tallies).some(tally => tally.failed > 0)
     print(

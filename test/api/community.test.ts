@@ -46,7 +46,7 @@ test('community: all users and groups of the file are created, in the order of t
     groups.map(({ name }) => name),
     community.groups,
   )
-  t.regex(loaded.stdout, new RegExp(`^  people +${users.length} created, 0 unchanged, 0 failed$`, 'm'))
+  t.regex(loaded.stdout, new RegExp(`^  users +${users.length} created, 0 unchanged, 0 failed$`, 'm'))
   t.regex(loaded.stdout, new RegExp(`^  groups +${groups.length} created, 0 unchanged, 0 failed$`, 'm'))
   t.regex(loaded.stdout, new RegExp(`^  memberships +${memberships} created, 0 unchanged, 0 failed$`, 'm'))
 })
@@ -98,7 +98,7 @@ test('community: a filter on both names returns exactly one user', async t => {
 test('community: loading the same file again changes nothing', async t => {
   const again = await load()
   t.is(again.code, 0, again.stderr)
-  t.regex(again.stdout, new RegExp(`people +0 created, ${users.length} unchanged, 0 failed`))
+  t.regex(again.stdout, new RegExp(`users +0 created, ${users.length} unchanged, 0 failed`))
   t.regex(again.stdout, new RegExp(`groups +0 created, ${groups.length} unchanged, 0 failed`))
   t.regex(again.stdout, new RegExp(`memberships +0 created, ${memberships} unchanged, 0 failed`))
   t.is(await api.count('/v1/users'), users.length)

@@ -62,7 +62,7 @@ test.serial(
     ].join('\r\n')
     const first = await load('csv', text)
     t.is(first.code, 1)
-    t.deepEqual(first.counts, { people: [32, 1, 1], groups: [2, 0, 0], memberships: [4, 0, 0] })
+    t.deepEqual(first.counts, { users: [32, 1, 1], groups: [2, 0, 0], memberships: [4, 0, 0] })
     t.regex(
       first.stderr,
       /^line 4: "" "Zoë\\n茶": first_name: must be 1 to 255 characters long; last_name: .*$/m,
@@ -71,7 +71,7 @@ test.serial(
     t.deepEqual(await groupsOf(t, 'Watson 🕷'), ['Chess', 'Choir'])
 
     const again = await load('csv', text.replace('Chess; Choir', 'Choir;Tea 茶'))
-    t.deepEqual(again.counts, { people: [0, 33, 1], groups: [1, 2, 0], memberships: [1, 3, 0] })
+    t.deepEqual(again.counts, { users: [0, 33, 1], groups: [1, 2, 0], memberships: [1, 3, 0] })
     t.deepEqual(await groupsOf(t, 'O"Neil, junior'), ['Chess', 'Choir', 'Tea 茶'])
   },
 )
@@ -88,7 +88,7 @@ for (const [title, text] of Object.entries(spreadsheets))
   test.serial(`csv: spreadsheet ${title}`, async t => {
     const { code, counts, stderr } = await load('csv', text)
     t.is(code, 0, stderr)
-    t.like(counts, { people: [1, 0, 0], memberships: [2, 0, 0] })
+    t.like(counts, { users: [1, 0, 0], memberships: [2, 0, 0] })
     const name = title === 'with tabs' ? 'Tab;' : title === 'with semicolons' ? 'Semi, colon' : 'Unicode 茶'
     t.deepEqual(await groupsOf(t, name), ['S1', 'S2'])
   })
@@ -104,7 +104,7 @@ test.serial('failures: printed with place and reason, the other entries are load
     `{"groups": ["alone"], "users": [\n${users.map(user => JSON.stringify(user)).join(',\n')}]}`,
   )
   t.is(code, 1)
-  t.deepEqual(counts, { people: [1, 0, 2], groups: [6, 0, 1], memberships: [3, 0, 3] })
+  t.deepEqual(counts, { users: [1, 0, 2], groups: [6, 0, 1], memberships: [3, 0, 3] })
   t.regex(stderr, /^users\[0\]: "a" "x+…": last_name: must be 1 to 255 characters long$/m)
   t.regex(stderr, /^users\[1\]: "a" "y+…": the body exceeds the limit of 600 bytes$/m)
   t.regex(stderr, /^group " ": name: must not consist only of white space$/m)
@@ -156,7 +156,7 @@ test.serial('csv: rows with too few or too many columns fail, the others are loa
     'first_name, last_name, groups\nRows, before,\nRows, short\nRows, of, many, columns\n,,\nRows, "after"," "\n',
   )
   t.is(code, 1)
-  t.deepEqual(counts.people, [2, 0, 2])
+  t.deepEqual(counts.users, [2, 0, 2])
   t.deepEqual(stderr.split('\n'), [
     'line 3: 2 columns instead of 3: a value with a separator must be in quotes',
     'line 4: 4 columns instead of 3: a value with a separator must be in quotes',
@@ -439,7 +439,7 @@ test.serial('retries: after 429, and a look-up that fails is reported with its o
       return [429, {}, body]
     })
     const late = await load('csv', text, '--url', limited)
-    t.deepEqual([late.code, late.counts.people], [0, [0, 1, 0]], late.stderr)
+    t.deepEqual([late.code, late.counts.users], [0, [0, 1, 0]], late.stderr)
   }
 
   const refusing = await startProxy(t, ({ method, url = '' }) =>
@@ -448,7 +448,7 @@ test.serial('retries: after 429, and a look-up that fails is reported with its o
       : undefined,
   )
   const refused = await load('csv', text, '--url', refusing)
-  t.deepEqual([refused.code, refused.counts.people], [1, [0, 0, 1]])
+  t.deepEqual([refused.code, refused.counts.users], [1, [0, 0, 1]])
   t.regex(refused.stderr, /^line 2: "Rate" "Limit": not this one$/m)
 })
 
@@ -496,6 +496,6 @@ test.serial(
     })
     const { code, stdout, stderr } = await run('writer-token')
     t.is(code, 0, stderr)
-    t.regex(stdout, /people +1 created.*memberships +1 created/s)
+    t.regex(stdout, /users +1 created.*memberships +1 created/s)
   },
 )

@@ -55,10 +55,10 @@ function readRow(
 export async function readCsv(file: string): Promise<Source> {
   const format = await detectFormat(file)
   const header = await validate(file, format.separator)
-  async function* people(): AsyncGenerator<Person | InvalidRow> {
+  async function* users(): AsyncGenerator<Person | InvalidRow> {
     const rows = rowsOf(file, format.separator)
     await rows.next()
     for await (const row of rows) yield readRow(row, header, format)
   }
-  return { groups: [], people: people() }
+  return { groups: [], users: users() }
 }

@@ -10,7 +10,7 @@ interface Tally {
   unchanged: number
   failed: number
 }
-export type Tallies = Readonly<Record<'people' | 'groups' | 'memberships', Tally>>
+export type Tallies = Readonly<Record<'users' | 'groups' | 'memberships', Tally>>
 
 export type ImportProgress = ReturnType<typeof createImportProgress>
 
@@ -30,11 +30,11 @@ export function createImportProgress(output: Pick<WriteStream, 'columns' | 'isTT
 
   return {
     /** @param share the processed share of the file, from 0 to 1 */
-    progress(share: number, { people, memberships }: Tallies): void {
-      const done = people.created + people.unchanged + people.failed
-      const failed = people.failed + memberships.failed
+    progress(share: number, { users, memberships }: Tallies): void {
+      const done = users.created + users.unchanged + users.failed
+      const failed = users.failed + memberships.failed
       lastWait = ''
-      shown = `${Math.floor(share * 100)} %  ${done} people, ${failed} failures`
+      shown = `${Math.floor(share * 100)} %  ${done} users, ${failed} failures`
       draw()
     },
     /** @param what the entry that failed */

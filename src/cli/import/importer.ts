@@ -53,7 +53,7 @@ const titleOf = ({ place, fields }: Person) => `${place}: ${Object.values(fields
 /** @throws FatalError if the service becomes unavailable; records that were imported before it remain */
 export async function load(source: Source, api: Api, report: ImportProgress): Promise<Tallies> {
   const tally = () => ({ created: 0, unchanged: 0, failed: 0 })
-  const tallies: Tallies = { people: tally(), groups: tally(), memberships: tally() }
+  const tallies: Tallies = { users: tally(), groups: tally(), memberships: tally() }
   /** The groups by name: the id, or the reason why the group could not be created. */
   const groups = new Map<string, number | string>()
 
@@ -66,8 +66,7 @@ export async function load(source: Source, api: Api, report: ImportProgress): Pr
     fields: Readonly<Record<string, string>>,
     entry: Entry | undefined,
   ): Promise<number | string> {
-    const { people, groups } = tallies
-    const counts = kind === 'users' ? people : groups
+    const counts = tallies[kind]
     const exists = alreadyExists(entry)
     const id = exists ? await api.find(kind, fields) : (entry?.id ?? entry?.meta.message)
     if (typeof id !== 'number') counts.failed++
@@ -129,7 +128,7 @@ export async function load(source: Source, api: Api, report: ImportProgress): Pr
     }
   }
 
-  async function importPeople(persons: readonly Person[]): Promise<void> {
+  async function importUsers(persons: readonly Person[]): Promise<void> {
     await importGroups(persons.flatMap(person => person.groups))
     const { entries } = await api.create(
       '/v1/users',
@@ -146,14 +145,14 @@ export async function load(source: Source, api: Api, report: ImportProgress): Pr
   }
 
   await importGroups(source.groups)
-  for await (const batch of batchesOf(source.people)) {
+  for await (const batch of batchesOf(source.users)) {
     const persons: Person[] = []
     for (const one of batch)
       if ('fault' in one) {
-        tallies.people.failed++
+        tallies.users.failed++
         report.failed(one.place, one.fault)
       } else persons.push(one)
-    if (persons.length > 0) await importPeople(persons)
+    if (persons.length > 0) await importUsers(persons)
     report.progress(batch.at(-1)?.share ?? 1, tallies)
   }
   return tallies

@@ -33,10 +33,10 @@ export async function readJson(file: string): Promise<Source> {
   const value: unknown = JSON.parse(text)
   const { data, error } = schema.safeParse(value)
   if (data === undefined) throw new Error(describeFaults(error))
-  const people = data.users.map((user, index) => ({
+  const users = data.users.map((user, index) => ({
     ...user,
     place: `users[${index}]`,
     share: (index + 1) / data.users.length,
   }))
-  return { groups: data.groups, people }
+  return { groups: data.groups, users }
 }

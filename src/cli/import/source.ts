@@ -26,7 +26,7 @@ export interface InvalidRow extends Entry {
 export interface Source {
   /** Groups that the file lists in addition to those of its users. */
   readonly groups: readonly string[]
-  readonly people: Iterable<Person | InvalidRow> | AsyncIterable<Person | InvalidRow>
+  readonly users: Iterable<Person | InvalidRow> | AsyncIterable<Person | InvalidRow>
 }
 
 /** Creates the error of a file with other bytes than UTF-8. */

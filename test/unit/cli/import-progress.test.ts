@@ -22,16 +22,16 @@ function terminal(columns = 80) {
   }
 }
 
-test('progress: shows the share of the file, and how many people and failures there are', t => {
+test('progress: shows the share of the file, and how many users and failures there are', t => {
   const { progress, line } = terminal()
-  const tallies = { people: { created: 900, unchanged: 90, failed: 10 }, groups: none, memberships: none }
+  const tallies = { users: { created: 900, unchanged: 90, failed: 10 }, groups: none, memberships: none }
   progress.progress(0.1, tallies)
-  t.is(line(), '10 %  1000 people, 10 failures')
+  t.is(line(), '10 %  1000 users, 10 failures')
 })
 
 test('progress: fits on one line, and a failure is printed above it', t => {
   const { progress, line } = terminal(20)
-  progress.progress(0.5, { people: { ...none, created: 1_000_000 }, groups: none, memberships: none })
+  progress.progress(0.5, { users: { ...none, created: 1_000_000 }, groups: none, memberships: none })
   t.is(line()?.length, 19)
   const shown = line()
   progress.failed('line 3', 'unknown')
@@ -43,7 +43,7 @@ test('progress: the reason of a wait is printed once, and again if the import ha
   for (let round = 0; round < 2; round++) {
     progress.waiting('away')
     progress.waiting('away')
-    progress.progress(0.5, { people: none, groups: none, memberships: none })
+    progress.progress(0.5, { users: none, groups: none, memberships: none })
   }
   t.is(text().match(/away/g)?.length, 2)
 })
