@@ -106,7 +106,7 @@ export function createDatabase(
   const numbering = createNumbering(transaction, log)
 
   const lane = createLane({
-    // A conflict of several writes can be that of one of them: on a cluster, one hot row lets the whole COMMIT fail.
+    // A conflict of several writes can be that of one of them: on a database cluster, one hot row lets the whole COMMIT fail.
     attempt: (act, size) =>
       attempt(act, error => isContention(error) && !isLocked(error), size > 1 ? MAX_GROUP_TRIES : undefined),
     inSingleSlot: createSemaphore(Math.max(1, Math.floor(writeSlots / 2)), settings.acquireTimeoutMs),

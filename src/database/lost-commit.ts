@@ -77,7 +77,7 @@ export async function checkStored(knex: Knex, changes: readonly Change[], error:
   if (proofs.length === 0 || isContention(error)) throw error
   const stored = await wasStored(knex, proofs).catch(() => undefined)
   if (stored) return
-  // A server of a cluster that is only silent can store the transaction later, and the rows can be read on another one.
+  // A server of a database cluster that is only silent can store the transaction later, and the rows can be read on another one.
   const isSilent = hasCode(error, 'ETIMEDOUT')
   if (stored === false && !isSilent) throw error
   throw unavailable(

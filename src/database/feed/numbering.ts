@@ -22,7 +22,7 @@ const moveSql = `INSERT INTO changes (last_id, at, amount, events)
 
 /** @returns the number of rows that have their numbers now */
 async function numberRows(trx: Transaction): Promise<number> {
-  // All numberings lock this row first. On a cluster, two that do so on different servers conflict at their COMMIT.
+  // All numberings lock this row first. On a database cluster, two that do so on different servers conflict at their COMMIT.
   const [head] = await trx.query('SELECT last_id FROM change_head WHERE id = 1 FOR UPDATE', [])
   // This read takes a new snapshot without locks, in which every row of an earlier commit is visible. A locking read
   // would wait for, or skip, rows of transactions that have not ended.

@@ -99,8 +99,8 @@ export function createDelete(
       const setPortion = (rows: number) => {
         for (const { portion } of free) portion.rows = rows
       }
-      // On a cluster, a large portion conflicts with each write of one of its members through another node, and so with every
-      // try under load: the next one has a smaller portion. A lock of another session would be met with a smaller one as well.
+      // On a database cluster, a large portion conflicts with each write of one of its members through another node, and so with
+      // every try under load: the next one has a smaller portion. A lock of another session would be met with a smaller one as well.
       setPortion(Math.max(leastRows, Math.ceil(portionRows / 2)))
       const deleted = await deleteFirst(trx, [...deletable.values()], portionRows).catch((error: unknown) => {
         if (isLocked(error)) setPortion(portionRows)
