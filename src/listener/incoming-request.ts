@@ -5,11 +5,25 @@ import { IncomingMessage } from 'node:http'
 /** Most bodies have fewer fragments: these are not joined. */
 const MAX_SINGLE = 16
 const JOINED_BYTES = 4096
+/** After so many fragments, a request waits for its turn to be read further. */
+const TURN_FRAGMENTS = 1024
+
+/**
+ * The requests that wait for their turn. Each turn of the event loop reads from one of them: the fragments of one read can take
+ * 10 ms, and Node.js would read 32 times from each connection before anything else is served.
+ */
+const queue: IncomingRequest[] = []
+
+function readNext(): void {
+  queue.shift()?.readOn()
+  if (queue.length > 0) setImmediate(readNext)
+}
 
 export class IncomingRequest extends IncomingMessage {
   private fragments = 0
   private joined: Buffer | undefined
   private joinedBytes = 0
+  private isQueued = false
 
   /** Is called by the parser with each fragment, and with null after the last one. @returns whether it may read more */
   override push(fragment: Buffer | null): boolean {
@@ -20,7 +34,24 @@ export class IncomingRequest extends IncomingMessage {
     if (this.joinedBytes + fragment.length > JOINED_BYTES) this.pushJoined()
     this.joined ??= Buffer.allocUnsafe(JOINED_BYTES)
     this.joinedBytes += fragment.copy(this.joined, this.joinedBytes)
-    return this.readableLength < this.readableHighWaterMark
+    if (this.fragments % TURN_FRAGMENTS === 0) this.waitForTurn()
+    return !this.isQueued && this.readableLength < this.readableHighWaterMark
+  }
+
+  /** Is called by the stream when it needs more. */
+  override _read(size: number): void {
+    if (!this.isQueued) super._read(size)
+  }
+
+  readOn(): void {
+    this.isQueued = false
+    if (this.readableLength < this.readableHighWaterMark) super._read(0)
+  }
+
+  private waitForTurn(): void {
+    if (this.isQueued) return
+    this.isQueued = true
+    if (queue.push(this) === 1) setImmediate(readNext)
   }
 
   private pushJoined(): void {

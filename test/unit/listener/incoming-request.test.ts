@@ -4,13 +4,14 @@ import { answer, startDataPort } from '../../support/data-port.ts'
 
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
 
-/** Sends a body in chunks. @returns the fragments that arrive */
-async function fragmentsOf(t: ExecutionContext, texts: readonly string[]): Promise<string[]> {
+/** Sends a body in chunks. @returns the fragments that arrive @param onFragment is called for each of them */
+async function fragmentsOf(t: ExecutionContext, texts: readonly string[], onFragment = () => {}) {
   const fragments: string[] = []
   const { open } = await startDataPort(t, {
     listener(request, response) {
       request.setEncoding('latin1')
-      request.on('data', (fragment: string) => fragments.push(fragment)).on('end', () => answer(response))
+      request.on('data', (fragment: string) => fragments.push(fragment))
+      request.on('data', onFragment).on('end', () => answer(response))
     },
   })
   const client = await open()
@@ -34,4 +35,19 @@ test('body: small and large fragments keep their order', async t => {
 
 test('body: a few fragments arrive as they are sent', async t => {
   t.deepEqual(await fragmentsOf(t, ['a', 'b', 'c']), ['a', 'b', 'c'])
+})
+
+test('body: the event loop turns while many fragments of one byte arrive', async t => {
+  let turn = 0
+  const next = () => {
+    turn++
+    immediate = setImmediate(next)
+  }
+  let immediate = setImmediate(next)
+  t.teardown(() => clearImmediate(immediate))
+  const turns = new Set<number>()
+  // Node.js reads 64 KiB at once, which are 11,000 chunks.
+  const fragments = await fragmentsOf(t, new Array<string>(200_000).fill('a'), () => turns.add(turn))
+  t.is(fragments.join('').length, 200_000)
+  t.true(turns.size > 15, `${turns.size} turns`)
 })
