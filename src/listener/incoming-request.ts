@@ -8,55 +8,59 @@ const JOINED_BYTES = 4096
 /** After so many fragments, a request waits for its turn to be read further. */
 const TURN_FRAGMENTS = 1024
 
-/**
- * The requests that wait for their turn. Each turn of the event loop reads from one of them: the fragments of one read can take
- * 10 ms, and Node.js would read 32 times from each connection before anything else is served.
- */
-const queue: IncomingRequest[] = []
+/** Returns the class of the requests of one server. */
+export function createRequestClass(): typeof IncomingMessage {
+  /**
+   * The requests that wait for their turn. Each turn of the event loop reads from one of them: the fragments of one read can take
+   * 10 ms, and Node.js would read 32 times from each connection before anything else is served.
+   */
+  const waiting: IncomingRequest[] = []
 
-function readNext(): void {
-  queue.shift()?.readOn()
-  if (queue.length > 0) setImmediate(readNext)
-}
+  function readNext(): void {
+    waiting.shift()?.readOn()
+    if (waiting.length > 0) setImmediate(readNext)
+  }
 
-export class IncomingRequest extends IncomingMessage {
-  private fragments = 0
-  private joined: Buffer | undefined
-  private joinedBytes = 0
-  private isQueued = false
+  class IncomingRequest extends IncomingMessage {
+    private fragments = 0
+    private joined: Buffer | undefined
+    private joinedBytes = 0
+    private isWaiting = false
 
-  /** Is called by the parser with each fragment, and with null after the last one. @returns whether it may read more */
-  override push(fragment: Buffer | null): boolean {
-    if (fragment === null || fragment.length > JOINED_BYTES || ++this.fragments <= MAX_SINGLE) {
-      this.pushJoined()
-      return super.push(fragment)
+    /** Is called by the parser with each fragment, and with null after the last one. @returns whether it may read more */
+    override push(fragment: Buffer | null): boolean {
+      if (fragment === null || fragment.length > JOINED_BYTES || ++this.fragments <= MAX_SINGLE) {
+        this.pushJoined()
+        return super.push(fragment)
+      }
+      if (this.joinedBytes + fragment.length > JOINED_BYTES) this.pushJoined()
+      this.joined ??= Buffer.allocUnsafe(JOINED_BYTES)
+      this.joinedBytes += fragment.copy(this.joined, this.joinedBytes)
+      if (this.fragments % TURN_FRAGMENTS === 0) this.waitForTurn()
+      return !this.isWaiting && this.readableLength < this.readableHighWaterMark
     }
-    if (this.joinedBytes + fragment.length > JOINED_BYTES) this.pushJoined()
-    this.joined ??= Buffer.allocUnsafe(JOINED_BYTES)
-    this.joinedBytes += fragment.copy(this.joined, this.joinedBytes)
-    if (this.fragments % TURN_FRAGMENTS === 0) this.waitForTurn()
-    return !this.isQueued && this.readableLength < this.readableHighWaterMark
-  }
 
-  /** Is called by the stream when it needs more. */
-  override _read(size: number): void {
-    if (!this.isQueued) super._read(size)
-  }
+    /** Is called by the stream when it needs more. */
+    override _read(size: number): void {
+      if (!this.isWaiting) super._read(size)
+    }
 
-  readOn(): void {
-    this.isQueued = false
-    if (this.readableLength < this.readableHighWaterMark) super._read(0)
-  }
+    readOn(): void {
+      this.isWaiting = false
+      if (this.readableLength < this.readableHighWaterMark) super._read(0)
+    }
 
-  private waitForTurn(): void {
-    if (this.isQueued) return
-    this.isQueued = true
-    if (queue.push(this) === 1) setImmediate(readNext)
-  }
+    private waitForTurn(): void {
+      if (this.isWaiting) return
+      this.isWaiting = true
+      if (waiting.push(this) === 1) setImmediate(readNext)
+    }
 
-  private pushJoined(): void {
-    if (this.joined !== undefined) super.push(this.joined.subarray(0, this.joinedBytes))
-    this.joined = undefined
-    this.joinedBytes = 0
+    private pushJoined(): void {
+      if (this.joined !== undefined) super.push(this.joined.subarray(0, this.joinedBytes))
+      this.joined = undefined
+      this.joinedBytes = 0
+    }
   }
+  return IncomingRequest
 }

@@ -5,7 +5,7 @@ import https from 'node:https'
 import type { Socket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import type { KeyPair } from '../core/messages.ts'
-import { IncomingRequest } from './incoming-request.ts'
+import { createRequestClass } from './incoming-request.ts'
 import { isGone } from './peer.ts'
 import type { RequestLimits } from './request-size.ts'
 
@@ -87,7 +87,7 @@ export function createServer(options: ServerOptions): http.Server | https.Server
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     // Data ports reject requests without Host, with a JSON body. Control ports answer them.
     requireHostHeader: false,
-    IncomingMessage: IncomingRequest,
+    IncomingMessage: createRequestClass(),
   }
   const server =
     tls === undefined
