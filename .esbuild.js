@@ -11,7 +11,7 @@ const outdir = 'dist'
 const assets = [
   'src/api/docs/page',
   'src/api/openapi/introduction.md',
-  'src/supervisor/control/status-page.html',
+  'src/supervisor/control-ports/status-page.html',
 ]
 
 /** All entry points but that of `npm run dev`, which runs from source. */

@@ -9,7 +9,7 @@ import { describePending, describeReply, describeWatch } from './cli/operator/re
 import { loadControlSocket } from './config/config.ts'
 import { quoted } from './core/quoted.ts'
 import { isCommandName } from './supervisor/command-names.ts'
-import type { Status } from './supervisor/control/status.ts'
+import type { Status } from './supervisor/control-ports/status.ts'
 
 const usage = `usage: npm run ops -- <command> [argument] [--json]
 

@@ -2,7 +2,7 @@
 // `npm run ops` parses them with these schemas, because the supervisor that replies can be of another version.
 import * as z from 'zod'
 import type { CommandName } from './command-names.ts'
-import { portSchema, statusSchema } from './control/status.ts'
+import { portSchema, statusSchema } from './control-ports/status.ts'
 
 /** `changed`: false if the port was in the state already. */
 const change = portSchema.extend({ changed: z.boolean() })

@@ -1,7 +1,7 @@
 // npx tsx test/bench/loss.ts [requests] [replacements] [rounds]: counts the requests that clients lose while
 // workers are replaced or killed, and during deploys behind HAProxy. Clients do not retry: every response other than 200
 // counts.
-import type { Status } from '../../src/supervisor/control/status.ts'
+import type { Status } from '../../src/supervisor/control-ports/status.ts'
 import { type LoadOptions, startLoad, type Tally } from '../support/load.ts'
 import { createOperator, type Operator } from '../support/operator.ts'
 import { startPair } from '../support/pair.ts'

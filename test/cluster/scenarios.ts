@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { Status } from '../../src/supervisor/control/status.ts'
+import type { Status } from '../../src/supervisor/control-ports/status.ts'
 import { heldLocksOn } from '../faults/held-locks.ts'
 import type { Scenario } from '../faults/run-scenarios.ts'
 import { executeOn } from '../support/execute.ts'

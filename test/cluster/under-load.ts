@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { retry } from '../../src/core/retry.ts'
-import type { Status } from '../../src/supervisor/control/status.ts'
+import type { Status } from '../../src/supervisor/control-ports/status.ts'
 import { createAttempts } from '../faults/attempts.ts'
 import { startVerifiedLoad } from '../faults/verified-load.ts'
 import { executeOn } from '../support/execute.ts'

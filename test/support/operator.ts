@@ -2,7 +2,7 @@
 import { on } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import type http from 'node:http'
-import type { PortStatus, Status } from '../../src/supervisor/control/status.ts'
+import type { PortStatus, Status } from '../../src/supervisor/control-ports/status.ts'
 import { createClient } from './http.ts'
 import type { Service } from './service.ts'
 import { atSteadyInterval } from './steady-interval.ts'

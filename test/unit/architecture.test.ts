@@ -26,7 +26,7 @@ const rooms = [
 const subfolders: Readonly<Record<string, readonly string[]>> = {
   database: ['counting', 'reading', 'lane', 'writing', 'feed', 'migrations'],
   api: ['callers', 'requests', 'openapi', 'middleware', 'resources', 'changes', 'docs'],
-  supervisor: ['fleet', 'control'],
+  supervisor: ['fleet', 'control-ports'],
   cli: ['private-servers', 'pm2', 'operator', 'import'],
 }
 

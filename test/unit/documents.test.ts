@@ -119,7 +119,7 @@ test('config/README.md: has a row for each command of operators', t => {
 
 test('config/README.md: names every metric of the service', t => {
   const names =
-    readDocument('src/supervisor/control/metrics.ts').match(/(?<=')(?:http|users_api)_\w+(?=')/g) ?? []
+    readDocument('src/supervisor/control-ports/metrics.ts').match(/(?<=')(?:http|users_api)_\w+(?=')/g) ?? []
   t.true(names.length > 15)
   const text = readDocument('config/README.md')
   t.deepEqual(

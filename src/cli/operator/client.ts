@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import * as z from 'zod'
 import { hasCode } from '../../core/error-reason.ts'
 import { exitCodes, FatalError } from '../../core/exit-codes.ts'
-import { type Status, statusSchema } from '../../supervisor/control/status.ts'
+import { type Status, statusSchema } from '../../supervisor/control-ports/status.ts'
 
 /** For commands that reply at once. On a loaded machine, this can take seconds. */
 export const REPLY_TIMEOUT_MS = 10_000

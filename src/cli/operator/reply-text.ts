@@ -1,7 +1,7 @@
 // The reply to an operator's command as text for a terminal.
 import type { CommandName } from '../../supervisor/command-names.ts'
 import { type ReplyTo, replySchemas } from '../../supervisor/command-replies.ts'
-import type { PortStatus, Status } from '../../supervisor/control/status.ts'
+import type { PortStatus, Status } from '../../supervisor/control-ports/status.ts'
 import { hasNoticed } from '../../supervisor/port-states.ts'
 import type { Reply } from './client.ts'
 import { formatAge, portTables, stateCell, workerTable } from './status-tables.ts'

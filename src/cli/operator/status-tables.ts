@@ -1,5 +1,5 @@
 // The tables of ports, checkers and workers that an operator sees.
-import type { PortStatus, Status } from '../../supervisor/control/status.ts'
+import type { PortStatus, Status } from '../../supervisor/control-ports/status.ts'
 import { hasNoticed } from '../../supervisor/port-states.ts'
 import { type Cell, type Column, formatTable, type Screen } from './table.ts'
 

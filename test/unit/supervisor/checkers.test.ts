@@ -1,7 +1,7 @@
 // Which clients count as checkers: those that check at a steady interval, until they have been silent for three of them.
 import test from 'ava'
 import fc from 'fast-check'
-import { createCheckers, isSteady } from '../../../src/supervisor/control/checkers.ts'
+import { createCheckers, isSteady } from '../../../src/supervisor/control-ports/checkers.ts'
 
 const start = Date.parse('2026-01-01T00:00:00Z')
 const at = (ms: number) => ({ date: new Date(start + ms), ms })

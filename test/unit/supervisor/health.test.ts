@@ -1,6 +1,6 @@
 // Which workers serve requests, and the response to a health check.
 import test from 'ava'
-import { databaseDownMs, healthOf, isServing } from '../../../src/supervisor/control/health.ts'
+import { databaseDownMs, healthOf, isServing } from '../../../src/supervisor/control-ports/health.ts'
 import { viewOf } from '../../../src/supervisor/fleet/worker-view.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 

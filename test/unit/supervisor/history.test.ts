@@ -1,7 +1,7 @@
 // The series of the status page.
 import test from 'ava'
 import { noTraffic } from '../../../src/core/traffic-totals.ts'
-import { createHistory } from '../../../src/supervisor/control/history.ts'
+import { createHistory } from '../../../src/supervisor/control-ports/history.ts'
 import { until } from '../../support/until.ts'
 
 test('history: a sample that is late does not change the rates', async t => {

@@ -5,7 +5,7 @@ import test from 'ava'
 import fc from 'fast-check'
 import { pino } from 'pino'
 import type { PortReport } from '../../../src/core/messages.ts'
-import { healthOf } from '../../../src/supervisor/control/health.ts'
+import { healthOf } from '../../../src/supervisor/control-ports/health.ts'
 import { createDesiredState } from '../../../src/supervisor/desired-state.ts'
 import { createMaintenance } from '../../../src/supervisor/maintenance.ts'
 import {
