@@ -22,9 +22,9 @@ export interface Relation {
   readonly to: RelatedResource
   readonly table: string
   /** The column with the id of the resource that defines the relation. */
-  readonly ownKey: string
+  readonly fromKey: string
   /** The column with the id of the related resource. */
-  readonly otherKey: string
+  readonly toKey: string
   /** Returns the maximum number of related records of one record. */
   readonly maxPerRecord: (limits: Config['limits']) => number
 }

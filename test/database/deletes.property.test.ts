@@ -74,14 +74,14 @@ test('deletes: of concurrent lists, one deletes each record, with its membership
       if (typeof outcome === 'object') t.is(outcome.row.id, id)
       else t.is(outcome, 'not_found')
 
-    const { ownKey, otherKey, table } = relation
-    const left = await database.knex(table).whereIn(ownKey, created.users)
+    const { fromKey, toKey, table } = relation
+    const left = await database.knex(table).whereIn(fromKey, created.users)
     const memberOf = ([user, group]: readonly [number, number]) => [
       created.users[user],
       created.groups[group],
     ]
     const kept = pairs.map(memberOf).filter(pair => !listed.has(pair[resource === users ? 0 : 1] ?? 0))
-    t.deepEqual(left.map(row => [row[ownKey], row[otherKey]].join()).toSorted(), kept.map(String).toSorted())
+    t.deepEqual(left.map(row => [row[fromKey], row[toKey]].join()).toSorted(), kept.map(String).toSorted())
     t.deepEqual(await recount.find(), [])
 
     await database.numbering.number()

@@ -27,11 +27,11 @@ const sourcesOf = (resource: Resource): Source[] => [
     block: '0',
     idsOf: slot => `${resource.plural} ${range(slot, SLOT_IDS)}`,
   },
-  ...resource.relations.map(({ to, table, ownKey, otherKey }) => ({
+  ...resource.relations.map(({ to, table, fromKey, toKey }) => ({
     kind: membersKind(to),
     table,
-    slot: otherKey,
-    block: `${ownKey} DIV ${BLOCK_IDS}`,
+    slot: toKey,
+    block: `${fromKey} DIV ${BLOCK_IDS}`,
     idsOf: (slot: number, block: number) =>
       `${membersKind(to)} ${slot}, ${resource.plural} ${range(block, BLOCK_IDS)}`,
   })),

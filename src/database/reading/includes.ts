@@ -48,7 +48,7 @@ export function createIncludes(
   resource: Resource,
   relation: Relation,
 ): Includes {
-  const { to, table, ownKey, otherKey } = relation
+  const { to, table, fromKey, toKey } = relation
   const { knex } = database
   const { plural: own } = resource
 
@@ -56,15 +56,15 @@ export function createIncludes(
   const keyOf = ({ id, version, generation }: Row) =>
     `${prefix}:${id}:${relation.name}:${version}:${generation}`
 
-  const pairs = knex(table).select(ownKey, otherKey).whereIn(ownKey, [0]).orderBy([ownKey, otherKey]).limit(1)
+  const pairs = knex(table).select(fromKey, toKey).whereIn(fromKey, [0]).orderBy([fromKey, toKey]).limit(1)
   /**
    * Selects one row per related record, in no particular order; for a record without any, one row with a NULL
    * related id. The limit applies to the pairs alone, which an index has in order: a limit of the whole join would
    * sort all of it first.
    */
   const selectByIds = knex(own)
-    .leftJoin(pairs.as('pairs'), `pairs.${ownKey}`, `${own}.id`)
-    .leftJoin(to.plural, `${to.plural}.id`, `pairs.${otherKey}`)
+    .leftJoin(pairs.as('pairs'), `pairs.${fromKey}`, `${own}.id`)
+    .leftJoin(to.plural, `${to.plural}.id`, `pairs.${toKey}`)
     .whereIn(`${own}.id`, [0])
     .select({ own_id: `${own}.id`, own_version: `${own}.version` })
     .select(columnsOf(to).map(column => `${to.plural}.${column}`))

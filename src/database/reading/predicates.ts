@@ -99,7 +99,7 @@ function compareRelated(
   const { relation, column } = filter
   const complement = complementOf(filter.comparison)
   const comparison = complement ?? filter.comparison
-  const { table, ownKey, otherKey, to } = relation
+  const { table, fromKey, toKey, to } = relation
   const equal = { ...filter, comparison }
   if (matchesOneRelated(equal) && index < MAX_JOINED) {
     // Pairs are unique, so the join returns no duplicates. The database can start with the members in the
@@ -107,17 +107,15 @@ function compareRelated(
     const join = complement === undefined ? 'innerJoin' : 'leftJoin'
     const alias = `pair${index}`
     builder[join]({ [alias]: table }, pair => {
-      pair
-        .on(`${alias}.${ownKey}`, ownId)
-        .on(`${alias}.${otherKey}`, knex.raw('?', [memberOfSql(knex, equal)]))
+      pair.on(`${alias}.${fromKey}`, ownId).on(`${alias}.${toKey}`, knex.raw('?', [memberOfSql(knex, equal)]))
     })
-    if (complement !== undefined) builder.whereNull(`${alias}.${ownKey}`)
+    if (complement !== undefined) builder.whereNull(`${alias}.${fromKey}`)
     return
   }
   const related = knex(table)
-    .join(to.plural, `${to.plural}.id`, `${table}.${otherKey}`)
-    .whereRaw('?? = ??', [`${table}.${ownKey}`, ownId])
-    .select(`${table}.${ownKey}`)
+    .join(to.plural, `${to.plural}.id`, `${table}.${toKey}`)
+    .whereRaw('?? = ??', [`${table}.${fromKey}`, ownId])
+    .select(`${table}.${fromKey}`)
   compare(related, `${to.plural}.${column}`, comparison)
   if (index >= MAX_MERGED)
     builder.whereRaw('IF(EXISTS ?, 1, 0) = ?', [related, complement === undefined ? 1 : 0])
@@ -144,7 +142,7 @@ export function matching(
       : undefined
   const builder = knex(members === undefined ? (found ?? plural) : { [MEMBERS]: members.relation.table })
   if (members !== undefined) {
-    builder.where(`${MEMBERS}.${members.relation.otherKey}`, memberOfSql(knex, members))
+    builder.where(`${MEMBERS}.${members.relation.toKey}`, memberOfSql(knex, members))
     if (found !== undefined) builder.join(found, `${FOUND}.id`, ownId)
   }
   const needsRow =
@@ -166,7 +164,7 @@ export function matching(
  */
 export function idOfMatching({ plural }: Resource, { filters, search }: Selection): string {
   const members = membersFilter(filters)
-  if (members !== undefined) return `${MEMBERS}.${members.relation.ownKey}`
+  if (members !== undefined) return `${MEMBERS}.${members.relation.fromKey}`
   return `${search.length > 0 ? FOUND : plural}.id`
 }
 

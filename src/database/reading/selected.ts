@@ -20,18 +20,18 @@ function pairsFilter({ filters, search }: Selection): RelatedFilter | undefined 
   return complementOf(filter.comparison) === undefined && !matchesOneRelated(filter) ? filter : undefined
 }
 
-const ownKeyOf = ({ relation: { table, ownKey } }: RelatedFilter): string => `${table}.${ownKey}`
+const fromKeyOf = ({ relation: { table, fromKey } }: RelatedFilter): string => `${table}.${fromKey}`
 
 /**
  * Returns a query for the pairs whose related record matches, without a select list. It finds them by the related records, or reads
  * the pairs in the order of their own records until a page is complete. With EXISTS, the database would sort all pairs that match.
  */
-function pairsOf(knex: Knex, { relation: { table, otherKey, to }, column, comparison }: RelatedFilter) {
+function pairsOf(knex: Knex, { relation: { table, toKey, to }, column, comparison }: RelatedFilter) {
   const related = compare(knex(to.plural), column, comparison)
     .select('id')
     // MariaDB executes the comment. Without the LIMIT, it would merge this query into the outer one, and sort the pairs.
     .whereRaw('TRUE /*M! LIMIT 18446744073709551615 */')
-  return knex(table).whereIn(`${table}.${otherKey}`, knex(related.as('related')).select('id'))
+  return knex(table).whereIn(`${table}.${toKey}`, knex(related.as('related')).select('id'))
 }
 
 /** Returns a query for the ids of the records that `selection` selects, in the order of `sort`. */
@@ -42,7 +42,7 @@ export function idsMatching(
   sort: readonly SortKey[],
 ): Knex.QueryBuilder {
   const pairs = sort.every(({ column }) => column === 'id') ? pairsFilter(selection) : undefined
-  const id = pairs === undefined ? idOfMatching(resource, selection) : ownKeyOf(pairs)
+  const id = pairs === undefined ? idOfMatching(resource, selection) : fromKeyOf(pairs)
   const ids =
     pairs === undefined ? matching(knex, resource, selection, sort) : pairsOf(knex, pairs).groupBy(id)
   applySort(ids, resource.plural, sort, id)
@@ -54,5 +54,5 @@ export function countMatching(knex: Knex, resource: Resource, selection: Selecti
   const pairs = pairsFilter(selection)
   return pairs === undefined
     ? matching(knex, resource, selection, []).count('*')
-    : pairsOf(knex, pairs).countDistinct(ownKeyOf(pairs))
+    : pairsOf(knex, pairs).countDistinct(fromKeyOf(pairs))
 }

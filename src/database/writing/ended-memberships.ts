@@ -41,14 +41,14 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
     limited.relations
       .filter(({ to }) => to === resource)
       .map((relation): Side => {
-        const { ownKey, otherKey } = relation
-        return { limited, relation, deletedKey: otherKey, remainingKey: ownKey }
+        const { fromKey, toKey } = relation
+        return { limited, relation, deletedKey: toKey, remainingKey: fromKey }
       }),
   )
   /** The memberships that the record itself has; their number is limited. */
   const limitedSides = resource.relations.map((relation): Side => {
-    const { ownKey, otherKey } = relation
-    return { limited: resource, relation, deletedKey: ownKey, remainingKey: otherKey }
+    const { fromKey, toKey } = relation
+    return { limited: resource, relation, deletedKey: fromKey, remainingKey: toKey }
   })
 
   function record(trx: Transaction, { side, pairs }: Ended): void {

@@ -12,12 +12,12 @@ export interface Pair {
 
 export const pairKey = ({ id, otherId }: Pair): string => `${id} ${otherId}`
 
-export function createPairs({ table, ownKey, otherKey }: Relation) {
-  const countSql = `SELECT ${ownKey} AS id, COUNT(*) AS count FROM ${table} WHERE ${ownKey} IN (?) GROUP BY ${ownKey}`
-  const readSql = `SELECT ${ownKey} AS id, ${otherKey} AS other_id FROM ${table}
-    WHERE ${ownKey} IN (?) AND ${otherKey} IN (?)`
-  const insertSql = `INSERT INTO ${table} (${ownKey}, ${otherKey}) VALUES ?`
-  const deleteSql = (rowCount: number) => deleteListedSql(table, [ownKey, otherKey], rowCount)
+export function createPairs({ table, fromKey, toKey }: Relation) {
+  const countSql = `SELECT ${fromKey} AS id, COUNT(*) AS count FROM ${table} WHERE ${fromKey} IN (?) GROUP BY ${fromKey}`
+  const readSql = `SELECT ${fromKey} AS id, ${toKey} AS other_id FROM ${table}
+    WHERE ${fromKey} IN (?) AND ${toKey} IN (?)`
+  const insertSql = `INSERT INTO ${table} (${fromKey}, ${toKey}) VALUES ?`
+  const deleteSql = (rowCount: number) => deleteListedSql(table, [fromKey, toKey], rowCount)
   const asRows = (pairs: readonly Pair[]) => pairs.map(({ id, otherId }) => [id, otherId])
 
   return {

@@ -16,7 +16,7 @@ const withField = <R extends Resource>(resource: R, name: string): R => ({
   fields: { ...resource.fields, [name]: { maxCodePoints: 10, required: 'create', example: 'x' } },
 })
 const relatedTo = (to: RelatedResource, name = 'groups'): Resource => {
-  const keys = { table: 'memberships', ownKey: 'user_id', otherKey: 'group_id' }
+  const keys = { table: 'memberships', fromKey: 'user_id', toKey: 'group_id' }
   const relation: Relation = { name, to, ...keys, maxPerRecord: () => 1 }
   return { ...users, relations: [relation] }
 }
