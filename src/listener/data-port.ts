@@ -1,5 +1,5 @@
 // One data port of one worker: an HTTP or HTTPS listener that drains and closes without losing a request.
-import type { IncomingHttpHeaders, RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
@@ -21,7 +21,7 @@ import { type ConnectionLimits, createConnections } from './connections.ts'
 import { createDrainSignals } from './drain-signals.ts'
 import { requireProxyHeaders } from './proxied-connections.ts'
 import type { RequestLog } from './request-log.ts'
-import type { RequestLimits } from './request-size.ts'
+import { hasAllHeaders, type RequestLimits } from './request-size.ts'
 import { serveRequests } from './serve-requests.ts'
 import { createServer, type ServerOptions, secureContext, type TlsSettings } from './server.ts'
 import { createTraffic } from './traffic.ts'
@@ -61,8 +61,11 @@ export function createDataPort(options: DataPortOptions) {
   const traffic = createTraffic()
   const drainSignals = createDrainSignals(config.drain.delayMs)
   const isTrusted = createIsTrusted(config.proxies.trusted)
-  const clientOf = (peer: string | undefined, headers: IncomingHttpHeaders = {}) =>
-    peer === undefined ? undefined : clientAddress(peer, headers, isTrusted)
+  /** Without some of the headers, the last one of them may not be that of the last proxy. */
+  const clientOf = (peer: string | undefined, request?: IncomingMessage) => {
+    const isReported = request !== undefined && hasAllHeaders(request, config.limits)
+    return peer && clientAddress(peer, isReported ? request.headers : {}, isTrusted)
+  }
   const connections = createConnections(config.limits, (response, status, durationMs) => {
     traffic.recordResponse(response.route, status, response.awaitsEvent ? undefined : durationMs)
     options.requestLog?.logResponse(port.label, response, status, durationMs)
@@ -152,12 +155,12 @@ export function createDataPort(options: DataPortOptions) {
     limits: config.limits,
     connectNotAllowed,
     onArrival(response, peer) {
-      response.client = clientOf(peer, response.req.headers)
+      response.client = clientOf(peer, response.req)
     },
-    onRejected(socket, error, requestId, headers) {
+    onRejected(socket, error, requestId, request) {
       // No request was processed.
       traffic.recordResponse(undefined, error.status, undefined)
-      const client = clientOf(connections.get(socket)?.peer(), headers)
+      const client = clientOf(connections.get(socket)?.peer(), request)
       options.requestLog?.logRejection(port.label, client, error, requestId)
     },
   })

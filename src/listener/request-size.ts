@@ -13,6 +13,16 @@ const NAME_OR_VALUE_BYTES = 64
 /** Node.js reads about as much of a body before it is consumed. */
 const MAX_BUFFERED_BODY_BYTES = 65_536
 
+/**
+ * The number of headers up to which Node.js keeps them. Beyond it, Node.js 20 drops them, and later versions call them too large. It is
+ * higher than the limit of the application, which rejects such a request with the address that proxies have added to the headers.
+ */
+export const maxParsedHeaders = ({ headers }: Pick<RequestLimits, 'headers'>): number => 10 * headers
+
+/** Returns whether Node.js has dropped no headers of a request. */
+export const hasAllHeaders = ({ rawHeaders }: IncomingMessage, limits: RequestLimits): boolean =>
+  rawHeaders.length < 2 * maxParsedHeaders(limits)
+
 /** The size of the header lines in bytes. Each line also has `: ` and CRLF: two bytes per name and two per value. */
 function headerBytes(rawHeaders: readonly string[]): number {
   let bytes = 2 * rawHeaders.length

@@ -1,7 +1,7 @@
 // Puts all that arrives at an HTTP server through the connections of its port: requests, also too large ones, input that
 // is not valid HTTP, and CONNECT.
 import { randomUUID } from 'node:crypto'
-import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { ApiError } from '../core/api-error.ts'
 import type { Connections } from './connections.ts'
@@ -23,9 +23,9 @@ interface Requests {
   /**
    * Is called for each error that is sent without `listener`, except one in the body of a request: it is the `rejection` of its
    * response.
-   * @param headers undefined if the input is no request
+   * @param request undefined if the input is no request
    */
-  onRejected?(socket: Socket, error: ApiError, requestId: string, headers?: IncomingHttpHeaders): void
+  onRejected?(socket: Socket, error: ApiError, requestId: string, request?: IncomingMessage): void
 }
 
 /** @param connections tracks the sockets of `server` already */
@@ -39,7 +39,7 @@ export function serveRequests(
       const knownId = replaced?.getHeader('request-id')
       const newId = () => (request === undefined ? randomUUID() : requestIdOf(request))
       const requestId = typeof knownId === 'string' ? knownId : newId()
-      if (replaced === undefined) onRejected?.(socket, error, requestId, request?.headers)
+      if (replaced === undefined) onRejected?.(socket, error, requestId, request)
       else {
         replaced.rejection = error
         replaced.setHeader('Request-Id', requestId)

@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts'
 import type { KeyPair } from '../core/messages.ts'
 import { createRequestClass } from './incoming-request.ts'
 import { isGone } from './peer.ts'
-import type { RequestLimits } from './request-size.ts'
+import { maxParsedHeaders, type RequestLimits } from './request-size.ts'
 
 const TIMEOUT_CHECK_MS = 500
 // The application enforces the exact limits, with detailed errors. The parser limit is larger by this amount and
@@ -100,7 +100,6 @@ export function createServer(options: ServerOptions): http.Server | https.Server
   keepHalfOpen(server)
   // Sockets are destroyed after this time without activity. The request timeout is shorter: it comes first and responds 408.
   server.timeout = timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
-  // The application counts the headers. Beyond a limit, Node.js 20 drops them, and later versions call them too large.
-  server.maxHeadersCount = 0
+  server.maxHeadersCount = maxParsedHeaders(limits)
   return server
 }

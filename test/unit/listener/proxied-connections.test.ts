@@ -208,6 +208,12 @@ test('rejected request: its line has the address that proxies report, also after
       431,
       '198.51.100.2',
     ],
+    // So many that Node.js drops that last one.
+    [
+      `GET / HTTP/1.1\r\n${reported}${'A: a\r\n'.repeat(5000)}X-Forwarded-For: 198.51.100.2\r\n\r\n`,
+      431,
+      client,
+    ],
   ] as const
   for (const [request, status, address] of rejected) {
     const raw = await open()
