@@ -63,6 +63,7 @@ test.serial('control ports: invalid requests receive JSON errors, unusual ones t
   const cases: [string, number, string][] = [
     ['zzz\r\n\r\n', 400, 'malformed_request'],
     [`GET / HTTP/1.1\r\nLong: ${long}\r\n\r\n`, 431, 'headers_too_large'],
+    [`GET / HTTP/1.1\r\n${'a:b\r\n'.repeat(101)}\r\n`, 431, 'headers_too_large'],
     [`GET /${long} HTTP/1.1\r\n\r\n`, 414, 'uri_too_long'],
     ['CONNECT a:1 HTTP/1.1\r\n\r\n', 405, 'method_not_allowed'],
     ['GET /healthcheck/http HTTP/1.1\r\nExpect: foo\r\n\r\n', 417, 'expectation_failed'],

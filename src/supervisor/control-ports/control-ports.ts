@@ -41,7 +41,7 @@ const READINESS = '/readyz'
 const limits = {
   urlBytes: 16_384,
   headerBytes: 16_384,
-  headers: 1000,
+  headers: 100,
   connections: 1000,
   unreadBytes: 8_388_608,
   waitingBytes: 8_388_608,
