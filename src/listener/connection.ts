@@ -39,7 +39,8 @@ export function createConnection(
   const bytes = createSocketBytes(socket, tcpSocket)
   /** Sends the error response to input that was rejected. */
   let sendRejection: (() => void) | undefined
-  let hasRequest = false
+  /** The number of requests so far. */
+  let started = 0
   let isReused = false
 
   /** Returns the request whose body is being received. */
@@ -138,8 +139,8 @@ export function createConnection(
      * @param serve is called once, immediately or when all responses before this one are complete
      */
     requestStarted(response: ServerResponse, serve: () => void): void {
-      isReused = hasRequest
-      hasRequest = true
+      isReused = started > 0
+      started++
       latest = response
       const keepAlive = response.shouldKeepAlive && !asksForUpgrade(response.req)
       requests.push({ response, keepAlive, serve })
@@ -176,9 +177,9 @@ export function createConnection(
         reject()
         return
       }
-      const [late, wasComplete] = [latest, latest?.req.complete]
+      const [number, hadHeaders] = [started, receiving() !== undefined]
       const check = (): void => {
-        const hasArrived = latest !== late || latest?.req.complete !== wasComplete
+        const hasArrived = started !== number || (receiving() !== undefined) !== hadHeaders
         if (hasArrived || socket.destroyed) return
         const leftMs = isWaiting() ? requestMs : idleSinceMs + requestMs - performance.now()
         if (leftMs > 0) setTimeout(check, leftMs).unref()

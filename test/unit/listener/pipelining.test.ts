@@ -150,6 +150,27 @@ for (const protocol of ['http', 'https'] as const) {
       t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
     }
   })
+
+  test.serial(`${protocol}: a request that has had its turn is late`, async t => {
+    const waiting: ServerResponse[] = []
+    const { open } = await start(t, {
+      protocol,
+      listener: (_request, response) => waiting.push(response),
+      timeouts: { headersMs: 3000, requestMs: 3000 },
+    })
+    const client = await open()
+    client.write(`${get.repeat(150)}GET / HT`)
+    await until(() => waiting.length === 1)
+    const late = await open()
+    late.write('GET / HT')
+    t.regex(await late.answer(), /^HTTP\/1.1 408/)
+    for (let due = 0; due < 150; due++) {
+      await until(() => waiting.length > 0)
+      for (const response of waiting.splice(0)) answer(response)
+      t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+    }
+    t.regex(await client.answer(), /^HTTP\/1.1 408/)
+  })
 }
 
 for (const protocol of ['http', 'https'] as const)
