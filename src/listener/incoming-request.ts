@@ -27,7 +27,11 @@ export function createRequestClass(): typeof IncomingMessage {
     private joinedBytes = 0
     private isWaiting = false
 
-    /** Is called by the parser with each fragment, and with null after the last one. @returns whether it may read more */
+    /**
+     * Is called by the parser with each fragment, and with null after the last one. Joined fragments reach the reader when their part
+     * is full, or with a large fragment or the end.
+     * @returns whether the parser may read more
+     */
     override push(fragment: Buffer | null): boolean {
       if (fragment === null || fragment.length > JOINED_BYTES || ++this.fragments <= MAX_SINGLE) {
         this.pushJoined()
@@ -50,8 +54,9 @@ export function createRequestClass(): typeof IncomingMessage {
       if (this.readableLength < this.readableHighWaterMark) super._read(0)
     }
 
+    /** A body that nothing reads stops arriving at the limit of the stream. To read it further would mark it as consumed. */
     private waitForTurn(): void {
-      if (this.isWaiting) return
+      if (this.isWaiting || this.readableFlowing === null) return
       this.isWaiting = true
       if (waiting.push(this) === 1) setImmediate(readNext)
     }

@@ -1,6 +1,9 @@
 // How the body of a request arrives that is sent in many small fragments.
+import type { ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
-import { answer, startDataPort } from '../../support/data-port.ts'
+import { answer, get, startDataPort } from '../../support/data-port.ts'
+import { until } from '../../support/until.ts'
 
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
 
@@ -50,4 +53,21 @@ test('body: the event loop turns while many fragments of one byte arrive', async
   const fragments = await fragmentsOf(t, new Array<string>(200_000).fill('a'), () => turns.add(turn))
   t.is(fragments.join('').length, 200_000)
   t.true(turns.size > 15, `${turns.size} turns`)
+})
+
+test('body: of many fragments that nothing reads, the rest is dropped after the response', async t => {
+  const responses: ServerResponse[] = []
+  const { open } = await startDataPort(t, { listener: (_request, response) => responses.push(response) })
+  const client = await open()
+  client.write(
+    `GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('a').repeat(300_000)}0\r\n\r\n${get}`,
+  )
+  for (let due = 0; due < 2; due++) {
+    await until(() => responses.length > due)
+    // The fragments of one read have arrived.
+    await nextTurn()
+    await nextTurn()
+    for (const response of responses.slice(due)) answer(response)
+    t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  }
 })
