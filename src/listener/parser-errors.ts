@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { ApiError, rawError } from '../core/api-error.ts'
 import { linger } from './linger.ts'
 
-type Limits = Pick<Config['limits'], 'urlBytes' | 'headerBytes'>
+type Limits = Pick<Config['limits'], 'urlBytes' | 'headerBytes' | 'headers'>
 
 export interface ParserError extends Error {
   readonly code?: string
@@ -34,8 +34,11 @@ export const requestTimeout = () => new ApiError('request_timeout', 'the request
 export const targetTooLong = ({ urlBytes }: Pick<Limits, 'urlBytes'>) =>
   new ApiError('uri_too_long', `the request target exceeds the limit of ${urlBytes} bytes`)
 
-export const headersTooLarge = ({ headerBytes }: Pick<Limits, 'headerBytes'>) =>
-  new ApiError('headers_too_large', `the headers exceed the limit of ${headerBytes} bytes`)
+export const headersTooLarge = ({ headerBytes, headers }: Pick<Limits, 'headerBytes' | 'headers'>) =>
+  new ApiError(
+    'headers_too_large',
+    `the headers exceed the limit of ${headerBytes} bytes or ${headers} headers`,
+  )
 
 /** Returns the error response to a `clientError` event of `http.Server`. */
 export function parserError(error: ParserError, limits: Limits): ApiError {

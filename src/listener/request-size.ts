@@ -1,7 +1,6 @@
 // The size of a request: its limits, and the memory that it takes while it waits for its turn.
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../config/config.ts'
-import { ApiError } from '../core/api-error.ts'
 import { headersTooLarge, targetTooLong } from './parser-errors.ts'
 
 export type RequestLimits = Pick<Config['limits'], 'urlBytes' | 'headerBytes' | 'headers'>
@@ -14,7 +13,7 @@ const NAME_OR_VALUE_BYTES = 64
 const MAX_BUFFERED_BODY_BYTES = 65_536
 
 /**
- * The number of headers up to which Node.js keeps them. Beyond it, Node.js 20 drops them, and later versions call them too large. It is
+ * The number of headers, or of trailers, up to which Node.js keeps them. Beyond it, Node.js 20 drops them, and later versions call them too large. It is
  * higher than the limit of the application, which rejects such a request with the address that proxies have added to the headers.
  */
 export const maxParsedHeaders = ({ headers }: Pick<RequestLimits, 'headers'>): number => 10 * headers
@@ -38,10 +37,8 @@ function bufferedBodyBytes({ headers }: IncomingMessage): number {
 /** Returns `uri_too_long` or `headers_too_large` if the request exceeds the limits. The parser has higher ones of its own. */
 export function sizeError({ url = '', rawHeaders }: IncomingMessage, limits: RequestLimits) {
   if (url.length > limits.urlBytes) return targetTooLong(limits)
-  if (headerBytes(rawHeaders) > limits.headerBytes) return headersTooLarge(limits)
-  if (rawHeaders.length > 2 * limits.headers)
-    return new ApiError('headers_too_large', `the request has more than ${limits.headers} headers`)
-  return undefined
+  const isTooLarge = headerBytes(rawHeaders) > limits.headerBytes || rawHeaders.length > 2 * limits.headers
+  return isTooLarge ? headersTooLarge(limits) : undefined
 }
 
 /** Returns an estimate of the memory that `request` takes before it is served, in bytes. */

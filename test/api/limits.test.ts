@@ -132,6 +132,6 @@ test.serial('limits: headers: more headers are 431', async t => {
   for (const count of [21, 22, 23, 40, 200]) {
     const answer = await withHeaders(count)
     expectError(t, answer, 431, 'headers_too_large')
-    t.is(answer?.body.meta.message, 'the request has more than 20 headers')
+    t.is(answer?.body.meta.message, 'the headers exceed the limit of 1024 bytes or 20 headers')
   }
 })
