@@ -3,7 +3,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import tls from 'node:tls'
 import test from 'ava'
 import fc from 'fast-check'
-import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
+import { answer, get, never, post, startDataPort as start } from '../../support/data-port.ts'
 import { until } from '../../support/until.ts'
 
 /** Node.js reads this much at once. */
@@ -130,47 +130,31 @@ for (const protocol of ['http', 'https'] as const) {
     })
 
   // Alone: the floods would keep the event loop from reading in time.
-  test.serial(`${protocol}: a request that waits for its turn is not late`, async t => {
-    const waiting: ServerResponse[] = []
-    const { open } = await start(t, {
-      protocol,
-      listener: (_request, response) => waiting.push(response),
-      timeouts: { headersMs: 3000 },
-    })
-    const client = await open()
-    client.write(`${get.repeat(150)}GET / HT`)
-    await until(() => waiting.length === 1)
-    const late = await open()
-    late.write('GET / HT')
-    t.regex(await late.answer(), /^HTTP\/1.1 408/)
-    client.write('TP/1.1\r\nHost: a\r\n\r\n')
-    for (let due = 0; due < 151; due++) {
-      await until(() => waiting.length > 0)
-      for (const response of waiting.splice(0)) answer(response)
-      t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
-    }
-  })
-
-  test.serial(`${protocol}: a request that has had its turn is late`, async t => {
-    const waiting: ServerResponse[] = []
-    const { open } = await start(t, {
-      protocol,
-      listener: (_request, response) => waiting.push(response),
-      timeouts: { headersMs: 3000, requestMs: 3000 },
-    })
-    const client = await open()
-    client.write(`${get.repeat(150)}GET / HT`)
-    await until(() => waiting.length === 1)
-    const late = await open()
-    late.write('GET / HT')
-    t.regex(await late.answer(), /^HTTP\/1.1 408/)
-    for (let due = 0; due < 150; due++) {
-      await until(() => waiting.length > 0)
-      for (const response of waiting.splice(0)) answer(response)
-      t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
-    }
-    t.regex(await client.answer(), /^HTTP\/1.1 408/)
-  })
+  for (const arrives of [true, false])
+    test.serial(
+      `${protocol}: a request is ${arrives ? 'not late while it waits for its turn' : 'late after its turn'}`,
+      async t => {
+        const waiting: ServerResponse[] = []
+        const { open } = await start(t, {
+          protocol,
+          listener: (_request, response) => waiting.push(response),
+          timeouts: { headersMs: 3000, requestMs: arrives ? never : 3000 },
+        })
+        const client = await open()
+        client.write(`${get.repeat(150)}GET / HT`)
+        await until(() => waiting.length === 1)
+        const late = await open()
+        late.write('GET / HT')
+        t.regex(await late.answer(), /^HTTP\/1.1 408/)
+        if (arrives) client.write('TP/1.1\r\nHost: a\r\n\r\n')
+        for (let due = 0; due < (arrives ? 151 : 150); due++) {
+          await until(() => waiting.length > 0)
+          for (const response of waiting.splice(0)) answer(response)
+          t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
+        }
+        if (!arrives) t.regex(await client.answer(), /^HTTP\/1.1 408/)
+      },
+    )
 }
 
 for (const protocol of ['http', 'https'] as const)
