@@ -35,7 +35,7 @@ const cluster = await (isMariadb
   : startGroupReplication({ ...options, multiPrimary: true }))
 const urls = cluster.servers.map(({ url }) => withDatabase(url, 'users'))
 const [first = '', , last = ''] = urls
-const allHosts = first.replace(/127.*(?=\/)/, urls.map(url => new URL(url).host).join())
+const allHosts = first.replace(new URL(first).host, urls.map(url => new URL(url).host).join())
 await migrate(first, log)
 const nodes = urls.map(url => createDatabase({ ...config.database, url }, log))
 
