@@ -31,6 +31,10 @@ export const isTlsError = ({ code = '' }: ParserError) => code.startsWith('ERR_S
 
 export const requestTimeout = () => new ApiError('request_timeout', 'the request did not arrive in time')
 
+/** @param version that of the request, such as `2.0` */
+export const versionNotSupported = (version: string) =>
+  new ApiError('malformed_request', `HTTP/${version} is not supported; allowed: HTTP/1.0 and HTTP/1.1`)
+
 export const targetTooLong = ({ urlBytes }: Pick<Limits, 'urlBytes'>) =>
   new ApiError('uri_too_long', `the request target exceeds the limit of ${urlBytes} bytes`)
 
@@ -43,10 +47,13 @@ export const headersTooLarge = ({ headerBytes, headers }: Pick<Limits, 'headerBy
 /** Returns the error response to a `clientError` event of `http.Server`. */
 export function parserError(error: ParserError, limits: Limits): ApiError {
   if (isTimeout(error)) return requestTimeout()
-  if (error.code === 'HPE_INVALID_URL')
+  // The preface of a client that speaks HTTP/2 without asking for it first (RFC 9113, 3.3).
+  if (error.code === 'HPE_PAUSED_H2_UPGRADE') return versionNotSupported('2.0')
+  // A space in the target ends it, so that the parser reads the rest as the version.
+  if (error.code === 'HPE_INVALID_URL' || error.code === 'HPE_INVALID_CONSTANT')
     return new ApiError(
       'malformed_request',
-      `the request target is not valid (${error.message}): percent-encode spaces and characters outside ASCII`,
+      `the request line is not valid (${error.message}): percent-encode spaces and characters outside ASCII`,
     )
   if (error.code !== 'HPE_HEADER_OVERFLOW')
     return new ApiError('malformed_request', `the request is not valid HTTP: ${error.message}`)

@@ -103,9 +103,20 @@ for (const [title, request] of malformed)
   })
 
 test.serial('malformed: the error of a target that is not percent-encoded says what to do', async t => {
-  const { answer } = await sendRaw(service.url, 'GET /v1/users?last_name=Müller HTTP/1.1\r\nHost: x\r\n\r\n')
+  for (const name of ['Müller', 'van der Berg']) {
+    const { answer } = await sendRaw(
+      service.url,
+      `GET /v1/users?last_name=${name} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    )
+    expectError(t, answer, 400, 'malformed_request')
+    t.regex(answer?.body.meta.message ?? '', /percent-encode spaces and characters outside ASCII$/)
+  }
+})
+
+test.serial('malformed: the error of HTTP/2 without TLS names the supported versions', async t => {
+  const { answer } = await sendRaw(service.url, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
   expectError(t, answer, 400, 'malformed_request')
-  t.regex(answer?.body.meta.message ?? '', /percent-encode spaces and characters outside ASCII$/)
+  t.is(answer?.body.meta.message, 'HTTP/2.0 is not supported; allowed: HTTP/1.0 and HTTP/1.1')
 })
 
 test.serial(

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
 import { namedHost } from '../../core/known-hosts.ts'
+import { versionNotSupported } from '../../listener/parser-errors.ts'
 import { expectationFailed } from '../errors.ts'
 
 /** A name or an address, with or without a port (RFC 3986, 3.2.2 and 3.2.3). */
@@ -13,8 +14,7 @@ const malformed = (message: string, headers: Record<string, string> = {}) =>
   new ApiError('malformed_request', message, { headers })
 
 function assertVersion({ httpVersion, httpVersionMajor }: IncomingMessage): void {
-  if (httpVersionMajor !== 1)
-    throw malformed(`HTTP/${httpVersion} is not supported; allowed: HTTP/1.0 and HTTP/1.1`)
+  if (httpVersionMajor !== 1) throw versionNotSupported(httpVersion)
 }
 
 /** `rawHeaders`, because `headers` keeps only the first Host, and `headersDistinct` converts all headers of each request. */
