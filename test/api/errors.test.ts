@@ -94,7 +94,8 @@ test.serial('errors: media types other than JSON are 415', async t => {
       t.regex(patch.body.meta.message ?? '', /allowed: application\/json in UTF-8/)
     }
     const untyped = await api.send('POST', '/v1/users', { 'content-length': body.length }, body)
-    expectError(t, untyped, untyped.status === 400 ? 400 : 415, 'unsupported_media_type', 'malformed_request')
+    expectError(t, untyped, 415, 'unsupported_media_type')
+    t.is(untyped.body.meta.message, 'the content type is missing; allowed: application/json in UTF-8')
   })
   const patch = { 'content-type': 'application/merge-patch+json;charset=utf-8', 'content-length': 2 }
   expectOk(t, await api.send('PATCH', `/v1/users/${user}`, patch, '{}'))

@@ -23,10 +23,10 @@ export const jsonTypes = [JSON_TYPE]
  * @param type the value of Content-Type
  * @param allowed the media types of the method; a header names those of PATCH (RFC 5789, 2.2)
  */
-export const unsupportedType = (type: string, allowed: readonly string[]) =>
+export const unsupportedType = (type: string | undefined, allowed: readonly string[]) =>
   new ApiError(
     'unsupported_media_type',
-    `the content type ${quoted(type)} is not supported; allowed: ${allowed.join(' and ')} in UTF-8`,
+    `the content type ${type === undefined ? 'is missing' : `${quoted(type)} is not supported`}; allowed: ${allowed.join(' and ')} in UTF-8`,
     { headers: allowed === patchTypes ? acceptPatch : {} },
   )
 
@@ -65,7 +65,7 @@ function assertMediaType(ctx: Context): void {
   const charset = charsetParameter.exec(headers['content-type'] ?? '')?.[1] ?? ''
   const allowed = ctx.method === 'PATCH' ? patchTypes : jsonTypes
   if (!allowed.includes(type.trim().toLowerCase()) || !['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
-    throw unsupportedType(headers['content-type'] ?? '', allowed)
+    throw unsupportedType(headers['content-type'], allowed)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
