@@ -191,6 +191,8 @@ test('nginx: accepts nginx.conf, and skips an instance that is down', async t =>
   t.is(nginx.exitCode, null)
   for (let requests = 0; requests < 10; requests++) t.is((await ask(url))?.status, 200)
   t.is(await loggedClient(service, `http://127.0.0.1:${claim.first}`), '127.0.0.2')
+  const named = await fetch(url, { headers: { 'Request-Id': 'of-the-client' } })
+  t.is(named.headers.get('request-id'), 'of-the-client')
   const longest = `${url}?search=${'+'.repeat(8192 - '/v1/users?search='.length)}`
   t.is((await fetch(longest)).status, 200, 'limits.urlBytes')
   t.is((await fetch(url, { headers: { 'x-long': 'x'.repeat(15_000) } })).status, 200, 'limits.headerBytes')
