@@ -1,6 +1,6 @@
 // The tour of the README with a typed client. All types come from dist/api.d.ts, generated from the OpenAPI document.
 import createClient from 'openapi-fetch'
-import type { paths } from './dist/api.d.ts'
+import type { components, paths } from './dist/api.d.ts'
 
 const client = createClient<paths>({
   baseUrl: process.argv[2] ?? 'http://localhost:8000',
@@ -49,6 +49,6 @@ show(await client.PATCH('/v1/users', { body: king }))
 show(await client.GET('/v1/users', { params: { query: { search: 'king ada' } } }))
 const feed = await client.GET('/v1/changes', { params: { query: { type: ['user.updated'], wait: 5 } } })
 // A stream would be a string.
-const changes = typeof feed.data === 'object' ? feed.data.changes : []
+const changes: components['schemas']['Change'][] = typeof feed.data === 'object' ? feed.data.changes : []
 show({ data: changes.map(({ type, user_id }) => ({ type, user_id })) })
 show(await client.DELETE('/v1/users', { params: { query: { 'id[in]': [ada.data.id] } } }))

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts'
 import { changeTypes, idName, MAX_ID, type Resource } from '../../model/resource.ts'
 import { changesExpired } from '../errors.ts'
 import { queryFailures } from '../openapi/examples.ts'
-import { idSchema, integer, listOf, object, type Schema, text } from '../openapi/json-schema.ts'
+import { idSchema, integer, ref, type Schema, text } from '../openapi/json-schema.ts'
 import { describe, json } from '../openapi/operation.ts'
 import { inHeader, inQuery, namesInQuery } from '../openapi/parameters.ts'
 import { defaultRecordsPerPage } from '../requests/query.ts'
@@ -18,24 +18,6 @@ A page without events is the end of the feed for now, or it contains events that
 With \`Accept: text/event-stream\` or \`Last-Event-ID\`, the response is a stream of server-sent events: \`id\`, \`event\` with the type, and \`data\` with the event as JSON. It ignores \`wait\` and \`records_per_page\`.
 
 The service keeps events for a limited time. If it no longer has the events after a position, the response is 410. Then ask for \`after=latest\`, copy the collections, and continue with the \`next\` link that you asked for first.`
-
-function eventSchema(resources: readonly Resource[]): Schema {
-  const ids = Object.fromEntries(resources.map(resource => [`${idName(resource)}?`, idSchema]))
-  return {
-    description: 'A change of a record or a membership.',
-    ...object({
-      id: idSchema,
-      type: { type: 'string', enum: changeTypes(resources) },
-      ...ids,
-      at: { type: 'string', format: 'date-time' },
-      by: {
-        type: ['string', 'null'],
-        description: 'The name of the caller; null if requests need no token.',
-      },
-      request_id: { ...text, description: 'The `Request-Id` of the request.' },
-    }),
-  }
-}
 
 export function describeChanges(resources: readonly Resource[], limits: Config['limits']) {
   const types = changeTypes(resources)
@@ -53,11 +35,6 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
   const position: Schema = {
     anyOf: [integer(0, MAX_ID), { type: 'string', pattern: '^(latest|0|[1-9][0-9]{0,15})$' }],
   }
-  const meta = object({
-    status: { type: 'integer', const: 200 },
-    message: text,
-    links: object({ next: { type: 'string', format: 'uri-reference' } }),
-  })
   const stream = `retry: 3000\nid: 41\n\nid: 42\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 
   return describe('get', '/v1/changes', {
@@ -107,7 +84,7 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
     success: [
       'A page of events, or a stream.',
       {
-        ...json(object({ changes: listOf(eventSchema(resources)), meta }), { 'A page': page }),
+        ...json(ref('ChangePage'), { 'A page': page }),
         ...json(text, { 'A stream': stream }, ['text/event-stream']),
       },
     ],

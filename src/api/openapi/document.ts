@@ -2,6 +2,7 @@
 import type { Config } from '../../config/config.ts'
 import type { Resource } from '../../model/resource.ts'
 import { callerComponents } from './callers.ts'
+import { changeSchemas } from './change-schemas.ts'
 import { introduction } from './introduction.ts'
 import { capitalize } from './json-schema.ts'
 import { anyFailure, type DescribedRoute, headerComponents } from './operation.ts'
@@ -47,7 +48,7 @@ export function openApi(
     ],
     paths: pathsOf(routes),
     components: {
-      schemas: schemasOf(resources, limits),
+      schemas: { ...schemasOf(resources, limits), ...(hasChanges && changeSchemas(resources)) },
       ...(needsCaller && { securitySchemes: callerComponents.securitySchemes }),
       headers: { ...headerComponents, ...(needsCaller && callerComponents.headers) },
       responses: { Failure: anyFailure(limits) },
