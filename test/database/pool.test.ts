@@ -9,6 +9,8 @@ import { loadConfig } from '../../src/config/config.ts'
 import { createDatabase } from '../../src/database/database.ts'
 import { prepareSession } from '../../src/database/session.ts'
 import { throughProxy } from '../faults/database-url.ts'
+import { collectGarbage } from '../support/garbage.ts'
+import { createGate } from '../support/gate.ts'
 import { openMysqlProxy } from '../support/mysql-proxy.ts'
 import { openDatabase } from '../support/open-database.ts'
 import { listenOnFreePort } from '../support/ports.ts'
@@ -43,6 +45,27 @@ test.serial('pool: statements that have no connection when it closes are unavail
   await closing.close()
   for (const one of [(await outcomes)[2], await outcome('SELECT 1')])
     t.like(one, { code: 'unavailable', status: 503 })
+})
+
+test.serial('pool: a connection takes less than 200 KiB of the heap', async t => {
+  const counted = openDatabase({ url, poolMax: 10 })
+  t.teardown(() => counted.close())
+  const { opened, open: end } = createGate()
+  const hold = () => counted.snapshot(() => opened)
+  const used = () => {
+    collectGarbage()
+    return process.memoryUsage().heapUsed
+  }
+  const isHeld = (count: number) => until(() => counted.pool().used === count)
+  const first = hold()
+  await isHeld(1)
+  const before = used()
+  const others = Array.from({ length: 9 }, hold)
+  await isHeld(10)
+  const bytes = (used() - before) / others.length
+  end()
+  await Promise.all([first, ...others])
+  t.true(bytes < 200 * 1024, String(bytes))
 })
 
 /** Adds TLS to what the greeting of a server offers. */
