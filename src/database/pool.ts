@@ -95,6 +95,15 @@ function abandon({ stream }: PoolConnection): void {
   )
 }
 
+/** What has arrived is read before the immediate runs: after a stall, a server that seems silent has answered. */
+function abandonIfSilent(raw: PoolConnection): void {
+  const { stream } = raw
+  const { bytesRead } = stream
+  setImmediate(() => {
+    if (!stream.destroyed && stream.bytesRead === bytesRead) abandon(raw)
+  })
+}
+
 /**
  * Creates a pool that opens connections on demand.
  * @param url `mysql://user:password@host:port,host:port/database`, with `?socketPath=` for a Unix socket
@@ -123,7 +132,7 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
         const raw = await super.acquireRawConnection()
         epochs.connections.set(raw, { epoch: number, server: uri })
         raw.stream.once('close', () => epochs.connections.delete(raw))
-        raw.stream.setTimeout(silenceTimeoutMs, () => abandon(raw))
+        raw.stream.setTimeout(silenceTimeoutMs).on('timeout', () => abandonIfSilent(raw))
         await prepareSession(raw, silenceTimeoutMs).catch((error: unknown) => {
           raw.stream.destroy()
           throw error

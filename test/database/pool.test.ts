@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
@@ -16,6 +17,7 @@ import { openDatabase } from '../support/open-database.ts'
 import { listenOnFreePort } from '../support/ports.ts'
 import { createDatabase as createTestDatabase } from '../support/service.ts'
 import { type Session, sessionsOf } from '../support/sessions.ts'
+import { stall } from '../support/stall.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -170,6 +172,17 @@ test.serial('pool: a silent connection is reset, so that the server receives not
   const error: unknown = await through.query('SELECT 1', []).catch((error: unknown) => error)
   t.like(error, { code: 'unavailable', cause: { message: `the database sent nothing for ${SILENCE_MS} ms` } })
   t.like(await end, { code: 'ECONNRESET' })
+})
+
+test.serial('pool: an answer that arrives during a stall of the service is read', async t => {
+  const stalled = open(1000)
+  t.teardown(() => stalled.close())
+  await stalled.query('SELECT 1', [])
+  const answer = stalled.query('SELECT SLEEP(0.01) AS slept', [])
+  // With an open connection, the statement is sent before the immediate runs.
+  await setImmediate()
+  stall(2500)
+  t.deepEqual(await answer, [{ slept: 0 }])
 })
 
 test.serial(
