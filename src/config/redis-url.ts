@@ -9,6 +9,7 @@ const sentinelParameters = ['sentinel_username', 'sentinel_password']
 /** Splits a URL at its hosts. Each host can also have a scheme of its own: redis://a:1,redis://b:2 */
 const splitHosts = (value: string): string[] => value.split(/,(?=[a-z][a-z+]*:\/\/)/i).flatMap(hostUrls)
 
+const hasHost = ({ hostname }: URL) => hostname !== ''
 const isServerPath = ({ pathname }: URL) => /^\/?\d*$/.test(pathname)
 const isNodePath = ({ pathname }: URL) => /^\/?0?$/.test(pathname)
 const isMasterPath = ({ pathname }: URL) => /^\/[^/]+$/.test(pathname) && isDecodable(pathname)
@@ -17,35 +18,49 @@ const isSocketPath = ({ pathname, hostname }: URL) =>
 const hasSentinelParameters = ({ searchParams }: URL) =>
   [...searchParams.keys()].every(key => sentinelParameters.includes(key))
 
+const socketFault = (urls: readonly URL[]): string | undefined =>
+  urls.length === 1 && urls.every(isSocketPath)
+    ? undefined
+    : 'must have the absolute path of one Unix socket, percent-encoded: redis+unix:///path'
+
+function sentinelFault(urls: readonly URL[], scheme: string): string | undefined {
+  if (!urls.every(hasHost)) return invalidUrl
+  if (!urls.every(isMasterPath))
+    return `must end with the name of the master: ${scheme}://user:password@host:port,host:port/master-name`
+  if (!urls.every(hasSentinelParameters))
+    return `can have only the parameters ${sentinelParameters.join(' and ')}`
+  return undefined
+}
+
+function clusterFault(urls: readonly URL[]): string | undefined {
+  if (!urls.every(hasHost)) return invalidUrl
+  if (!urls.every(isNodePath))
+    return 'must not have a database number, because a Redis Cluster has only one database'
+  return undefined
+}
+
+const serverFault = (urls: readonly URL[], scheme: string): string | undefined =>
+  urls.every(isServerPath)
+    ? undefined
+    : `can have only the number of a database as its path: ${scheme}://user:password@host:port/0`
+
 /** Returns what is wrong with the URLs, without their text, which can include a password. */
 function faultOf(urls: readonly string[]): string | undefined {
   // What follows it is no part of the user, the password, the host or the path.
   if (urls.some(one => one.includes('#'))) return 'must not contain a #; write it as %23'
-  const parsed = urls.filter(one => URL.canParse(one)).map(one => new URL(one))
+  if (!urls.every(one => URL.canParse(one))) return invalidUrl
+  const parsed = urls.map(one => new URL(one))
   const used = [...new Set(parsed.map(({ protocol }) => protocol.slice(0, -1)))]
-  if (parsed.length < urls.length || !used.every(scheme => schemes.includes(scheme))) return invalidUrl
+  if (!used.every(scheme => schemes.includes(scheme))) return invalidUrl
   if (used.length > 1) return 'must have the same scheme for all hosts'
   if (!parsed.every(({ username, password }) => isDecodable(username) && isDecodable(password)))
     return 'must have a percent-encoded user and password; write a % as %25'
-  const [scheme] = used
-  const isSentinel = scheme === 'redis+sentinel' || scheme === 'rediss+sentinel'
-  if (!isSentinel && parsed.some(({ search }) => search !== ''))
+  const [scheme = ''] = used
+  if (scheme.endsWith('+sentinel')) return sentinelFault(parsed, scheme)
+  if (parsed.some(({ search }) => search !== ''))
     return 'must not have parameters; for TLS: rediss://user:password@host:port/0'
-  if (scheme === 'redis+unix')
-    return parsed.length === 1 && parsed.every(isSocketPath)
-      ? undefined
-      : 'must have the absolute path of one Unix socket, percent-encoded: redis+unix:///path'
-  const isCluster = !isSentinel && parsed.length > 1
-  if ((isSentinel || isCluster) && parsed.some(({ hostname }) => hostname === '')) return invalidUrl
-  if (isSentinel && !parsed.every(isMasterPath))
-    return `must end with the name of the master: ${scheme}://user:password@host:port,host:port/master-name`
-  if (isSentinel && !parsed.every(hasSentinelParameters))
-    return `can have only the parameters ${sentinelParameters.join(' and ')}`
-  if (isCluster && !parsed.every(isNodePath))
-    return 'must not have a database number, because a Redis Cluster has only one database'
-  if (!isSentinel && !parsed.every(isServerPath))
-    return `can have only the number of a database as its path: ${scheme}://user:password@host:port/0`
-  return undefined
+  if (scheme === 'redis+unix') return socketFault(parsed)
+  return parsed.length > 1 ? clusterFault(parsed) : serverFault(parsed, scheme)
 }
 
 /** A URL of Redis. It becomes a list with one URL for each host. */
