@@ -7,8 +7,16 @@ import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
 import { isAddedTwice } from './driver-errors.ts'
 import { retryMigration, underMigrationLock } from './migration-lock.ts'
-import { codeVersion, createMigrationSource, excludeEarlier, migrations } from './migrations/index.ts'
+import {
+  codeVersion,
+  createMigrationSource,
+  excludeEarlier,
+  type Migration,
+  migrations,
+} from './migrations/index.ts'
 import { openPool } from './pool.ts'
+
+type OnNotice = (notice: string) => void
 
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
 
@@ -63,6 +71,42 @@ async function createMissingDatabase(url: string, log: Log): Promise<void> {
   await knex.raw(`CREATE DATABASE IF NOT EXISTS ${name}`).finally(() => knex.destroy())
 }
 
+/** Has Knex run the migrations that its table lacks. It can be repeated, because each migration can. */
+async function runMigrations(knex: Knex, migrationSource: Knex.MigrationSource<Migration>): Promise<void> {
+  const run = async () => {
+    // A remaining lock of Knex belongs to a process that is gone.
+    await knex.migrate.forceFreeMigrationsLock({ migrationSource })
+    await knex.migrate.latest({ migrationSource, disableMigrationsListValidation: true })
+  }
+  try {
+    await run()
+  } catch (error) {
+    // The last statement of a run that was interrupted goes on in the server: this run waited for it, and then failed, because the
+    // column or the index exists.
+    if (!isAddedTwice(error)) throw error
+    await run()
+  }
+}
+
+/** Applies the pending migrations while this process holds the lock. */
+async function applyPending(knex: Knex, assertHeld: () => Promise<void>, onNotice: OnNotice) {
+  // Another process can have applied some of them meanwhile.
+  const pending = await pendingMigrations(knex)
+  const isNew = pending.length === migrations.length
+  if (isNew) {
+    await assertHeld()
+    // Before the first migration: after an interruption, only this shows that no earlier version has used the database.
+    await retryMigration(() => excludeEarlier(knex))
+  }
+  const minVersion = await minCodeVersion(knex)
+  const source = createMigrationSource(assertHeld, ({ name, demand }, number) => {
+    if (demand !== undefined && !isNew && minVersion < number) onNotice(`${name}: ${demand}`)
+  })
+  // On a database cluster, a write of the service can interrupt a migration.
+  await retryMigration(() => runMigrations(knex, source))
+  return pending
+}
+
 /**
  * Applies the pending migrations. It is safe to run on several nodes at the same time and after a crash.
  * @param url the database, which is created if it does not exist; the user needs privileges for schema changes
@@ -71,11 +115,7 @@ async function createMissingDatabase(url: string, log: Log): Promise<void> {
  * @returns the names of the migrations that were applied
  * @throws FatalError if the schema demands newer code
  */
-export async function migrate(
-  url: string,
-  log: Log,
-  onNotice: (notice: string) => void = () => {},
-): Promise<string[]> {
+export async function migrate(url: string, log: Log, onNotice: OnNotice = () => {}): Promise<string[]> {
   const knex = openPool(url, pool, log)
   try {
     await knex.raw('SELECT 1').catch(async (error: unknown) => {
@@ -83,32 +123,10 @@ export async function migrate(
       await createMissingDatabase(url, log)
     })
     if ((await pendingMigrations(knex)).length === 0) return []
-    const migratePending = async (assertHeld: () => Promise<void>) => {
-      // Another process can have applied some of them meanwhile.
-      const pending = await pendingMigrations(knex)
-      const isNew = pending.length === migrations.length
-      if (isNew) {
-        await assertHeld()
-        // Before the first migration: after an interruption, only this shows that no earlier version has used the database.
-        await retryMigration(() => excludeEarlier(knex))
-      }
-      const minVersion = await minCodeVersion(knex)
-      const migrationSource = createMigrationSource(assertHeld, ({ name, demand }, number) => {
-        if (demand !== undefined && !isNew && minVersion < number) onNotice(`${name}: ${demand}`)
-      })
-      const apply = async () => {
-        // A remaining lock of Knex belongs to a process that is gone.
-        await knex.migrate.forceFreeMigrationsLock({ migrationSource })
-        await knex.migrate.latest({ migrationSource, disableMigrationsListValidation: true })
-      }
-      // Each migration can be repeated. On a database cluster, a write of the service can interrupt one. The last statement of a run
-      // that was interrupted goes on in the server: this run waits for it, and then fails, because the column or the index exists.
-      const applyAgain = (error: unknown) => (isAddedTwice(error) ? apply() : Promise.reject(error))
-      await retryMigration(() => apply().catch(applyAgain))
-      return pending
-    }
-    return await underMigrationLock(knex, migratePending, () =>
-      onNotice('another process migrates the database: waiting until it has finished'),
+    return await underMigrationLock(
+      knex,
+      assertHeld => applyPending(knex, assertHeld, onNotice),
+      () => onNotice('another process migrates the database: waiting until it has finished'),
     )
   } finally {
     await knex.destroy()
