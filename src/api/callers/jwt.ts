@@ -82,28 +82,39 @@ export function createVerify({ issuer, audience }: JwtSettings, issuerKeys: Issu
     requiredClaims: ['exp', 'sub'],
   }
 
-  async function verify(token: string): Promise<Caller> {
+  const check = async (token: string, findKey: JWTVerifyGetKey): Promise<JWTPayload> =>
+    (await jwtVerify(token, findKey, requirements)).payload
+
+  /** Returns newer keys than `known`, with which a token has this error. @throws the error if no newer keys are known */
+  async function newerKeys(known: KeySet, error: unknown): Promise<KeySet> {
+    const newer = await issuerKeys.newerThan(known).catch((cause: unknown) => {
+      // The service cannot judge a token without its key. With a key, the token is wrong as long as no newer key is known.
+      throw error instanceof errors.JWKSNoMatchingKey ? cause : error
+    })
+    if (newer === known) throw error
+    return newer
+  }
+
+  /** Verifies a token with the keys that are known, or else with newer ones. @throws JOSEError, ApiError `unavailable` */
+  async function checkWithKeys(token: string) {
     let keySet = issuerKeys.current()
-    const findKey: JWTVerifyGetKey = async (header, parts) => {
-      keySet ??= await issuerKeys.read()
-      return keySet.find(header, parts)
-    }
-    const check = () => jwtVerify(token, findKey, requirements)
-    const checkAgain = async (error: unknown) => {
-      const known = keySet
-      if (known === undefined || !canBeOutdated(error)) throw error
-      keySet = await issuerKeys.newerThan(known).catch((cause: unknown) => {
-        // The service cannot judge a token without its key. With a key, the token is wrong as long as no newer key is known.
-        throw error instanceof errors.JWKSNoMatchingKey ? cause : error
+    try {
+      const payload = await check(token, async (header, parts) => {
+        keySet ??= await issuerKeys.read()
+        return keySet.find(header, parts)
       })
-      if (keySet === known) throw error
-      return check()
+      return { payload, keySet }
+    } catch (error) {
+      if (keySet === undefined || !canBeOutdated(error)) throw error
+      const newer = await newerKeys(keySet, error)
+      return { payload: await check(token, newer.find), keySet: newer }
     }
-    const { payload } = await check()
-      .catch(checkAgain)
-      .catch((error: unknown) => {
-        throw error instanceof ApiError ? error : invalidToken(faultOf(error))
-      })
+  }
+
+  async function verify(token: string): Promise<Caller> {
+    const { payload, keySet } = await checkWithKeys(token).catch((error: unknown) => {
+      throw error instanceof ApiError ? error : invalidToken(faultOf(error))
+    })
     const { sub, exp = 0 } = payload
     // Lone surrogates are the same bytes in UTF-8, so the Idempotency-Keys of different callers could meet.
     if (typeof sub !== 'string' || sub === '' || !sub.isWellFormed())
