@@ -34,7 +34,7 @@ interface PatientWriteOptions<I> {
 export async function writePatiently<I>(options: PatientWriteOptions<I>): Promise<() => void> {
   const { writer, entry, awaitsLock, attempt, places, onWait } = options
   const { item, deadlineMs } = entry
-  let waits = false
+  const mustEnd = (error: unknown) => !isLocked(error) || performance.now() >= deadlineMs
 
   /** Waits before the write has any locks. The pauses differ, so that two writes do not always meet again. */
   async function untilFree(): Promise<void> {
@@ -42,30 +42,32 @@ export async function writePatiently<I>(options: PatientWriteOptions<I>): Promis
     while (performance.now() < deadlineMs && (await writer.held?.([item]))?.has(item))
   }
 
-  function tryToWrite(): Promise<() => void> {
+  function tryToWrite(beforeWrite: (trx: Transaction) => Promise<void>): Promise<() => void> {
     return attempt(async trx => {
-      const [delivery = 'locked'] = await writeGroup(writer, trx, [entry], async () => {
-        if (waits) await untilFree()
-        else if (awaitsLock) await writer.awaitLock?.(trx, item)
-      })
+      const [delivery = 'locked'] = await writeGroup(writer, trx, [entry], beforeWrite)
       if (delivery === 'locked') throw lockedError()
       return delivery
     })
   }
 
   try {
+    return await tryToWrite(async trx => {
+      if (awaitsLock) await writer.awaitLock?.(trx, item)
+    })
+  } catch (error) {
+    if (mustEnd(error) || places.free === 0) throw error
+  }
+  places.free--
+  onWait()
+  try {
     for (;;) {
       try {
-        return await tryToWrite()
+        return await tryToWrite(untilFree)
       } catch (error) {
-        if (!isLocked(error) || performance.now() >= deadlineMs || (!waits && places.free === 0)) throw error
-        if (waits) continue
-        waits = true
-        places.free--
-        onWait()
+        if (mustEnd(error)) throw error
       }
     }
   } finally {
-    if (waits) places.free++
+    places.free++
   }
 }
