@@ -35,11 +35,13 @@ export function createGroupRunner<I>(
   const awaitLock = (entry: Entry<I>): Promise<void> => runOne(entry, true)
   const { setAside, setHeldAside } = createLockedWrites({ writer, inWaitSlot, run, awaitLock, fail })
 
+  function finish(entry: Entry<I>, deliver: () => void): void {
+    deliver()
+    leave(entry)
+  }
+
   function fail(entries: readonly Entry<I>[], error: unknown): void {
-    for (const entry of entries) {
-      entry.reject(error)
-      leave(entry)
-    }
+    for (const entry of entries) finish(entry, () => entry.reject(error))
   }
 
   function failOrSetAside(entry: Entry<I>, error: unknown): void {
@@ -53,19 +55,9 @@ export function createGroupRunner<I>(
    */
   function writeAlone(entry: Entry<I>, awaitsLock: boolean): Promise<void> {
     return new Promise(resolve => {
-      writePatiently({
-        writer,
-        entry,
-        awaitsLock,
-        attempt: act => attempt(act, 1),
-        places,
-        onWait: resolve,
-      })
+      writePatiently({ writer, entry, awaitsLock, attempt: act => attempt(act, 1), places, onWait: resolve })
         .then(
-          deliver => {
-            deliver()
-            leave(entry)
-          },
+          deliver => finish(entry, deliver),
           (error: unknown) => failOrSetAside(entry, error),
         )
         .finally(resolve)
@@ -81,10 +73,7 @@ export function createGroupRunner<I>(
     for (const [index, entry] of entries.entries()) {
       const deliver = deliveries[index] ?? 'locked'
       if (deliver === 'locked') setAside([entry])
-      else {
-        deliver()
-        leave(entry)
-      }
+      else finish(entry, deliver)
     }
   }
 
