@@ -54,6 +54,13 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
       if (candidates.size > 0 && groupsInProgress < CONCURRENCY) gather()
     }
 
+    /** Makes those that are behind `entry` and all others of `followed` candidates for the same group. */
+    function addFollowers(entry: Entry<I>, followed: Set<Ticket>): void {
+      followed.add(entry)
+      for (const follower of queues.followers(entry, followed))
+        if (isPending(follower)) candidates.add(follower)
+    }
+
     /** Removes the entries of the next group from those that are pending. */
     function takeGroup(): Entry<I>[] {
       /** Those that others with the same keys can follow. */
@@ -63,18 +70,14 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
       // Followers are added to the set meanwhile: writes with the same keys share a transaction, in their order. One with an
       // Idempotency-Key does not share it with those: it waits for a lock alone, and keeps its place.
       for (const entry of candidates) {
-        const hasReceipt = entry.receipt !== undefined
         if (!fits(entries, keys + entry.keys.length)) break
         candidates.delete(entry)
-        if (!queues.isNext(entry, hasReceipt ? none : followed)) continue
+        if (!queues.isNext(entry, entry.receipt === undefined ? followed : none)) continue
         keys += entry.keys.length
         pending.delete(entry)
         entries.push(entry)
         if (isSingle(entry)) break
-        if (hasReceipt) continue
-        followed.add(entry)
-        for (const follower of queues.followers(entry, followed))
-          if (isPending(follower)) candidates.add(follower)
+        if (entry.receipt === undefined) addFollowers(entry, followed)
       }
       return entries
     }
