@@ -1,5 +1,6 @@
 // Deletes records and their memberships.
 import type { Resource } from '../../model/resource.ts'
+import type { Row } from '../../model/row.ts'
 import type { Database } from '../database.ts'
 import { isLocked } from '../driver-errors.ts'
 import type { Outcome } from '../lane/outcome.ts'
@@ -35,6 +36,43 @@ const MAX_HALVINGS = 7
 /** The most records that a transaction deletes: its statements list them. */
 const MAX_RECORDS = 1000
 
+/** Finds the record of each id, which can come twice, or why it is refused. @param deletable receives the records, each once */
+function findRecords(
+  { ids, precondition, origin }: Deletion,
+  rows: ReadonlyMap<number, Row>,
+  deletable: Map<number, Deletable>,
+) {
+  return ids.map(id => {
+    const row = rows.get(id)
+    if (row === undefined) return 'not_found'
+    const known = deletable.get(id)
+    if (known !== undefined) return known
+    if (precondition?.(row.version) === false) return 'precondition_failed'
+    const record = { row, origin }
+    deletable.set(id, record)
+    return record
+  })
+}
+
+/**
+ * Returns the outcomes of the first ids of a deletion: the next transaction deletes the other records.
+ * @param unreported those of the deleted records that have no outcome yet
+ */
+function outcomesOf(
+  found: ReturnType<typeof findRecords>,
+  deleted: readonly Deletable[],
+  unreported: Set<Deletable>,
+): Outcome[] {
+  const outcomes: Outcome[] = []
+  for (const one of found) {
+    if (typeof one === 'string') outcomes.push(one)
+    else if (unreported.delete(one)) outcomes.push({ row: one.row, changed: true })
+    else if (deleted.includes(one)) outcomes.push('not_found')
+    else break
+  }
+  return outcomes
+}
+
 /**
  * @param resources all resources, which can have relations to `resource`
  * @param maxRows maximum number of members that one transaction removes. A record of the limited side, with all of its
@@ -49,23 +87,45 @@ export function createDelete(
   const table = `\`${resource.plural}\``
   const leastRows = Math.ceil(maxRows / 2 ** MAX_HALVINGS)
   const lockRows = createRowLocks(resource, 'update')
-  const endMemberships = createEndMemberships(resource, resources)
+  const { removeAll, removeMembers } = createEndMemberships(resource, resources)
 
   /**
    * Deletes the first ones of some records, as many as have less than a portion of memberships together. If the first record alone has
    * more members, a portion of them is removed, and no record.
    * @returns the deleted records
    */
-  async function deleteFirst(trx: Transaction, records: readonly Deletable[], portion: number) {
-    let first = records.slice(0, MAX_RECORDS)
-    // The half of one record is none.
-    while (first.length > 0 && !(await endMemberships(trx, first, portion)))
-      first = first.slice(0, first.length >> 1)
-    const ids = first.map(({ row }) => row.id)
-    if (ids.length > 0) await deleteByIds(trx, table, ids)
-    for (const { row, origin } of first)
-      trx.record({ type: 'deleted', resource, id: row.id, before: row.version, after: undefined, origin })
-    return first
+  async function deleteFirst(
+    trx: Transaction,
+    records: readonly Deletable[],
+    portion: number,
+  ): Promise<readonly Deletable[]> {
+    const [first] = records
+    if (first === undefined) return []
+    if (await removeAll(trx, records, portion)) {
+      const ids = records.map(({ row }) => row.id)
+      await deleteByIds(trx, table, ids)
+      for (const { row, origin } of records)
+        trx.record({ type: 'deleted', resource, id: row.id, before: row.version, after: undefined, origin })
+      return records
+    }
+    if (records.length > 1) return deleteFirst(trx, records.slice(0, records.length >> 1), portion)
+    await removeMembers(trx, first, portion)
+    return []
+  }
+
+  /** Deletes some of the records in one portion, the smallest one of the items. @returns the deleted records */
+  async function deletePortion(trx: Transaction, items: readonly Deletion[], records: readonly Deletable[]) {
+    const rows = Math.min(...items.map(({ portion }) => portion.rows))
+    const setNext = (next: number) => {
+      for (const { portion } of items) portion.rows = next
+    }
+    // On a database cluster, a large portion conflicts at its COMMIT with each write of one of its members through another node, and
+    // so with every try under load: the next one has a smaller portion. A lock of another session would be met with a smaller one, too.
+    setNext(Math.max(leastRows, Math.ceil(rows / 2)))
+    return deleteFirst(trx, records.slice(0, MAX_RECORDS), rows).catch((error: unknown) => {
+      if (isLocked(error)) setNext(rows)
+      throw error
+    })
   }
 
   const { write } = database.createWriter<Deletion>({
@@ -80,49 +140,12 @@ export function createDelete(
       )
       const free = items.filter(({ ids }) => !ids.some(id => skippedIds.has(id)))
       const deletable = new Map<number, Deletable>()
-
-      /** Returns for each id why it is refused, or the record, which can come twice. */
-      const plan = ({ ids, precondition, origin }: Deletion) =>
-        ids.map(id => {
-          const row = rows.get(id)
-          if (row === undefined) return 'not_found'
-          const known = deletable.get(id)
-          if (known !== undefined) return known
-          if (precondition?.(row.version) === false) return 'precondition_failed'
-          const record = { row, origin }
-          deletable.set(id, record)
-          return record
-        })
-
-      const plans = new Map(free.map(item => [item, plan(item)]))
-      const portionRows = Math.min(...free.map(({ portion }) => portion.rows))
-      const setPortion = (rows: number) => {
-        for (const { portion } of free) portion.rows = rows
-      }
-      // On a database cluster, a large portion conflicts with each write of one of its members through another node, and so with
-      // every try under load: the next one has a smaller portion. A lock of another session would be met with a smaller one as well.
-      setPortion(Math.max(leastRows, Math.ceil(portionRows / 2)))
-      const deleted = await deleteFirst(trx, [...deletable.values()], portionRows).catch((error: unknown) => {
-        if (isLocked(error)) setPortion(portionRows)
-        throw error
-      })
+      const found = new Map(free.map(item => [item, findRecords(item, rows, deletable)]))
+      const deleted = await deletePortion(trx, free, [...deletable.values()])
       const unreported = new Set(deleted)
-
-      /** Returns the outcomes of the first records of an item: the next transaction deletes the others. */
-      function outcomesOf(planned: ReturnType<typeof plan>): Outcome[] {
-        const outcomes: Outcome[] = []
-        for (const one of planned) {
-          if (typeof one === 'string') outcomes.push(one)
-          else if (unreported.delete(one)) outcomes.push({ row: one.row, changed: true })
-          else if (deleted.includes(one)) outcomes.push('not_found')
-          else break
-        }
-        return outcomes
-      }
-
       return items.map(item => {
-        const planned = plans.get(item)
-        return planned === undefined ? 'locked' : outcomesOf(planned)
+        const records = found.get(item)
+        return records === undefined ? 'locked' : outcomesOf(records, deleted, unreported)
       })
     },
   })

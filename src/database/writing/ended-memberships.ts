@@ -30,11 +30,7 @@ interface Ended {
 
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
-/**
- * Returns a function that removes all memberships of records, which are locked. If several records have `limit` memberships or
- * more, it removes none and returns false. If one record has as many members, it removes this number of them and returns false.
- * @param resources all resources, which can have relations to `resource`
- */
+/** @param resources all resources, which can have relations to `resource` */
 export function createEndMemberships(resource: Resource, resources: readonly Resource[]) {
   /** The members of a record. */
   const memberSides = resources.flatMap(limited =>
@@ -87,39 +83,38 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
     return ended
   }
 
-  /** Removes the first `limit` members of a record. */
-  async function removeMembers(trx: Transaction, deleted: Deletable, limit: number): Promise<void> {
-    const { id } = deleted.row
-    let left = limit
-    for (const side of memberSides) {
-      const { relation, deletedKey, remainingKey } = side
-      const { table } = relation
-      const lockSql = `SELECT ${remainingKey} AS remaining FROM ${table} WHERE ${deletedKey} = ?
-        ORDER BY ${remainingKey} LIMIT ? FOR UPDATE NOWAIT`
-      const members = (await trx.query(lockSql, [id, left])).map(({ remaining }) => Number(remaining))
-      if (members.length === 0) continue
-      const removeSql = `DELETE FROM ${table} WHERE ${deletedKey} = ? AND ${remainingKey} BETWEEN ? AND ?`
-      assertRowCount(table, await trx.execute(removeSql, [id, members[0], members.at(-1)]), members.length)
-      record(trx, { side, pairs: members.map(remaining => ({ deleted, remaining })) })
-      left -= members.length
-    }
-  }
+  return {
+    /** Removes all memberships of records, which are locked; none if there are `limit` or more. @returns whether it has removed them */
+    async removeAll(trx: Transaction, records: readonly Deletable[], limit: number): Promise<boolean> {
+      const ended = await lock(trx, records, limit)
+      if (ended === undefined) return false
+      for (const { side, pairs } of ended) {
+        if (pairs.length === 0) continue
+        const { relation, deletedKey } = side
+        const ids = [...new Set(pairs.map(({ deleted }) => deleted.row.id))]
+        const removed = await trx.execute(deleteListedSql(relation.table, [deletedKey], ids.length), ids)
+        assertRowCount(relation.table, removed, pairs.length)
+        record(trx, { side, pairs })
+      }
+      return true
+    },
 
-  return async (trx: Transaction, records: readonly Deletable[], limit: number): Promise<boolean> => {
-    const ended = await lock(trx, records, limit)
-    const [first, ...others] = records
-    if (ended === undefined) {
-      if (first !== undefined && others.length === 0) await removeMembers(trx, first, limit)
-      return false
-    }
-    for (const { side, pairs } of ended) {
-      if (pairs.length === 0) continue
-      const { relation, deletedKey } = side
-      const ids = [...new Set(pairs.map(({ deleted }) => deleted.row.id))]
-      const removed = await trx.execute(deleteListedSql(relation.table, [deletedKey], ids.length), ids)
-      assertRowCount(relation.table, removed, pairs.length)
-      record(trx, { side, pairs })
-    }
-    return true
+    /** Removes the first `limit` members of a record, which is locked. */
+    async removeMembers(trx: Transaction, deleted: Deletable, limit: number): Promise<void> {
+      const { id } = deleted.row
+      let left = limit
+      for (const side of memberSides) {
+        const { relation, deletedKey, remainingKey } = side
+        const { table } = relation
+        const lockSql = `SELECT ${remainingKey} AS remaining FROM ${table} WHERE ${deletedKey} = ?
+          ORDER BY ${remainingKey} LIMIT ? FOR UPDATE NOWAIT`
+        const members = (await trx.query(lockSql, [id, left])).map(({ remaining }) => Number(remaining))
+        if (members.length === 0) continue
+        const removeSql = `DELETE FROM ${table} WHERE ${deletedKey} = ? AND ${remainingKey} BETWEEN ? AND ?`
+        assertRowCount(table, await trx.execute(removeSql, [id, members[0], members.at(-1)]), members.length)
+        record(trx, { side, pairs: members.map(remaining => ({ deleted, remaining })) })
+        left -= members.length
+      }
+    },
   }
 }
