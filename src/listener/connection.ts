@@ -1,7 +1,7 @@
 // State of one connection of a port: its requests in flight, which are served one after the other, and whether it is idle.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { linger } from './linger.ts'
+import { lingerAtEnd } from './linger.ts'
 import { createRequestQueue, type WaitingTotal } from './request-queue.ts'
 import { createSocketBytes } from './socket-bytes.ts'
 
@@ -41,11 +41,11 @@ export function createConnection(
   let sendRejection: (() => void) | undefined
   /** The number of requests so far. */
   let started = 0
-  let isReused = false
 
-  /** Returns the request whose body is being received. */
-  const receiving = (): IncomingMessage | undefined =>
-    latest?.req.complete === false ? latest.req : undefined
+  /** Returns the response to the request whose body is being received. */
+  const receiving = (): ServerResponse | undefined => (latest?.req.complete === false ? latest : undefined)
+  /** Identifies what arrives next: the headers of a request, or the body of the latest one. */
+  const arriving = () => (receiving() === undefined ? `headers ${started + 1}` : `body ${started}`)
   /** Whether nothing more is read for now. Node.js keeps every request that it reads, also one after rejected input. */
   const isFull = () => requests.isFull() || sendRejection !== undefined
   /** Whether the request that is being received waits for its turn, so that little or nothing of it is read. */
@@ -54,8 +54,9 @@ export function createConnection(
   /** Returns the response for which the client can only wait: it has not begun, or waits for an event and is sent so far. */
   function working(): ServerResponse | undefined {
     const response = requests.first()?.response
-    const waits = response?.headersSent !== true || (response.awaitsEvent && socket.writableLength === 0)
-    return response?.req.complete === true && waits ? response : undefined
+    if (response?.req.complete !== true) return undefined
+    const waits = !response.headersSent || (response.awaitsEvent && socket.writableLength === 0)
+    return waits ? response : undefined
   }
 
   /** Sets whether the response in progress says `Connection: close`. Only the last of several may say so. */
@@ -90,18 +91,11 @@ export function createConnection(
     if (isFull() && !socket.writableEnded) socket.pause()
   })
 
-  const { destroySoon } = socket
-  let isLingering = false
-  // Node.js calls it after the last response.
-  socket.destroySoon = () => {
-    if (isLingering) return
-    isLingering = receiving() !== undefined || requests.hasWaiting()
-    if (isLingering) linger(socket)
-    else destroySoon.call(socket)
-  }
+  lingerAtEnd(socket, () => receiving() !== undefined || requests.hasWaiting())
 
   return {
-    receiving,
+    /** Returns the request whose body is being received. */
+    receiving: (): IncomingMessage | undefined => receiving()?.req,
     /** The address at the other end: the one in the PROXY header, or that of the socket. */
     peer: () => peer,
     inFlight: () => requests.length(),
@@ -113,7 +107,7 @@ export function createConnection(
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,
     /** Whether the connection is in use for more than one request. */
-    isActive: () => isReused && (requests.length() > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
+    isActive: () => started > 1 && (requests.length() > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
     /** Whether the client can only wait. */
     isWorking: () => working() !== undefined,
     /** Returns the response for which the client can only wait, after `ms`. One that waits for an event is none. */
@@ -139,7 +133,6 @@ export function createConnection(
      * @param serve is called once, immediately or when all responses before this one are complete
      */
     requestStarted(response: ServerResponse, serve: () => void): void {
-      isReused = started > 0
       started++
       latest = response
       const keepAlive = response.shouldKeepAlive && !asksForUpgrade(response.req)
@@ -177,10 +170,9 @@ export function createConnection(
         reject()
         return
       }
-      const [number, hadHeaders] = [started, receiving() !== undefined]
+      const awaited = arriving()
       const check = (): void => {
-        const hasArrived = started !== number || (receiving() !== undefined) !== hadHeaders
-        if (hasArrived || socket.destroyed) return
+        if (arriving() !== awaited || socket.destroyed) return
         const leftMs = isWaiting() ? requestMs : idleSinceMs + requestMs - performance.now()
         if (leftMs > 0) setTimeout(check, leftMs).unref()
         else reject()
@@ -207,11 +199,13 @@ export function createConnection(
     rejectInput(respond: (replaced?: ServerResponse) => void): void {
       if (sendRejection !== undefined) return
       // The rejected input is part of the latest request, or it follows that request.
-      const rejected = receiving() && latest
+      const rejected = receiving()
       sendRejection = () => respond(rejected)
       // When the client has ended its side, Node.js would close the connection after the response in progress.
       socket.removeAllListeners('end')
+      // The error takes the turn of a request that waits: `serveFirst` sends it.
       if (rejected !== undefined && requests.hasWaiting()) requests.pop()
+      // No error can follow the beginning of a response.
       else if (rejected?.headersSent) socket.destroySoon()
       else if (rejected !== undefined || requests.length() === 0) sendRejection()
       if (!socket.writableEnded) socket.pause()

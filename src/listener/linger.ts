@@ -30,3 +30,18 @@ export function linger(socket: Socket): void {
   socket.resume()
   process.nextTick(() => socket.removeAllListeners('data').on('data', discard).resume())
 }
+
+/**
+ * Has `socket.destroySoon`, which Node.js calls after the last response, linger if the client may still send.
+ * @param maySend returns whether it may
+ */
+export function lingerAtEnd(socket: Socket, maySend: () => boolean): void {
+  const { destroySoon } = socket
+  let isLingering = false
+  socket.destroySoon = () => {
+    if (isLingering) return
+    isLingering = maySend()
+    if (isLingering) linger(socket)
+    else destroySoon.call(socket)
+  }
+}
