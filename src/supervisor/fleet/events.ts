@@ -1,16 +1,12 @@
 // What events do to the state of the worker fleet. `reduce` is pure: it returns the state after one event. It neither forks
 // nor kills: plan.ts derives the actions from the state, and fleet.ts performs them. All times are milliseconds of one
 // monotonic clock.
-import type { WorkerMessage } from '../../core/messages.ts'
+import type { Heartbeat, WorkerMessage } from '../../core/messages.ts'
+import { isStable, recordFailure } from './failures.ts'
 import { type ExitCause, type FleetState, type FleetWorker, updateWorker, watchOf } from './fleet-state.ts'
 import type { FleetSettings } from './plan.ts'
 import { addWorker } from './totals.ts'
 import { afterHeartbeat, startWatch } from './watch.ts'
-
-const FIRST_BACKOFF_MS = 100
-const MAX_BACKOFF_MS = 15_000
-/** A worker that was ready this long counts as stable: its failure resets the backoff. */
-const STABLE_MS = 30_000
 
 export type FleetEvent =
   | {
@@ -28,40 +24,6 @@ export type FleetEvent =
   | { readonly type: 'stop'; readonly delayMs: number }
   /** A second signal ends the drain delay of a stop. */
   | { readonly type: 'skipWait' }
-
-/** Returns the pause before the next fork. @param failures the number of failures in a row */
-function backoffMs(failures: number): number {
-  return failures === 0 ? 0 : Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1))
-}
-
-/** @param worker has exited before it was ready */
-function bootFailuresAfter({ bootFailures }: FleetState, worker: FleetWorker, cause: ExitCause): number {
-  // A retry cannot fix a cause with an exit code.
-  if (cause.exitCode !== undefined) return Infinity
-  // A reload ends the boot of a worker that waits for the database: that is no failure of its code.
-  const hasWaited = worker.killed && worker.heartbeat?.databaseDownMs !== undefined
-  return hasWaited ? bootFailures : bootFailures + 1
-}
-
-/** Counts an unexpected exit and sets the earliest time of the next fork. */
-function recordFailure(fleet: FleetState, worker: FleetWorker, cause: ExitCause, nowMs: number): FleetState {
-  const wasReady = worker.state === 'ready'
-  const codeBoots = wasReady || fleet.workers.some(({ state }) => state === 'ready')
-  if (cause.killedExternally && codeBoots) return fleet
-  const wasStable = wasReady && nowMs - worker.sinceMs >= STABLE_MS
-  const previousFailures = wasStable ? 0 : fleet.failures
-  // A worker that has not changed its state since the last failure belongs to the same round, which counts once.
-  const isNewRound = wasStable || fleet.lastFailure === undefined || worker.sinceMs >= fleet.lastFailure.atMs
-  if (!isNewRound) return fleet
-  return {
-    ...fleet,
-    failures: previousFailures + 1,
-    bootFailures: wasReady ? fleet.bootFailures : bootFailuresAfter(fleet, worker, cause),
-    lastFailure: { ...cause, atMs: nowMs },
-    // The first failure of a worker that had been ready causes no backoff.
-    forkAfterMs: nowMs + backoffMs(wasReady ? previousFailures : previousFailures + 1),
-  }
-}
 
 function exited(fleet: FleetState, id: number, cause: ExitCause, nowMs: number): FleetState {
   const worker = fleet.workers.find(one => one.id === id)
@@ -112,6 +74,31 @@ function judged(fleet: FleetState, id: number, { beatMs }: FleetSettings, nowMs:
   }
 }
 
+function heartbeatReceived(
+  fleet: FleetState,
+  id: number,
+  heartbeat: Heartbeat,
+  settings: FleetSettings,
+  nowMs: number,
+): FleetState {
+  const isReloading = fleet.reload.state === 'running'
+  const next = updateWorker(fleet, id, worker => {
+    // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
+    // fails instead, and the old workers stay.
+    const suspendTimeout =
+      heartbeat.databaseDownMs !== undefined && worker.state === 'booting' && !isReloading
+    // A new worker is exempt, so a limit below normal use causes at most one replacement of each worker in STABLE_MS.
+    // A reload of new code that needs more memory would replace its own workers without end.
+    const hasGrown = heartbeat.rssBytes > settings.memoryBytes && isStable(worker, nowMs) && !isReloading
+    return {
+      heartbeat,
+      sinceMs: suspendTimeout ? nowMs : worker.sinceMs,
+      toBeReplaced: worker.toBeReplaced || hasGrown,
+    }
+  })
+  return judged(next, id, settings, nowMs)
+}
+
 function received(
   fleet: FleetState,
   id: number,
@@ -129,25 +116,8 @@ function received(
       return updateWorker(heard, id, () => ({
         exitCause: { reason: message.reason, exitCode: message.exitCode },
       }))
-    case 'heartbeat': {
-      const { databaseDownMs, rssBytes } = message
-      const isReloading = fleet.reload.state === 'running'
-      const next = updateWorker(heard, id, ({ state, sinceMs, toBeReplaced }) => {
-        // Without a database no worker can boot, so its boot timeout is suspended. During a reload it is not: the reload
-        // fails instead, and the old workers stay.
-        const suspendTimeout = databaseDownMs !== undefined && state === 'booting' && !isReloading
-        // A new worker is exempt, so a limit below normal use causes at most one replacement of each worker in STABLE_MS.
-        const isStable = state === 'ready' && nowMs - sinceMs >= STABLE_MS
-        // A reload of new code that needs more memory would replace its own workers without end.
-        const hasGrown = rssBytes > settings.memoryBytes && isStable && !isReloading
-        return {
-          heartbeat: message,
-          sinceMs: suspendTimeout ? nowMs : sinceMs,
-          toBeReplaced: toBeReplaced || hasGrown,
-        }
-      })
-      return judged(next, id, settings, nowMs)
-    }
+    case 'heartbeat':
+      return heartbeatReceived(heard, id, message, settings, nowMs)
     default:
       return heard
   }
