@@ -22,27 +22,31 @@ export const startWatch = ({ workers }: FleetState, id: number, untilMs: number)
   before: new Map(workers.map(one => [one.id, one.heartbeat])),
 })
 
-/** Judges the new worker after one of its heartbeats. @returns the reload after it */
+/** Returns the reload while the new worker does no worse than the old ones. At the end of the watch, it must have its database. */
+function afterGoodFigures(watch: Watch, { heartbeat }: FleetWorker, nowMs: number): Reload {
+  if (nowMs < watch.untilMs) return { state: 'running', watch: { ...watch, suspicion: undefined } }
+  return heartbeat?.databaseDownMs === undefined
+    ? { state: 'running' }
+    : { state: 'failed', reason: 'the first new worker has lost the database' }
+}
+
+/**
+ * Judges the new worker after one of its heartbeats. What meets all workers, such as an outage, is in the heartbeats of the old
+ * ones a moment later. So a fault is only a suspicion until each of them has sent one, or hangs.
+ * @returns the reload after it
+ */
 function judge(fleet: FleetState, watch: Watch, worker: FleetWorker, beatMs: number, nowMs: number): Reload {
-  const { suspicion } = watch
   const fresh = figuresOf(watch, worker)
   const oldOnes = oldWorkers(fleet)
   const old = totalOf(watch, oldOnes)
   const reason = faultOf(fresh, old)
-  if (reason === undefined) {
-    if (nowMs < watch.untilMs) return { state: 'running', watch: { ...watch, suspicion: undefined } }
-    const hasDatabase = worker.heartbeat?.databaseDownMs === undefined
-    return hasDatabase
-      ? { state: 'running' }
-      : { state: 'failed', reason: 'the first new worker has lost the database' }
-  }
-  const wasHeard = (one: FleetWorker) =>
-    suspicion?.heard.includes(one.id) || hangs(viewOf(one, beatMs, nowMs))
-  if (suspicion !== undefined && !oldOnes.every(wasHeard)) return fleet.reload
-  // What meets all workers is in their heartbeats by now.
-  if (suspicion !== undefined && faultOf(suspicion.fresh, old) !== undefined)
-    return { state: 'failed', reason }
-  return { state: 'running', watch: { ...watch, suspicion: { fresh, heard: [] } } }
+  if (reason === undefined) return afterGoodFigures(watch, worker, nowMs)
+  const { suspicion } = watch
+  const suspected: Reload = { state: 'running', watch: { ...watch, suspicion: { fresh, heard: [] } } }
+  if (suspicion === undefined) return suspected
+  const isHeard = (one: FleetWorker) => suspicion.heard.includes(one.id) || hangs(viewOf(one, beatMs, nowMs))
+  if (!oldOnes.every(isHeard)) return fleet.reload
+  return faultOf(suspicion.fresh, old) === undefined ? suspected : { state: 'failed', reason }
 }
 
 /** Returns the reload after a heartbeat. A new worker that hangs sends none, and so never passes. @param id that of the sender */
