@@ -76,6 +76,13 @@ const MEMBERS = 'members'
 /** The alias of the ids that a search has found. */
 const FOUND = 'found'
 
+/** Returns a query for the pairs of the members of one related record. */
+const membersOf = (knex: Knex, members: RelatedFilter): Knex.QueryBuilder =>
+  knex({ [MEMBERS]: members.relation.table }).where(
+    `${MEMBERS}.${members.relation.toKey}`,
+    memberOfSql(knex, members),
+  )
+
 /** Returns the first filter that selects the members of one related record. */
 export const membersFilter = (filters: readonly Filter[]): RelatedFilter | undefined =>
   filters.filter(isRelated).find(matchesOneRelated)
@@ -97,29 +104,29 @@ function compareRelated(
   index: number,
 ): void {
   const { relation, column } = filter
-  const complement = complementOf(filter.comparison)
-  const comparison = complement ?? filter.comparison
   const { table, fromKey, toKey, to } = relation
-  const equal = { ...filter, comparison }
-  if (matchesOneRelated(equal) && index < MAX_JOINED) {
+  const complement = complementOf(filter.comparison)
+  const isNegative = complement !== undefined
+  const positive = { ...filter, comparison: complement ?? filter.comparison }
+  if (matchesOneRelated(positive) && index < MAX_JOINED) {
     // Pairs are unique, so the join returns no duplicates. The database can start with the members in the
     // order of their ids. With EXISTS, it might first collect all members of a group.
-    const join = complement === undefined ? 'innerJoin' : 'leftJoin'
     const alias = `pair${index}`
-    builder[join]({ [alias]: table }, pair => {
-      pair.on(`${alias}.${fromKey}`, ownId).on(`${alias}.${toKey}`, knex.raw('?', [memberOfSql(knex, equal)]))
-    })
-    if (complement !== undefined) builder.whereNull(`${alias}.${fromKey}`)
+    const relatedId = knex.raw('?', [memberOfSql(knex, positive)])
+    const isPair: Knex.JoinCallback = pair =>
+      pair.on(`${alias}.${fromKey}`, ownId).on(`${alias}.${toKey}`, relatedId)
+    if (isNegative) builder.leftJoin({ [alias]: table }, isPair).whereNull(`${alias}.${fromKey}`)
+    else builder.innerJoin({ [alias]: table }, isPair)
     return
   }
   const related = knex(table)
     .join(to.plural, `${to.plural}.id`, `${table}.${toKey}`)
     .whereRaw('?? = ??', [`${table}.${fromKey}`, ownId])
     .select(`${table}.${fromKey}`)
-  compare(related, `${to.plural}.${column}`, comparison)
-  if (index >= MAX_MERGED)
-    builder.whereRaw('IF(EXISTS ?, 1, 0) = ?', [related, complement === undefined ? 1 : 0])
-  else builder[complement === undefined ? 'whereExists' : 'whereNotExists'](related)
+  compare(related, `${to.plural}.${column}`, positive.comparison)
+  if (index >= MAX_MERGED) builder.whereRaw('IF(EXISTS ?, 1, 0) = ?', [related, isNegative ? 0 : 1])
+  else if (isNegative) builder.whereNotExists(related)
+  else builder.whereExists(related)
 }
 
 /**
@@ -140,11 +147,8 @@ export function matching(
     search.length > 0
       ? knex.unionAll(searchQueries(knex, resource, search).map(query => query.select('id'))).as(FOUND)
       : undefined
-  const builder = knex(members === undefined ? (found ?? plural) : { [MEMBERS]: members.relation.table })
-  if (members !== undefined) {
-    builder.where(`${MEMBERS}.${members.relation.toKey}`, memberOfSql(knex, members))
-    if (found !== undefined) builder.join(found, `${FOUND}.id`, ownId)
-  }
+  const builder = members === undefined ? knex(found ?? plural) : membersOf(knex, members)
+  if (members !== undefined && found !== undefined) builder.join(found, `${FOUND}.id`, ownId)
   const needsRow =
     sort.some(({ column }) => column !== 'id') ||
     filters.some(filter => !isRelated(filter) && filter.column !== 'id')
