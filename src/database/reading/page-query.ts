@@ -1,4 +1,5 @@
-// The parameters of a request for a page of a collection.
+// The parameters of a request for a page of a collection, and the restrictions that a preparatory query finds for it.
+import type { Knex } from 'knex'
 import type { Relation } from '../../model/resource.ts'
 
 export type Comparison =
@@ -30,4 +31,14 @@ export interface PageQuery extends Selection {
   readonly sort: readonly SortKey[]
   readonly startIndex: number
   readonly recordsPerPage: number
+}
+
+/** The restrictions that make the page query faster. */
+export interface PageSeek {
+  /** Excludes records before or after the page. */
+  readonly narrow?: (shown: Knex.QueryBuilder) => void
+  /** The OFFSET of the narrowed query, if it differs from the page's start index. */
+  readonly skip?: number
+  /** The total of the collection, if it is known. */
+  readonly total?: number | undefined
 }

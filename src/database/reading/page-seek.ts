@@ -1,25 +1,13 @@
 // Preparatory queries for pages whose cost would otherwise grow with the number of records.
-import type { Knex } from 'knex'
 import { unavailable } from '../../core/api-error.ts'
 import type { Resource } from '../../model/resource.ts'
-import { readField } from '../../model/row.ts'
 import { SLOT_IDS } from '../counting/counts.ts'
 import { exactBlocksSql } from '../counting/earlier-versions.ts'
 import { type CountedIds, memberIds, recordIds, seekSql } from '../counting/seek.ts'
-import type { Columns } from '../results.ts'
 import type { Statements } from '../transaction.ts'
-import type { Filter, PageQuery, SortKey } from './page-query.ts'
+import type { Filter, PageQuery, PageSeek, SortKey } from './page-query.ts'
 import { idOfMatching, memberOfSql, membersFilter, type RelatedFilter } from './predicates.ts'
-
-/** The restrictions that make the page query faster. */
-export interface PageSeek {
-  /** Excludes records before or after the page. */
-  readonly narrow?: (shown: Knex.QueryBuilder) => void
-  /** The OFFSET of the narrowed query, if it differs from the page's start index. */
-  readonly skip?: number
-  /** The total of the collection, if it is known. */
-  readonly total?: number | undefined
-}
+import { seekSorted } from './sorted-seek.ts'
 
 /** Numbers of ranges of ids among which a page is searched, one after the other. Without large gaps in the ids, the first is enough. */
 const SEARCHED_RANGES = [64, 4096, Number.MAX_SAFE_INTEGER]
@@ -60,82 +48,6 @@ async function seekMember(
   // NULL if the subquery was interrupted.
   if (!related?.exact) return {}
   return seekFrom(resource, query, memberIds(members.relation.to, Number(related.id)), on)
-}
-
-/** The values of some sort keys in one record, by their columns. */
-type KeyValues = readonly (readonly [column: string, value: string | null])[]
-
-/**
- * Restricts a query to the records that sort before those with these values. In ascending order, NULL sorts before all values.
- * @param descending the order. In the opposite one, the records after them are those before them
- * @param isInclusive whether those with these values are also among them
- */
-function whereBefore(
-  builder: Knex.QueryBuilder,
-  [first, ...others]: KeyValues,
-  descending: boolean,
-  isInclusive: boolean,
-): void {
-  if (first === undefined) {
-    if (!isInclusive) builder.whereRaw('FALSE')
-    return
-  }
-  const [column, value] = first
-  builder.where(either => {
-    if (!descending && value !== null) either.whereNull(column)
-    if (descending && value === null) either.whereNotNull(column)
-    if (value !== null) either.orWhere(column, descending ? '>' : '<', value)
-    either.orWhere(equal => {
-      equal.where(column, value)
-      whereBefore(equal, others, descending, isInclusive)
-    })
-  })
-}
-
-/**
- * Returns the first sort keys whose order an index has, in one direction: those of the unique index, or the first one. A
- * unique index with NULLs is not ordered by id after them.
- */
-function indexedKeys({ unique }: Resource, sort: readonly SortKey[]): readonly SortKey[] {
-  const isIndexed = unique.every(
-    (column, at) => sort[at]?.column === column && sort[at].descending === sort[0]?.descending,
-  )
-  return sort.slice(0, isIndexed ? unique.length : 1)
-}
-
-/**
- * Restricts a page to the records from its first to its last one, by the first sort keys, so that only these are sorted. No index
- * provides the whole order.
- */
-async function seekSorted(resource: Resource, query: PageQuery, on: Statements): Promise<PageSeek> {
-  const { plural: table } = resource
-  const { sort, startIndex, recordsPerPage } = query
-  const columns = indexedKeys(resource, sort).map(({ column }) => column)
-  const descending = sort[0]?.descending === true
-  const valuesOf = (row: Columns): KeyValues =>
-    columns.map(column => [`${table}.${column}`, readField(resource, column, row)])
-
-  const page = await on.select(knex => {
-    const ordered = knex(table).offset(startIndex).limit(recordsPerPage).select(columns)
-    for (const column of columns) ordered.orderBy(column, descending ? 'desc' : 'asc')
-    return ordered
-  })
-  const [first] = page
-  const last = page.at(-1)
-  if (first === undefined || last === undefined) return { narrow: shown => shown.whereRaw('FALSE') }
-  const countEarlier = (knex: Knex) => {
-    const counted = knex(table).count({ count: '*' })
-    whereBefore(counted, valuesOf(first), descending, false)
-    return counted
-  }
-  const [earlier] = startIndex === 0 ? [] : await on.select(countEarlier)
-  return {
-    narrow(shown) {
-      whereBefore(shown, valuesOf(first), !descending, true)
-      whereBefore(shown, valuesOf(last), descending, true)
-    },
-    skip: startIndex - Number(earlier?.count ?? 0),
-  }
 }
 
 const isById = ({ column, descending }: SortKey) => column === 'id' && !descending
