@@ -1,4 +1,5 @@
 // Access to the database: Knex with its pool, transactions with retries on contention, and outage detection.
+import type { Knex } from 'knex'
 import type { Config } from '../config/config.ts'
 import { unavailable } from '../core/api-error.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
@@ -33,6 +34,34 @@ const MAX_GROUP_TRIES = 3
 
 /** Each statement throws an ApiError `unavailable` if the database is unreachable. */
 export type Database = ReturnType<typeof createDatabase>
+
+/**
+ * Waits, with backoff, until the database is reachable.
+ * @throws FatalError if it rejects the connection, or if the code cannot use its schema
+ */
+async function untilReady(knex: Knex, log: Log): Promise<void> {
+  let logged: string | undefined
+  try {
+    await retry(() => assertMigrated(knex), {
+      timeoutMs: Infinity,
+      pauseMs: attempt => Math.min(MAX_READY_PAUSE_MS, 50 * 2 ** attempt),
+      isTransient: isNotUpYet,
+      beforePause(error) {
+        const reason = reasonOf(error)
+        if (reason !== logged) log.warn({ reason }, 'waiting for the database')
+        logged = reason
+      },
+    })
+  } catch (error) {
+    // The driver rejects a parameter of the URL.
+    if (error instanceof TypeError)
+      throw new FatalError(
+        exitCodes.configuration,
+        `the database cannot be used (${error.message}): correct DATABASE_URL`,
+      )
+    throw hasCode(error) ? new FatalError(exitCodes.noWorkers, rejectionOf(error)) : error
+  }
+}
 
 /** @param recordsEvents whether writes append events to the change feed */
 export function createDatabase(
@@ -151,32 +180,10 @@ export function createDatabase(
     downSinceMs: () => waitsSinceMs ?? outage.sinceMs(),
     /** Probes the database. Only the result of a probe begins or ends an outage, and is logged. */
     probe: outage.probe,
-    /**
-     * Waits, with backoff, until the database is reachable.
-     * @throws FatalError if it rejects the connection, or if the code cannot use its schema
-     */
-    async ready() {
+    /** Waits as `untilReady`. @throws FatalError */
+    async ready(): Promise<void> {
       waitsSinceMs = performance.now()
-      let logged: string | undefined
-      await retry(() => assertMigrated(knex), {
-        timeoutMs: Infinity,
-        pauseMs: attempt => Math.min(MAX_READY_PAUSE_MS, 50 * 2 ** attempt),
-        isTransient: isNotUpYet,
-        beforePause(error) {
-          const reason = reasonOf(error)
-          if (reason !== logged) log.warn({ reason }, 'waiting for the database')
-          logged = reason
-        },
-      }).catch((error: unknown) => {
-        // The driver rejects a parameter of the URL.
-        if (error instanceof TypeError)
-          throw new FatalError(
-            exitCodes.configuration,
-            `the database cannot be used (${error.message}): correct DATABASE_URL`,
-          )
-        if (!hasCode(error)) throw error
-        throw new FatalError(exitCodes.noWorkers, rejectionOf(error))
-      })
+      await untilReady(knex, log)
       waitsSinceMs = undefined
     },
     /** Returns the numbers of used and free connections, of pending acquires, and the size of the pool. */
