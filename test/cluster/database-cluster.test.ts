@@ -17,7 +17,15 @@ import { users } from '../../src/model/users.ts'
 import { executeOn, waitForWrites } from '../support/execute.ts'
 import { createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
-import { countsOf, countUp, createSequencesSql, insertSequences, readAll } from '../support/sequences.ts'
+import {
+  countsOf,
+  countUp,
+  createSequencesSql,
+  expectInOrder,
+  insertSequences,
+  readAll,
+  upTo,
+} from '../support/sequences.ts'
 import { ask, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { createWriters } from '../support/writers.ts'
@@ -122,30 +130,18 @@ test.serial(
     await write(40, false)
     const queue = await one.query('SELECT events FROM change_queue ORDER BY id', [])
     const changes = queue.flatMap(({ events }) => unpackEvents({ amount: 0, events: String(events) }, 0, ''))
-    const queued = countsOf(changes)
-    t.is(queued.size, 4)
-    for (const counts of queued.values())
-      t.deepEqual(
-        counts,
-        counts.map((_, at) => at + 1),
-      )
+    t.is(countsOf(changes).size, 4)
+    expectInOrder(t, changes)
     const servers = new Set(changes.map(({ text }) => JSON.parse(text).by))
     t.is(servers.size, 3)
     await write(40, true)
     await Promise.all(nodes.map(node => node.numbering.number()))
     const feeds = await Promise.all(nodes.map(readAll))
     const events = feeds[0] ?? []
-    t.is(events.length, 2 * 3 * 48)
-    t.deepEqual(
-      events.map(({ id }) => id),
-      events.map((_, at) => at + 1),
-    )
+    const ids = events.map(({ id }) => id)
+    t.deepEqual(ids, upTo(2 * 3 * 48))
     for (const feed of feeds) t.deepEqual(feed, events)
-    for (const counts of countsOf(events).values())
-      t.deepEqual(
-        counts,
-        counts.map((_, at) => at + 1),
-      )
+    expectInOrder(t, events)
   },
 )
 

@@ -1,5 +1,6 @@
 // Writers of events for tests of the change feed: each transaction counts one of a few records up under its lock, and
 // appends an event with the new count. Of each record, the feed must have the counts in ascending order.
+import type { ExecutionContext } from 'ava'
 import type { Database } from '../../src/database/database.ts'
 import { appendEvents, type FeedEvent } from '../../src/database/feed/events.ts'
 import { readPortion } from '../../src/database/feed/portion.ts'
@@ -53,4 +54,12 @@ export function countsOf(events: readonly FeedEvent[]): Map<number, number[]> {
     counts.set(id, [...(counts.get(id) ?? []), Number(JSON.parse(text).request_id)])
   }
   return counts
+}
+
+/** The numbers from 1 to `count`. */
+export const upTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1)
+
+/** Asserts that events have the counts of each record in ascending order, each of them once. */
+export function expectInOrder(t: ExecutionContext, events: readonly FeedEvent[]): void {
+  for (const counts of countsOf(events).values()) t.deepEqual(counts, upTo(counts.length))
 }
