@@ -19,9 +19,11 @@ test.after.always(async () => {
   await service.stop()
 })
 
+/** Values of path parameters such as `{user_id}`. */
+type Ids = Readonly<Record<string, string | number>>
+
 interface RequestOptions {
-  /** The values of path parameters such as `{user_id}`. */
-  path?: Record<string, string | number>
+  path?: Ids
   /** The query string, with its question mark. */
   query?: string
   headers?: Record<string, string>
@@ -65,6 +67,11 @@ async function sendInvalidRequests(
   await call(t, id, { ...sent, headers: { accept: 'image/png' } })
 }
 
+/** Calls an operation with one body after the other. */
+async function sendBodies(t: ExecutionContext, id: string, path: Ids, ...bodies: readonly unknown[]) {
+  for (const body of bodies) await call(t, id, { path, body })
+}
+
 /** Sends requests that every operation with a body rejects. */
 async function sendInvalidBodies(
   t: ExecutionContext,
@@ -73,10 +80,8 @@ async function sendInvalidBodies(
 ): Promise<void> {
   await sendInvalidRequests(t, id, sent)
   const { path = {}, body } = sent
-  await call(t, id, { path, body: '{' })
-  await call(t, id, { path, body: [] })
-  await call(t, id, { path, body: { ...body, colour: 'red' } })
-  await call(t, id, { path, body: JSON.stringify(body).padEnd(limits.bodyBytes + 1) })
+  const tooLong = JSON.stringify(body).padEnd(limits.bodyBytes + 1)
+  await sendBodies(t, id, path, '{', [], { ...body, colour: 'red' }, tooLong)
   await call(t, id, { path, body, headers: { 'content-type': 'text/plain' } })
   await call(t, id, { path, body, headers: { 'content-encoding': 'gzip' } })
 }
@@ -86,105 +91,150 @@ async function sendInvalidReads(t: ExecutionContext, id: string, sent: RequestOp
   await sendInvalidRequests(t, id, sent)
   const { etag = '' } = (await call(t, id, sent)).headers
   t.is((await call(t, id, { ...sent, headers: { 'if-none-match': etag } })).status, 304)
-  t.is((await call(t, id, { ...sent, headers: { 'if-match': '"another"' } })).status, 412)
+  t.is((await call(t, id, { ...sent, headers: ifAnother })).status, 412)
 }
 
+const ifAnother = { 'if-match': '"another"' }
 const unknownId = { id: 999_999 }
 const unknownUser = { user_id: 999_999 }
 const unknownGroup = { group_id: 999_999 }
 const tooManyRecords = `?records_per_page=${limits.recordsPerPage + 1}`
+/** More than `limits.batchEntries`. */
+const tooManyEntries = [{}, {}, {}, {}]
 
-/** Calls every operation on a resource. @param newFields returns fields that no other record has */
-async function callAllOperations(
-  t: ExecutionContext,
-  Type: string,
-  plural: string,
-  newFields: () => Record<string, string>,
-) {
-  const pathOf = (id = 0) => ({ [`${Type.toLowerCase()}_id`]: id })
-  const unknownPath = pathOf(999_999)
-  const [list, create, get] = [`list${Type}s`, `create${Type}`, `get${Type}`]
-  const first = newFields()
-  const { body: created } = await call(t, create, { body: first })
-  const path = pathOf(created.id)
-  const empty = Object.fromEntries(Object.keys(first).map(name => [name, '']))
-  const nulls = Object.fromEntries(Object.keys(first).map(name => [name, null]))
+/** A resource as its operations name it. */
+interface Named {
+  readonly Type: 'User' | 'Group'
+  readonly plural: 'users' | 'groups'
+  /** Returns fields that no other record has. */
+  readonly newFields: () => Record<string, string>
+}
 
-  const batch = { [plural]: [newFields(), first, 'nothing'] }
-  const outcome = await call(t, create, { body: batch, headers: { 'idempotency-key': Type } })
-  t.like(outcome.body.meta, { created: 1, failed: 2 })
-  const again = await call(t, create, { body: batch, headers: { 'idempotency-key': Type } })
-  t.is(again.headers['idempotent-replayed'], 'true')
-  await call(t, create, { body: newFields(), headers: { 'idempotency-key': Type } })
-  await call(t, create, { body: {} })
-  await call(t, create, { body: empty })
-  await call(t, create, { body: first })
-  await call(t, create, { body: { [plural]: [] } })
-  await call(t, create, { body: { [plural]: [{}, {}, {}, {}] } })
+const pathTo = ({ Type }: Named, id: number): Ids => ({ [`${Type.toLowerCase()}_id`]: id })
+const withValue = (fields: object, value: string | null) =>
+  Object.fromEntries(Object.keys(fields).map(name => [name, value]))
+
+/** Calls the operation that creates records. @returns the id of a new record, and its fields */
+async function callCreate(t: ExecutionContext, { Type, plural, newFields }: Named) {
+  const create = `create${Type}`
+  const fields = newFields()
+  const { body: created } = await call(t, create, { body: fields })
+  const headers = { 'idempotency-key': Type }
+  const batch = { body: { [plural]: [newFields(), fields, 'nothing'] }, headers }
+  t.like((await call(t, create, batch)).body.meta, { created: 1, failed: 2 })
+  t.is((await call(t, create, batch)).headers['idempotent-replayed'], 'true')
+  await call(t, create, { body: newFields(), headers })
+  await sendBodies(t, create, {}, {}, withValue(fields, ''), fields)
+  await sendBodies(t, create, {}, { [plural]: [] }, { [plural]: tooManyEntries })
   await sendInvalidBodies(t, create, { body: newFields() })
+  return { id: created.id, fields }
+}
 
+async function callReads(t: ExecutionContext, named: Named, id: number): Promise<void> {
+  const [list, get] = [`list${named.Type}s`, `get${named.Type}`]
   await call(t, list, { query: '?id=!1&sort=-id&records_per_page=1' })
   await call(t, list, { query: '?id=abc' })
   await call(t, list, { query: tooManyRecords })
   await sendInvalidReads(t, list)
-  await call(t, get, { path: unknownPath })
-  await sendInvalidReads(t, get, { path })
+  await call(t, get, { path: pathTo(named, 999_999) })
+  await sendInvalidReads(t, get, { path: pathTo(named, id) })
+}
 
-  const valid = { path, body: first }
-  for (const change of [`replace${Type}`, `update${Type}`]) {
-    const { headers } = await call(t, change, valid)
-    t.truthy(headers.etag)
-    const { body: other } = await call(t, create, { body: newFields() })
-    await call(t, change, { path: pathOf(other.id), body: first })
-    await call(t, change, { path, body: { ...first, id: 1_000_000 } })
-    await call(t, change, { path, body: empty })
-    await call(t, change, { path, body: nulls })
-    await call(t, change, { path: unknownPath, body: newFields() })
-    await call(t, change, { ...valid, headers: { 'if-match': '"another"' } })
-    await sendInvalidBodies(t, change, valid)
-  }
+/** Calls an operation that changes a record. @param fields those of the record */
+async function callChange(t: ExecutionContext, change: string, named: Named, id: number, fields: object) {
+  const valid = { path: pathTo(named, id), body: fields }
+  t.truthy((await call(t, change, valid)).headers.etag)
+  const { body: other } = await call(t, `create${named.Type}`, { body: named.newFields() })
+  await call(t, change, { path: pathTo(named, other.id ?? 0), body: fields })
+  const otherId = { ...fields, id: 1_000_000 }
+  await sendBodies(t, change, valid.path, otherId, withValue(fields, ''), withValue(fields, null))
+  await call(t, change, { path: pathTo(named, 999_999), body: named.newFields() })
+  await call(t, change, { ...valid, headers: ifAnother })
+  await sendInvalidBodies(t, change, valid)
+}
 
-  const many = { update: `update${Type}s`, remove: `delete${Type}s` }
-  const entry = { id: created.id, ...first }
+async function callUpdateMany(t: ExecutionContext, { Type, plural }: Named, id: number, fields: object) {
+  const update = `update${Type}s`
+  const entry = { id, ...fields }
   const changes = [entry, { ...entry, id: 999_999 }, { colour: 'red' }]
-  t.like((await call(t, many.update, { body: { [plural]: changes } })).body.meta, { updated: 1, failed: 2 })
-  const invalid = [{ ...entry, ...empty }, 'nothing']
-  t.like((await call(t, many.update, { body: { [plural]: invalid } })).body.meta, { failed: 2 })
-  await call(t, many.update, { body: {} })
-  await call(t, many.update, { body: { [plural]: [{}, {}, {}, {}] } })
-  await sendInvalidBodies(t, many.update, { body: { [plural]: [entry] } })
+  t.like((await call(t, update, { body: { [plural]: changes } })).body.meta, { updated: 1, failed: 2 })
+  const invalid = [{ ...entry, ...withValue(fields, '') }, 'nothing']
+  t.like((await call(t, update, { body: { [plural]: invalid } })).body.meta, { failed: 2 })
+  await sendBodies(t, update, {}, {}, { [plural]: tooManyEntries })
+  await sendInvalidBodies(t, update, { body: { [plural]: [entry] } })
+}
 
-  const { body: last } = await call(t, create, { body: newFields() })
-  await sendInvalidRequests(t, many.remove, { query: `?id=${last.id}` })
-  await call(t, many.remove, { query: '?id[in]=abc' })
-  await call(t, many.remove, { query: '?id[in]=1,2,3,4' })
-  const removed = await call(t, many.remove, { query: `?id[in]=${last.id},999999` })
+/** Calls the operations that delete records. @param id that of a record */
+async function callDeletes(t: ExecutionContext, named: Named, id: number): Promise<void> {
+  const { Type, newFields } = named
+  const { body: last } = await call(t, `create${Type}`, { body: newFields() })
+  const removeMany = `delete${Type}s`
+  await sendInvalidRequests(t, removeMany, { query: `?id=${last.id}` })
+  await call(t, removeMany, { query: '?id[in]=abc' })
+  await call(t, removeMany, { query: '?id[in]=1,2,3,4' })
+  const removed = await call(t, removeMany, { query: `?id[in]=${last.id},999999` })
   t.like(removed.body.meta, { deleted: 1, failed: 1 })
 
   const remove = `delete${Type}`
+  const path = pathTo(named, id)
   await sendInvalidRequests(t, remove, { path })
-  await call(t, remove, { path, headers: { 'if-match': '"another"' } })
+  await call(t, remove, { path, headers: ifAnother })
   await call(t, remove, { path })
   await call(t, remove, { path })
+}
+
+/** Calls every operation on a resource. */
+async function callAllOperations(t: ExecutionContext, named: Named): Promise<void> {
+  const { id = 0, fields } = await callCreate(t, named)
+  await callReads(t, named, id)
+  await callChange(t, `replace${named.Type}`, named, id, fields)
+  await callChange(t, `update${named.Type}`, named, id, fields)
+  await callUpdateMany(t, named, id, fields)
+  await callDeletes(t, named, id)
+}
+
+/**
+ * Calls an operation that adds records to another record.
+ * @param name the field of a batch
+ * @param id that of a record that can be added
+ * @param others further entries of the batch, which fail
+ */
+async function callAdd(
+  t: ExecutionContext,
+  add: string,
+  [path, unknownPath]: readonly [Ids, Ids],
+  name: 'users' | 'groups',
+  id: number | undefined,
+  ...others: readonly unknown[]
+): Promise<void> {
+  const headers = { 'idempotency-key': add }
+  await call(t, add, { path, body: { id } })
+  const batch = { path, body: { [name]: [{ id }, ...others] }, headers }
+  t.like((await call(t, add, batch)).body.meta, { created: 0, failed: others.length })
+  await call(t, add, batch)
+  await call(t, add, { path, body: { id }, headers })
+  await sendBodies(t, add, path, {}, { id: 'one' }, unknownId)
+  await sendBodies(t, add, path, { [name]: [] }, { [name]: tooManyEntries })
+  await call(t, add, { path: unknownPath, body: { id } })
+  await call(t, add, { path, body: { id }, headers: ifAnother })
+  await sendInvalidBodies(t, add, { path, body: { id } })
 }
 
 /** Calls an operation that removes several memberships of a record. @param id the id of a membership that it has */
 async function callRemoveMany(
   t: ExecutionContext,
   operation: string,
-  path: Record<string, number>,
-  unknownPath: Record<string, number>,
+  path: Ids,
+  unknownPath: Ids,
   id?: number,
 ): Promise<void> {
   await sendInvalidRequests(t, operation, { path, query: '?id=999999' })
   await call(t, operation, { path, query: '?id[in]=abc' })
   await call(t, operation, { path, query: '?id[in]=1,2,3,4' })
   await call(t, operation, { path: unknownPath, query: '?id=1' })
-  await call(t, operation, { path, query: '?id=1', headers: { 'if-match': '"another"' } })
-  const removed = await call(t, operation, {
-    path,
-    query: `?id[in]=999999${id === undefined ? '' : `,${id}`}`,
-  })
+  await call(t, operation, { path, query: '?id=1', headers: ifAnother })
+  const query = `?id[in]=999999${id === undefined ? '' : `,${id}`}`
+  const removed = await call(t, operation, { path, query })
   t.like(removed.body.meta, { deleted: id === undefined ? 0 : 1, failed: 1 })
 }
 
@@ -262,8 +312,8 @@ test('document: a request of each operation can be sent after an import', t => {
 })
 
 test.serial('users and groups: responses match the document', async t => {
-  await callAllOperations(t, 'User', 'users', newPerson)
-  await callAllOperations(t, 'Group', 'groups', newGroup)
+  await callAllOperations(t, { Type: 'User', plural: 'users', newFields: newPerson })
+  await callAllOperations(t, { Type: 'Group', plural: 'groups', newFields: newGroup })
 })
 
 test.serial('memberships: responses match the document', async t => {
@@ -274,21 +324,10 @@ test.serial('memberships: responses match the document', async t => {
   const [first, second, third] = ids
   const add = 'addUserGroups'
 
-  await call(t, add, { path, body: { id: first } })
-  const batch = { path, body: { groups: [{ id: first }, unknownId, 7] }, headers: { 'idempotency-key': 'm' } }
-  t.like((await call(t, add, batch)).body.meta, { created: 0, failed: 2 })
-  await call(t, add, batch)
-  await call(t, add, { ...batch, body: { id: second } })
-  await call(t, add, { path, body: {} })
-  await call(t, add, { path, body: { id: 'one' } })
-  await call(t, add, { path, body: { groups: [] } })
-  await call(t, add, { path, body: { groups: [{}, {}, {}, {}] } })
+  await callAdd(t, add, [path, unknownUser], 'groups', first, unknownId, 7)
   await call(t, add, { path, body: { id: second } })
+  // More than `limits.membershipsPerUser`.
   await call(t, add, { path, body: { id: third } })
-  await call(t, add, { path, body: unknownId })
-  await call(t, add, { path: unknownUser, body: { id: first } })
-  await call(t, add, { path, body: { id: first }, headers: { 'if-match': '"another"' } })
-  await sendInvalidBodies(t, add, { path, body: { id: first } })
 
   const one = await call(t, 'getUser', { path, query: '?include=groups' })
   t.is(one.body.groups?.length, 2)
@@ -302,7 +341,7 @@ test.serial('memberships: responses match the document', async t => {
   await callRemoveMany(t, 'removeUserGroups', path, unknownUser, second)
   const member = { path: { ...path, group_id: first ?? 0 } }
   await sendInvalidRequests(t, 'removeUserGroup', member)
-  await call(t, 'removeUserGroup', { ...member, headers: { 'if-match': '"another"' } })
+  await call(t, 'removeUserGroup', { ...member, headers: ifAnother })
   await call(t, 'removeUserGroup', member)
   await call(t, 'removeUserGroup', member)
   await call(t, 'removeUserGroup', { path: { ...unknownUser, group_id: 1 } })
@@ -316,22 +355,8 @@ test.serial('members: responses match the document', async t => {
     await client.post(`/v1/groups/${await createGroup(client)}/users`, { id: full })
   const add = 'addGroupUsers'
 
-  await call(t, add, { path, body: { id } })
-  const users = [{ id }, unknownId, { id: full }]
-  const batch = { path, body: { users }, headers: { 'idempotency-key': 'members' } }
-  t.like((await call(t, add, batch)).body.meta, { created: 0, failed: 2 })
-  await call(t, add, batch)
-  await call(t, add, { ...batch, body: { id } })
-  await call(t, add, { path, body: {} })
-  await call(t, add, { path, body: { id: 'one' } })
-  await call(t, add, { path, body: { users: [] } })
-  await call(t, add, { path, body: { users: [{}, {}, {}, {}] } })
-  await call(t, add, { path, body: { users: [{}, 7] } })
-  await call(t, add, { path, body: { id: full } })
-  await call(t, add, { path, body: unknownId })
-  await call(t, add, { path: unknownGroup, body: { id } })
-  await call(t, add, { path, body: { id }, headers: { 'if-match': '"another"' } })
-  await sendInvalidBodies(t, add, { path, body: { id } })
+  await callAdd(t, add, [path, unknownGroup], 'users', id, unknownId, { id: full })
+  await sendBodies(t, add, path, { users: [{}, 7] }, { id: full })
 
   await callRemoveMany(t, 'removeGroupUsers', { group_id: await createGroup(client) }, unknownGroup)
   const list = 'listGroupUsers'
