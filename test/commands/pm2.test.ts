@@ -5,7 +5,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { platform } from 'node:os'
 import { join } from 'node:path'
-import anyTest, { type TestFn } from 'ava'
+import anyTest, { type ExecutionContext, type TestFn } from 'ava'
 import { createClient } from '../support/http.ts'
 import { createInstallation, type Installation } from '../support/installation.ts'
 import { collectLog } from '../support/log.ts'
@@ -47,33 +47,38 @@ async function canDropRights(): Promise<boolean> {
   return Number(firstUnprivileged) > 80 && setpriv?.code === 0
 }
 
+const alreadyRunning =
+  'users-api: already running: if settings, .* have changed .*, run `npm stop`, then `npm start`'
+
+/** Runs two starts at once: one starts the service, and the other waits for it. @returns what the first one has printed */
+async function startAtOnce(t: ExecutionContext, here: Installation): Promise<string> {
+  // Only Linux has the lock that the second one waits for.
+  const starts = await Promise.all(platform() === 'linux' ? [here.start(), here.start()] : [here.start()])
+  for (const { code, stdout, stderr } of starts) t.is(code, 0, stdout + stderr)
+  const isFirst = ({ stdout }: Outcome) => stdout.includes('starting the service')
+  const [first, ...more] = starts.filter(isFirst)
+  t.deepEqual(more, [])
+  if (first === undefined) throw new Error('no start has started the service')
+  const waited = `^users-api: waiting for another npm start of this folder\n${alreadyRunning}$`
+  for (const { stdout } of starts.filter(one => !isFirst(one))) t.regex(stdout, new RegExp(waited, 'm'))
+  return first.stdout
+}
+
+/** Checks what the first start of an installation prints: its steps, the URLs, and commands to try. */
+function expectStarted(t: ExecutionContext, { url, port }: Installation, stdout: string): void {
+  const steps = [/creating a data folder for M/, /starting M/, /migrating the/, /starting the service/]
+  for (const step of steps) t.regex(stdout, step)
+  const ends = [` ${url}/v1/users`, ` ${url}/v1/docs`, ` http://127.0.0.1:${port + 1}/`]
+  for (const end of [...ends, '/healthcheck/http', '/healthcheck/https'])
+    t.regex(stdout, new RegExp(`${end}$`, 'm'))
+  t.regex(stdout, /Try:\n {2}curl .*\n {2}npm run load .*\n {2}npm run ops /)
+}
+
 test.serial(
   'start and stop: a second start changes nothing, a stop leaves no process behind, the data remain',
   async t => {
     const { here } = t.context
-    // Only Linux has the lock that the second one waits for.
-    const both = await Promise.all(platform() === 'linux' ? [here.start(), here.start()] : [here.start()])
-    for (const { code, stdout, stderr } of both) t.is(code, 0, stdout + stderr)
-    const isFirst = ({ stdout }: Outcome) => stdout.includes('starting the service')
-    const [first, ...more] = both.filter(isFirst)
-    t.deepEqual(more, [])
-    if (first === undefined) throw new Error('no start has started the service')
-    for (const other of both.filter(one => !isFirst(one)))
-      t.regex(
-        other.stdout,
-        /^users-api: waiting for another npm start of this folder\nusers-api: already running: if settings, .* have changed .*, run `npm stop`, then `npm start`$/m,
-      )
-    for (const label of ['http', 'https']) t.regex(first.stdout, new RegExp(`/healthcheck/${label}$`, 'm'))
-    for (const step of [
-      /creating a data folder for M/,
-      /starting M/,
-      /migrating the/,
-      /starting the service/,
-    ])
-      t.regex(first.stdout, step)
-    for (const url of [`${here.url}/v1/users`, `${here.url}/v1/docs`, `http://127.0.0.1:${here.port + 1}/`])
-      t.regex(first.stdout, new RegExp(` ${url}$`, 'm'))
-    t.regex(first.stdout, /Try:\n {2}curl .*\n {2}npm run load .*\n {2}npm run ops /)
+    expectStarted(t, here, await startAtOnce(t, here))
 
     const client = createClient(here.url)
     const id = await client.create('/v1/users', { first_name: 'Ada', last_name: 'Lovelace' })
@@ -82,10 +87,7 @@ test.serial(
     t.is((await here.ops('drain', 'http')).code, 0)
     const again = await here.start()
     t.is(again.code, 0)
-    t.regex(
-      again.stdout,
-      /^users-api: already running: if settings, .* have changed .*, run `npm stop`, then `npm start`$/m,
-    )
+    t.regex(again.stdout, new RegExp(`^${alreadyRunning}$`, 'm'))
     t.regex(again.stdout, /http is still in maintenance: npm run ops -- resume http\n$/)
     t.is(await processOf(here, 'supervisor.js'), supervisor)
 
