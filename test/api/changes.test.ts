@@ -386,6 +386,30 @@ test.serial('wait: a client that ends its side of the connection gets its answer
   t.regex(await answer, /^HTTP\/1\.1 200 /)
 })
 
+/**
+ * Changes some users with one request, to names that contain the id of the request. In a list, some entries fail.
+ * @param taken the name of another user
+ * @returns the entries of the response
+ */
+async function patchSome(
+  t: ExecutionContext,
+  client: typeof api,
+  ids: readonly number[],
+  request: string,
+  taken: object,
+) {
+  const headers = { 'request-id': request }
+  const nameOf = (id: number) => ({ first_name: `${request} ${id}` })
+  const users = ids.map(id => ({ id, ...(id % 10 === 3 ? taken : nameOf(id)) }))
+  const [first = 0, ...others] = ids
+  const answer =
+    others.length === 0
+      ? await client.patch(`/v1/users/${first}`, nameOf(first), headers)
+      : await client.patch('/v1/users', { users }, headers)
+  expectOk(t, answer)
+  return answer.body.users ?? [answer.body]
+}
+
 test.serial(
   'order: the feed explains the state after changes of many records beside changes of one',
   async t => {
@@ -396,43 +420,30 @@ test.serial(
     await api.create('/v1/users', taken)
     /** The values that were stored, by request and record. */
     const stored = new Map<string, string>()
-    let requests = 0
-    const write = async (client: typeof api, some: readonly number[]) => {
-      const request = `order-${++requests}`
-      const headers = { 'request-id': request }
-      const nameOf = (id: number) => ({ first_name: `${request} ${id}` })
-      // Some entries of a list fail.
-      const users = some.map(id => ({ id, ...(id % 10 === 3 ? taken : nameOf(id)) }))
-      const [first = 0, ...others] = some
-      const answer =
-        others.length === 0
-          ? await client.patch(`/v1/users/${first}`, nameOf(first), headers)
-          : await client.patch('/v1/users', { users }, headers)
-      expectOk(t, answer)
-      for (const { id = 0, first_name, meta } of answer.body.users ?? [answer.body])
+    const rename = async (client: typeof api, some: readonly number[], request: string) => {
+      for (const { id = 0, first_name, meta } of await patchSome(t, client, some, request, taken))
         if (meta.code === undefined) stored.set(`${request} ${id}`, `${first_name}`)
         else t.is(meta.code, 'user_exists')
     }
     await Promise.all(
       Array.from({ length: 8 }, async (_, index) => {
         const client = openClient()
-        for (let n = 0; n < (index < 4 ? 10 : 60); n++) {
+        const [rounds, size] = index < 4 ? [10, 40] : [60, 1]
+        for (let n = 0; n < rounds; n++) {
           const from = (index * 17 + n * 7) % ids.length
           // In different orders, so that requests wait for each other's records.
-          const some = [...ids.slice(from), ...ids.slice(0, from)]
-          await write(client, index < 4 ? some.slice(0, 40) : some.slice(0, 1))
+          const rotated = [...ids.slice(from), ...ids.slice(0, from)]
+          await rename(client, rotated.slice(0, size), `order-${index}-${n}`)
         }
       }),
     )
+
     const last = new Map<number, string | undefined>()
     for (const { type, user_id = 0, request_id } of await changesSince(start)) {
       if (type !== 'user.updated') continue
-      const value = stored.get(`${request_id} ${user_id}`)
-      t.true(
-        stored.delete(`${request_id} ${user_id}`),
-        `${request_id} has an event for each change of ${user_id}`,
-      )
-      last.set(user_id, value)
+      const change = `${request_id} ${user_id}`
+      last.set(user_id, stored.get(change))
+      t.true(stored.delete(change), `${request_id} has an event for each change of ${user_id}`)
     }
     t.is(stored.size, 0)
     const records = (await api.get(`/v1/users?id[in]=${ids}`)).body.users ?? []
