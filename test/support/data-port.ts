@@ -1,13 +1,15 @@
 // A data port in this process, without database and supervisor, and raw connections to it.
-import type { RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { ExecutionContext } from 'ava'
+import { pino } from 'pino'
 import { generate } from 'selfsigned'
 import { bind } from '../../src/core/listen.ts'
 import type { KeyPair, PortReport } from '../../src/core/messages.ts'
 import { createDataPort, type DataPort, type DataPortOptions } from '../../src/listener/data-port.ts'
-import type { RequestLog } from '../../src/listener/request-log.ts'
+import { createRequestLog, type RequestLog } from '../../src/listener/request-log.ts'
 import { claimPorts } from './ports.ts'
 import { connect, type Raw, type RawOptions } from './raw.ts'
+import { until } from './until.ts'
 
 export const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 /** The head of a request whose body has four bytes. */
@@ -47,6 +49,33 @@ export function answer(response: ServerResponse): void {
 /** Responds after the body has arrived, as the application does. */
 export const echo: RequestListener = (request, response) => {
   request.resume().on('end', () => answer(response))
+}
+
+/** Holds the responses of its listener until the test answers them. */
+export function holdResponses() {
+  const held: ServerResponse[] = []
+  return {
+    held,
+    listener: (_request: IncomingMessage, response: ServerResponse) => void held.push(response),
+    /** Answers those that are held, at least one. */
+    async answerHeld(): Promise<void> {
+      await until(() => held.length > 0)
+      for (const response of held.splice(0)) answer(response)
+    },
+  }
+}
+
+interface RequestLine {
+  readonly status?: number
+  readonly refused?: string
+  readonly client?: string
+}
+
+/** A request log whose lines the test reads. */
+export function collectRequestLog() {
+  const lines: RequestLine[] = []
+  const output = { write: (line: string) => void lines.push(JSON.parse(line)) }
+  return { lines, requestLog: createRequestLog(pino({ level: 'info' }), output, 'full') }
 }
 
 export interface Overrides {

@@ -13,6 +13,7 @@ import {
   createTestPort,
   echo,
   get,
+  holdResponses,
   makeKeyPair,
   never,
   post,
@@ -249,16 +250,13 @@ test('report: a port is quiet from the end of its last connection on', async t =
 })
 
 test('drain: pipelined requests that were received before it are all served', async t => {
-  const waiting: ServerResponse[] = []
-  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const { listener, answerHeld } = holdResponses()
+  const { port, open } = await start(t, { listener })
   const client = await open()
   client.write(get + get)
   await until(() => port.report().inFlight === 2)
   port.setState('draining')
-  for (let served = 0; served < 2; served++) {
-    await until(() => waiting.length > 0)
-    for (const response of waiting.splice(0)) answer(response)
-  }
+  for (let served = 0; served < 2; served++) await answerHeld()
   await client.closed
   t.is(client.text().match(/200 OK/g)?.length, 2)
 })

@@ -1,17 +1,35 @@
 // The end of a connection over real sockets: the client gets its responses, whatever it still sends or no longer sends.
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import net from 'node:net'
 import tls from 'node:tls'
 import test from 'ava'
-import { pino } from 'pino'
-import { createRequestLog } from '../../../src/listener/request-log.ts'
-import { answer, get, post, startDataPort as start } from '../../support/data-port.ts'
+import {
+  answer,
+  collectRequestLog,
+  get,
+  holdResponses,
+  post,
+  startDataPort as start,
+} from '../../support/data-port.ts'
 import { listenOnFreePort } from '../../support/ports.ts'
 import { connect } from '../../support/raw.ts'
 import { until } from '../../support/until.ts'
 
 const megabytes = 5
+
+/** Resolves when the system has taken all bytes. */
+const writeAll = (socket: net.Socket, bytes: string | Buffer) =>
+  new Promise<void>((resolve, reject) => {
+    socket.write(bytes, error => (error ? reject(error) : resolve()))
+  })
+
+/** Connects with TLS over a TCP socket that the test can reset. */
+async function connectTls(options: Omit<net.TcpNetConnectOpts, 'host'>) {
+  const tcpSocket = net.connect({ ...options, host: '127.0.0.1' })
+  const client = tls.connect({ socket: tcpSocket, rejectUnauthorized: false }).on('error', () => {})
+  await once(client, 'secureConnect')
+  return { tcpSocket, client }
+}
 
 for (const protocol of ['http', 'https'] as const) {
   // Alone: the port waits five seconds for the body.
@@ -28,9 +46,7 @@ for (const protocol of ['http', 'https'] as const) {
         client.socket.pause()
         const body = Buffer.alloc(megabytes * 1_000_000)
         client.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`)
-        await new Promise<void>((resolve, reject) =>
-          client.socket.write(body, error => (error ? reject(error) : resolve())),
-        )
+        await writeAll(client.socket, body)
         client.socket.resume()
         t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\n.*Connection: close\r\n/s)
         await client.closed
@@ -59,17 +75,13 @@ for (const protocol of ['http', 'https'] as const) {
   })
 
   test(`${protocol}: a client that ends its side gets the responses to all its requests`, async t => {
-    const waiting: ServerResponse[] = []
-    const { port, open } = await start(t, {
-      protocol,
-      listener: (_request, response) => waiting.push(response),
-    })
+    const { listener, answerHeld } = holdResponses()
+    const { port, open } = await start(t, { protocol, listener })
     const client = await open({ tls: protocol === 'https', allowHalfOpen: true })
     client.socket.end(get.repeat(3))
     await until(() => port.report().inFlight === 3)
     for (let served = 0; served < 3; served++) {
-      await until(() => waiting.length > 0)
-      for (const response of waiting.splice(0)) answer(response)
+      await answerHeld()
       t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
     }
     await until(() => port.report().connections === 0)
@@ -81,16 +93,12 @@ for (const protocol of ['http', 'https'] as const) {
     ['too large headers', get.replace('Host', `X: ${'a'.repeat(20_000)}\r\nHost`), 431],
   ] as const)
     test(`${protocol}: a client that sends ${title} and ends its side gets the responses before and the error`, async t => {
-      const waiting: ServerResponse[] = []
-      const { port, open } = await start(t, {
-        protocol,
-        listener: (_request, response) => waiting.push(response),
-      })
+      const { listener, answerHeld } = holdResponses()
+      const { port, open } = await start(t, { protocol, listener })
       const client = await open({ tls: protocol === 'https', allowHalfOpen: true })
       client.socket.end(get + get + bytes)
       for (let served = 0; served < 2; served++) {
-        await until(() => waiting.length > 0)
-        for (const response of waiting.splice(0)) answer(response)
+        await answerHeld()
         t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
       }
       t.regex(await client.answer(), new RegExp(`^HTTP/1.1 ${status} .*Connection: close\r\n`, 's'))
@@ -117,14 +125,10 @@ for (const [title, bytes] of [
   ['the end of the client’s side', post],
 ] as const)
   test(`http: a request whose body ends with ${title} has one line in the log, and the error has its id`, async t => {
-    const lines: object[] = []
+    const { lines, requestLog } = collectRequestLog()
     const { port, open } = await start(t, {
       listener: (_request, response) => void response.setHeader('Request-Id', 'known'),
-      requestLog: createRequestLog(
-        pino({ level: 'info' }),
-        { write: line => void lines.push(JSON.parse(line)) },
-        'full',
-      ),
+      requestLog,
     })
     const client = await open({ allowHalfOpen: true })
     client.write(bytes)
@@ -139,14 +143,10 @@ for (const [title, bytes] of [
   })
 
 test('http: a pipelined request whose body is not valid has one line in the log', async t => {
-  const lines: object[] = []
+  const { lines, requestLog } = collectRequestLog()
   const { port, open } = await start(t, {
     listener: (_request, response) => void setImmediate(() => response.end()),
-    requestLog: createRequestLog(
-      pino({ level: 'info' }),
-      { write: line => void lines.push(JSON.parse(line)) },
-      'full',
-    ),
+    requestLog,
   })
   const client = await open()
   client.write(
@@ -163,15 +163,13 @@ test('http: a pipelined request whose body is not valid has one line in the log'
 })
 
 test('http: a client that pipelines before it reads gets the response that closes its connection', async t => {
-  const waiting: ServerResponse[] = []
-  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const { listener, held } = holdResponses()
+  const { port, open } = await start(t, { listener })
   const client = await open()
   client.socket.pause()
-  const sent = new Promise<void>((resolve, reject) =>
-    client.socket.write(get.repeat(300_000), error => (error ? reject(error) : resolve())),
-  )
+  const sent = writeAll(client.socket, get.repeat(300_000))
   await until(() => port.report().inFlight > 1)
-  for (const response of waiting) answer(response.setHeader('Connection', 'close'))
+  for (const response of held) answer(response.setHeader('Connection', 'close'))
   await sent
   client.socket.resume()
   t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\nConnection: close\r\n/)
@@ -188,7 +186,7 @@ test('http: a client that goes on sending after the last response is cut off aft
   let chunks = 0
   while (!client.socket.closed) {
     chunks++
-    await new Promise<void>(resolve => client.socket.write(chunk, () => resolve()))
+    await writeAll(client.socket, chunk).catch(() => {})
   }
   t.true(chunks > 64 && chunks < 128, `${chunks}`)
 })
@@ -232,9 +230,7 @@ for (const stage of ['handshake', 'handshake and many requests', 'first request'
         setImmediate(answer, response)
       },
     })
-    const tcpSocket = net.connect(number, '127.0.0.1')
-    const client = tls.connect({ socket: tcpSocket, rejectUnauthorized: false }).on('error', () => {})
-    await once(client, 'secureConnect')
+    const { tcpSocket, client } = await connectTls({ port: number })
     // Behind many requests, the port does not read the end.
     client.write(stage === 'handshake and many requests' ? get.repeat(3000) : get)
     // The TLS socket then ends its side of the session.
@@ -251,10 +247,8 @@ test('https: a connection whose client sends an invalid TLS record is closed at 
     listener: ({ url }, response) => void (url === '/' ? answer(response) : response.write('event')),
   })
   for (const path of ['/', '/stream']) {
-    const tcpSocket = net.connect(number, '127.0.0.1')
-    const client = tls.connect({ socket: tcpSocket, rejectUnauthorized: false }).on('error', () => {})
+    const { tcpSocket, client } = await connectTls({ port: number })
     t.teardown(() => tcpSocket.destroy())
-    await once(client, 'secureConnect')
     client.write(get.replace('/', path))
     await once(client, 'data')
     tcpSocket.write('no TLS record')
@@ -297,17 +291,11 @@ test('https: connections from one port of a client to two addresses are counted 
 
 test('https: a connection from the port of one that its client has reset is counted once', async t => {
   const { port, number } = await start(t, { protocol: 'https' })
-  const connect = async () => {
-    const from = { localAddress: '127.0.0.1', localPort: number + 1 }
-    const tcpSocket = net.connect({ port: number, host: '127.0.0.1', ...from })
-    const client = tls.connect({ socket: tcpSocket, rejectUnauthorized: false }).on('error', () => {})
-    await once(client, 'secureConnect')
-    return { client, tcpSocket }
-  }
-  const { tcpSocket } = await connect()
+  const fromOnePort = { port: number, localAddress: '127.0.0.1', localPort: number + 1 }
+  const { tcpSocket } = await connectTls(fromOnePort)
   await until(() => port.report().connections === 1)
   tcpSocket.resetAndDestroy()
-  const { client } = await connect()
+  const { client } = await connectTls(fromOnePort)
   t.teardown(() => client.destroy())
   client.write(get)
   await once(client, 'data')

@@ -3,7 +3,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import tls from 'node:tls'
 import test from 'ava'
 import fc from 'fast-check'
-import { answer, get, never, post, startDataPort as start } from '../../support/data-port.ts'
+import { answer, get, holdResponses, never, post, startDataPort as start } from '../../support/data-port.ts'
 import { until } from '../../support/until.ts'
 
 /** Node.js reads this much at once. */
@@ -134,22 +134,21 @@ for (const protocol of ['http', 'https'] as const) {
     test.serial(
       `${protocol}: a request is ${arrives ? 'not late while it waits for its turn' : 'late after its turn'}`,
       async t => {
-        const waiting: ServerResponse[] = []
+        const { listener, held, answerHeld } = holdResponses()
         const { open } = await start(t, {
           protocol,
-          listener: (_request, response) => waiting.push(response),
+          listener,
           timeouts: { headersMs: 3000, requestMs: arrives ? never : 3000 },
         })
         const client = await open()
         client.write(`${get.repeat(150)}GET / HT`)
-        await until(() => waiting.length === 1)
+        await until(() => held.length === 1)
         const late = await open()
         late.write('GET / HT')
         t.regex(await late.answer(), /^HTTP\/1.1 408/)
         if (arrives) client.write('TP/1.1\r\nHost: a\r\n\r\n')
         for (let due = 0; due < (arrives ? 151 : 150); due++) {
-          await until(() => waiting.length > 0)
-          for (const response of waiting.splice(0)) answer(response)
+          await answerHeld()
           t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
         }
         if (!arrives) t.regex(await client.answer(), /^HTTP\/1.1 408/)
@@ -262,15 +261,15 @@ for (const [title, last] of [
   })
 
 test('an error that waits for its turn is not counted after a reset of the connection', async t => {
-  const waiting: ServerResponse[] = []
-  const { port, open } = await start(t, { listener: (_request, response) => waiting.push(response) })
+  const { listener, held } = holdResponses()
+  const { port, open } = await start(t, { listener })
   const client = await open()
   client.write(`${get}garbage\r\n\r\n`)
-  await until(() => waiting.length === 1)
+  await until(() => held.length === 1)
   if (client.socket instanceof tls.TLSSocket) throw new Error('the connection has TLS')
   client.socket.resetAndDestroy()
   await client.closed
-  for (const response of waiting) answer(response)
+  for (const response of held) answer(response)
   await until(() => port.report().connections === 0)
   t.is(port.traffic.totals().responses['4xx'], 0)
 })

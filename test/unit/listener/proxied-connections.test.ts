@@ -3,9 +3,15 @@
 import net from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
-import { pino } from 'pino'
-import { createRequestLog } from '../../../src/listener/request-log.ts'
-import { answer, countsOf, get, never, type Overrides, startDataPort } from '../../support/data-port.ts'
+import {
+  answer,
+  collectRequestLog,
+  countsOf,
+  get,
+  never,
+  type Overrides,
+  startDataPort,
+} from '../../support/data-port.ts'
 import { listenOnFreePort } from '../../support/ports.ts'
 import { version1, version2, version2Raw } from '../../support/proxy-header.ts'
 import { connect } from '../../support/raw.ts'
@@ -17,21 +23,10 @@ const v1 = version1(client, '192.0.2.1')
 const v2 = version2(client, '192.0.2.1', Buffer.from('\x04\0\x03abc'))
 const local = version2Raw(0x20, 0, Buffer.alloc(0))
 
-interface Line {
-  status?: number
-  refused?: string
-  client?: string
-}
-
 /** Opens a data port that trusts `proxies`, and collects the lines of its log. */
 async function start(t: ExecutionContext, protocol: 'http' | 'https', overrides: Overrides = {}) {
-  const lines: Line[] = []
   const { proxies = trusted } = overrides
-  const requestLog = createRequestLog(
-    pino({ level: 'info' }),
-    { write: line => void lines.push(JSON.parse(line)) },
-    'full',
-  )
+  const { lines, requestLog } = collectRequestLog()
   return { ...(await startDataPort(t, { protocol, ...overrides, proxies, requestLog })), lines }
 }
 
