@@ -80,17 +80,17 @@ async function start(t: ExecutionContext, config: Settings = {}) {
   return { service, operator: createOperator(service), first, write, certificate, key }
 }
 
+async function startHandshakes(t: ExecutionContext, { httpsUrl }: Service) {
+  const load = await startLoad({ url: httpsUrl, clients: 4, connection: 'one a request', pauseMs: 10 })
+  t.teardown(load.stop)
+  return load
+}
+
 test.serial('rotation under load: no handshake fails and open connections stay', async t => {
   // On a slow machine, the rounds take longer than a connection may wait by default.
   const { service, operator, first, write } = await start(t, { timeouts: { headersMs: 60_000 } })
   const open = await connect(httpsPort, { tls: true })
-  const load = await startLoad({
-    url: service.httpsUrl,
-    clients: 4,
-    connection: 'one a request',
-    pauseMs: 10,
-  })
-  t.teardown(load.stop)
+  const load = await startHandshakes(t, service)
   t.is(await fingerprint(), first.fingerprint)
   for (let round = 0; round < 5; round++) {
     const next = await makePair(`round-${round}.test`)
@@ -113,13 +113,29 @@ function replace(file: string, text: string): void {
   renameSync(`${file}.new`, file)
 }
 
+/** Replaces a file or a link atomically by a link. */
+function relink(link: string, target: string): void {
+  symlinkSync(target, `${link}.new`)
+  renameSync(`${link}.new`, link)
+}
+
 /** Puts a pair into a new folder and makes the link point to it, as Kubernetes does with a secret. */
 function swap(link: string, { cert, key }: { cert: string; key: string }): void {
   const target = mkdtempSync(`${link}-`)
   writeFileSync(join(target, 'cert.pem'), cert)
   writeFileSync(join(target, 'key.pem'), key)
-  symlinkSync(target, `${link}.new`)
-  renameSync(`${link}.new`, link)
+  relink(link, target)
+}
+
+/** Waits until both workers serve a certificate. A new connection reaches either of them, and one can have it first. */
+async function untilServed(wanted: string, load: Awaited<ReturnType<typeof startLoad>>): Promise<void> {
+  for (let inSequence = 0; inSequence < 24; ) {
+    if ((await fingerprint()) === wanted) inSequence++
+    else {
+      inSequence = 0
+      await load.requests(1)
+    }
+  }
 }
 
 const withMessage = (msg: string) => new RegExp(`"msg":"${msg}"`)
@@ -152,44 +168,29 @@ test.serial(
       certificates: { readEveryMs },
       log: { level: 'info', requests: false },
     })
-    const link = join(folder(t), 'secret')
-    swap(link, await makePair('zero.test'))
-    const load = await startLoad({
-      url: service.httpsUrl,
-      clients: 4,
-      connection: 'one a request',
-      pauseMs: 10,
-    })
-    t.teardown(load.stop)
+    const load = await startHandshakes(t, service)
     t.is(await fingerprint(), first.fingerprint)
-    const untilServed = async (wanted: string) => {
-      // A new connection reaches either worker, and one of them can have the certificate first.
-      for (let inSequence = 0; inSequence < 24; inSequence++)
-        if ((await fingerprint()) !== wanted) {
-          inSequence = -1
-          await load.requests(1)
-        }
-    }
-
     for (let round = 0; round < 3; round++) {
       const next = await makePair(`renamed-${round}.test`)
       replace(key, next.key)
       replace(certificate, next.cert)
-      await untilServed(next.fingerprint)
+      await untilServed(next.fingerprint, load)
     }
-    symlinkSync(join(link, 'key.pem'), `${key}.new`)
-    symlinkSync(join(link, 'cert.pem'), `${certificate}.new`)
-    renameSync(`${key}.new`, key)
-    renameSync(`${certificate}.new`, certificate)
+
+    const link = join(folder(t), 'secret')
+    swap(link, await makePair('zero.test'))
+    relink(key, join(link, 'key.pem'))
+    relink(certificate, join(link, 'cert.pem'))
     for (let round = 0; round < 3; round++) {
       const expires = new Date(Date.now() + (round + 2) * dayMs)
       const next = await makePair(`swapped-${round}.test`, expires)
       swap(link, next)
-      await untilServed(next.fingerprint)
+      await untilServed(next.fingerprint, load)
       const { valid_to } = (await operator.status()).ports.https ?? {}
       t.is(valid_to, new Date(Math.floor(expires.getTime() / 1000) * 1000).toISOString())
       await until(() => logLines(service, changed).at(-1)?.valid_to === valid_to)
     }
+
     t.is((await operator.status()).ports.http?.valid_to, null)
     const metrics = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''
     const seconds = Number(/^users_api_certificate_expiry_seconds\{port="https"\} (\d+)/m.exec(metrics)?.[1])
