@@ -291,6 +291,8 @@ test.serial('stream: readers of all workers get the same events, and come back w
   }
   const tenth = all?.events()[9]?.id ?? ''
   const resumed = await openEventStream(`${url}?after=latest`, { 'last-event-id': tenth })
+  await resumed.until(() => resumed.blocks().length > 0)
+  t.deepEqual(resumed.blocks()[0], { retry: '3000', id: tenth })
   await resumed.until(() => resumed.events().length >= 10)
   t.deepEqual(resumed.events(), all?.events().slice(10))
   resumed.close()

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import { Duplex } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import Koa from 'koa'
 import { createEventStream } from '../../../src/api/changes/event-stream.ts'
 import type { FeedEvent } from '../../../src/database/feed/events.ts'
@@ -65,6 +65,7 @@ function createUnreadConnection() {
       isTaking = true
       take?.()
     },
+    hasEnded: () => Buffer.concat(taken).toString().endsWith('\r\n0\r\n\r\n'),
     ids: () =>
       [
         ...Buffer.concat(taken)
@@ -74,22 +75,55 @@ function createUnreadConnection() {
   }
 }
 
-/** Opens a stream from the beginning of a feed. */
-function openStream(feed: Feed) {
-  const stream = createEventStream(feed, async () => {})
+interface StreamOptions {
+  readonly assertAllowed?: () => Promise<void>
+  readonly drainDelayOver?: AbortSignal
+}
+
+/** Opens a stream from the beginning of a feed. It is closed after the test. */
+function openStream(
+  t: ExecutionContext,
+  feed: Feed,
+  { assertAllowed = async () => {}, drainDelayOver }: StreamOptions = {},
+) {
+  const stream = createEventStream(feed, assertAllowed)
   const query = { after: 0, recordsPerPage: 1, waitSeconds: 0, selects: undefined, others: '' }
-  const app = new Koa().use(ctx => stream(ctx, query, 0))
+  const app = new Koa().use(ctx => {
+    Object.assign(ctx.res, { drainDelayOver })
+    return stream(ctx, query, 0)
+  })
   const server = http.createServer(app.callback())
   const connection = createUnreadConnection()
+  t.teardown(() => connection.socket.destroy())
   server.emit('connection', connection.socket)
   return connection
 }
 
+const turns = async (count: number): Promise<void> => {
+  for (let n = 0; n < count; n++) await turn()
+}
+
+/** Replaces the intervals of this process during a test. Returns the tasks of those that are not cleared. */
+function takeIntervals(t: ExecutionContext): () => (() => void)[] {
+  const { setInterval, clearInterval } = globalThis
+  t.teardown(() => Object.assign(globalThis, { setInterval, clearInterval }))
+  const tasks = new Map<object, () => void>()
+  Object.assign(globalThis, {
+    setInterval(task: () => void) {
+      const timer = {}
+      tasks.set(timer, task)
+      return timer
+    },
+    clearInterval: (timer: object) => tasks.delete(timer),
+  })
+  return () => [...tasks.values()]
+}
+
 test('stream: what a client has not read yet is one portion of the feed', async t => {
   const { feed, reads } = createLargeFeed()
-  const { socket, takeAll, ids } = openStream(feed)
+  const { takeAll, ids } = openStream(t, feed)
   // A stream that does not wait for its client reads one portion in each turn.
-  for (let n = 0; n < 4 * PORTIONS; n++) await turn()
+  await turns(4 * PORTIONS)
   t.is(reads(), 1)
   takeAll()
   while (ids().length < PORTIONS) await turn()
@@ -97,17 +131,55 @@ test('stream: what a client has not read yet is one portion of the feed', async 
     ids(),
     Array.from({ length: PORTIONS }, (_, at) => at + 1),
   )
-  socket.destroy()
 })
 
 test('stream: no event that has been written stays in memory, neither of a slow client nor of one that waits', async t => {
   const { feed, reads, kept } = createLargeFeed()
-  const { socket, takeAll, ids } = openStream(feed)
+  const { takeAll, ids } = openStream(t, feed)
   while (reads() === 0) await turn()
-  for (let n = 0; n < 10; n++) await turn()
+  await turns(10)
   t.is(await kept(), 0)
   takeAll()
   while (ids().length < PORTIONS) await turn()
   t.is(await kept(), 0)
-  socket.destroy()
+})
+
+test('stream: the end of the drain delay ends it', async t => {
+  const delay = new AbortController()
+  const { takeAll, ids, hasEnded } = openStream(t, createLargeFeed().feed, { drainDelayOver: delay.signal })
+  takeAll()
+  while (ids().length < PORTIONS) await turn()
+  t.false(hasEnded())
+  delay.abort()
+  await turns(10)
+  t.true(hasEnded())
+})
+
+test('stream: one that begins after the drain delay ends after its first events', async t => {
+  const { takeAll, ids, hasEnded } = openStream(t, createLargeFeed().feed, {
+    drainDelayOver: AbortSignal.abort(),
+  })
+  takeAll()
+  await turns(4 * PORTIONS)
+  t.true(hasEnded())
+  t.deepEqual(ids(), [1])
+})
+
+test.serial('stream: it ends when its request is not allowed any more, and leaves no timer', async t => {
+  const tasks = takeIntervals(t)
+  let isAllowed = true
+  const assertAllowed = async () => {
+    if (!isAllowed) throw new Error('the token has expired')
+  }
+  const { takeAll, ids, hasEnded } = openStream(t, createLargeFeed().feed, { assertAllowed })
+  takeAll()
+  while (ids().length < PORTIONS) await turn()
+  for (const task of tasks()) task()
+  await turns(10)
+  t.false(hasEnded())
+  isAllowed = false
+  for (const task of tasks()) task()
+  await turns(10)
+  t.true(hasEnded())
+  t.deepEqual(tasks(), [])
 })
