@@ -128,8 +128,6 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
 
   return {
     async read(keys) {
-      // MGET without keys is an error in Redis.
-      if (keys.length === 0) return []
       const values = await readIfAllowed(keys)
       const misses = values.filter(value => value === undefined).length
       counts.misses += misses
@@ -139,7 +137,6 @@ export function createCache(settings: Config['cache'], log: Log): Cache {
     write(entries) {
       if (!isUsable()) return
       const small = entries.filter(([, value]) => Buffer.byteLength(value) <= MAX_VALUE_BYTES)
-      if (small.length === 0) return
       writeAvailable(small).catch(error => log.debug({ reason: reasonOf(error) }, 'cache write failed'))
     },
     report() {

@@ -123,7 +123,11 @@ else {
     const [, , third] = nodes
     if (third === undefined) throw new Error('the cluster has no third node')
     const gone = new Set(keys)
-    for (const { client } of nodes.slice(0, 2)) for (const key of await client.keys('*')) gone.delete(key)
+    for (const { client } of nodes.slice(0, 2))
+      for (const key of await client.keys('*')) {
+        gone.delete(key)
+        t.true((await client.ttl(key)) > 0)
+      }
     t.true(gone.size > 50 && gone.size < 150, `${gone.size}`)
     const expectOthers = async (read: readonly string[]) => {
       const { isLate, hits } = await readHits(cache, read)
@@ -307,6 +311,8 @@ else {
     }
     await until(isStored)
     t.deepEqual(await admin.keys('*'), ['largest:'])
+    // Its lifetime: without one, no value would ever leave Redis.
+    t.true((await admin.ttl('largest:')) > 0)
   })
 
   test('cache: what the service would not store is no value', async t => {
@@ -316,6 +322,7 @@ else {
     const { cache } = await openCache(t, [`redis://127.0.0.1:${port}`])
     await admin.mset('one:', 'one:value', 'two:', 'one:value', 'long:', `long:${'a'.repeat(65_537)}`)
     t.deepEqual(await cache.read(['one:', 'two:', 'long:']), ['value', undefined, undefined])
+    t.like(cache.report(), { hits: 1, misses: 2 })
   })
 
   test('cache: a Redis that is full is logged once, and its values are still read', async t => {
