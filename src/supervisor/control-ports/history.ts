@@ -25,7 +25,7 @@ export function percentileMs(latency: readonly number[], share: number): number 
   let left = total * share
   for (const [at, count] of latency.entries()) {
     const lower = latencyBoundsMs[at - 1] ?? 0
-    if (left <= count && count > 0) return lower + ((latencyBoundsMs[at] ?? lower) - lower) * (left / count)
+    if (left <= count) return lower + ((latencyBoundsMs[at] ?? lower) - lower) * (left / count)
     left -= count
   }
   return latencyBoundsMs.at(-1) ?? null
