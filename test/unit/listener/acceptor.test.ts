@@ -1,6 +1,6 @@
 // When a port stops accepting connections.
 import net from 'node:net'
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import type { SocketHandle } from '../../../src/core/listen.ts'
 import { createAcceptor } from '../../../src/listener/acceptor.ts'
 import { never, startDataPort } from '../../support/data-port.ts'
@@ -26,18 +26,23 @@ test('stop: a socket that arrives later is closed', async t => {
   t.false(acceptor.isAccepting())
 })
 
-test('closing: a port without connections stays open until its queue is empty', async t => {
-  const { port } = await startDataPort(t, { drain: { deadlineMs: never } })
+/** Keeps the connections from being established that a port opens to itself: its queue is full. Returns these connections. */
+function fillQueue(t: ExecutionContext): readonly net.Socket[] {
   const { connect } = net
   t.teardown(() => Object.assign(net, { connect }))
   const own: net.Socket[] = []
-  // The connection that the port opens to itself is not established: the queue is full.
   const connectLater = () => {
     const socket = new net.Socket()
     own.push(socket)
     return socket
   }
   Object.assign(net, { connect: connectLater })
+  return own
+}
+
+test.serial('closing: a port without connections stays open until its queue is empty', async t => {
+  const { port } = await startDataPort(t, { drain: { deadlineMs: never } })
+  const own = fillQueue(t)
   let isClosed = false
   void port.closed.then(() => {
     isClosed = true
@@ -48,5 +53,17 @@ test('closing: a port without connections stays open until its queue is empty', 
   t.false(isClosed)
   own[0]?.emit('connect')
   await port.closed
+  t.pass()
+})
+
+test.serial('closing: a port whose queue does not get empty closes at its deadline', async t => {
+  const { port } = await startDataPort(t, { drain: { deadlineMs: 100 } })
+  fillQueue(t)
+  let isClosed = false
+  void port.closed.then(() => {
+    isClosed = true
+  })
+  port.setState('closing', { emptiesQueue: true })
+  await until(() => isClosed, { withinMs: 10_000 })
   t.pass()
 })

@@ -137,6 +137,14 @@ test('checkers: a shorter interval after a change of state, and back: never forg
   }
 })
 
+test('checkers: a longer interval before does not count for ever', t => {
+  const checkers = createCheckers()
+  const shorter = Array<number>(7).fill(1000)
+  recordAll(checkers, '10.0.0.1', timesOf([10_000, 10_000, ...shorter]))
+  t.is(checkers.list('http', null, 29_999).length, 1)
+  t.is(checkers.list('http', null, 30_000).length, 0)
+})
+
 test('checkers: one that checks each 50 s stays known if it misses a check, and is forgotten after three minutes', t => {
   const checkers = createCheckers()
   recordAll(checkers, '10.0.0.1', [0, 50_000, 100_000, 220_000])
@@ -151,9 +159,9 @@ test('checkers: at most 4096 clients of a port are kept, those that have checked
     for (const address of all.slice(0, 4096)) recordAll(checkers, address, [1000 * second])
   t.is(checkers.list('http', null, 2000).length, 4096)
   // Each of the new ones displaces the one before it, which is no checker.
-  for (const address of ['10.0.0.0', ...all.slice(4096)]) recordAll(checkers, address, [2000])
+  for (const address of ['10.0.0.1', ...all.slice(4096)]) recordAll(checkers, address, [2000])
   const left = checkers.list('http', null, 2000).map(({ address }) => address)
-  t.deepEqual(left, [...all.slice(2, 4096), '10.0.0.0'])
+  t.deepEqual(left, [...all.slice(2, 4096), '10.0.0.1'])
 })
 
 test('checkers: one that is known stays known, whatever names another client sends', t => {

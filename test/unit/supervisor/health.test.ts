@@ -4,6 +4,20 @@ import { databaseDownMs, healthOf, isServing } from '../../../src/supervisor/con
 import { viewOf } from '../../../src/supervisor/fleet/worker-view.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
+const worker = {
+  id: 1,
+  pid: 1,
+  startedMs: 0,
+  sinceMs: 0,
+  hasSocket: true,
+  toBeReplaced: false,
+  killed: false,
+  exitCause: undefined,
+  state: 'ready',
+  lastHeardMs: 100,
+  heartbeat: emptyHeartbeat,
+} as const
+
 test('health: a worker serves until it has missed three heartbeats', t => {
   t.true(isServing({ state: 'ready', missedHeartbeats: 0 }, false))
   t.true(isServing({ state: 'ready', missedHeartbeats: 3 }, false))
@@ -16,22 +30,11 @@ test('health: a retiring worker serves only while the service stops, and only if
   t.true(isServing({ state: 'retiring', missedHeartbeats: 0 }, true))
   t.false(isServing({ state: 'retiring', missedHeartbeats: 4 }, true))
   t.false(isServing({ state: 'booting', missedHeartbeats: 0 }, false))
+  // It has not sent a message yet.
+  t.false(isServing(viewOf({ ...worker, state: 'booting', lastHeardMs: undefined }, 1000, 400), true))
 })
 
 test('health: an outage goes on while the worker that has reported it is silent', t => {
-  const worker = {
-    id: 1,
-    pid: 1,
-    startedMs: 0,
-    sinceMs: 0,
-    hasSocket: true,
-    toBeReplaced: false,
-    killed: false,
-    exitCause: undefined,
-    state: 'ready',
-    lastHeardMs: 100,
-    heartbeat: emptyHeartbeat,
-  } as const
   t.is(databaseDownMs(viewOf(worker, 1000, 400)), undefined)
   const heartbeat = { ...emptyHeartbeat, databaseDownMs: 500 }
   t.is(databaseDownMs(viewOf({ ...worker, heartbeat }, 1000, 400)), 800)

@@ -482,12 +482,13 @@ test('reload: attempts at the start, while the database is unreachable, do not e
   const simulation = createSimulation()
   for (let attempt = 0; attempt < settings.bootFailures; attempt++) {
     simulation.dispatch({ type: 'reload', watchMs: 0 })
-    while (simulation.fleet().reload.state === 'running') {
+    for (let second = 0; second < 60 && simulation.fleet().reload.state === 'running'; second++) {
       simulation.pass(1000)
       for (const { id, killed, exitCause } of simulation.fleet().workers)
         if (killed) simulation.exit(id, exitCause?.reason)
         else simulation.message(id, { databaseDownMs: 1 })
     }
+    t.is(simulation.fleet().reload.state, 'failed')
     t.false(simulation.ended())
   }
 })

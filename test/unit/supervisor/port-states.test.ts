@@ -10,6 +10,7 @@ import { createDesiredState } from '../../../src/supervisor/desired-state.ts'
 import { createMaintenance } from '../../../src/supervisor/maintenance.ts'
 import {
   drain,
+  hasNoticed,
   type Moment,
   type PortMaintenance,
   remainingDelayMs,
@@ -81,6 +82,13 @@ test('drain: a repeated drain changes only the mode and keeps the start time', t
     modeSinceMs: 3,
     by: 'bob',
   })
+})
+
+test('drain: a checker has noticed it at its second check', t => {
+  t.deepEqual(
+    [0, 1, 2].map(noticed => hasNoticed({ noticed })),
+    [false, false, true],
+  )
 })
 
 test('drain delay: runs from the latest change of a mode', t => {
