@@ -28,6 +28,11 @@ test('configuration: the defaults are complete, and paths are absolute', async t
   t.is(config.node, hostname())
 })
 
+test('configuration: the names of hosts are in lower case', async t => {
+  const { production, ...settings } = await loadConfig()
+  t.deepEqual(parseConfig({ ...settings, hosts: ['Users.TEST'] }, production).hosts, ['users.test'])
+})
+
 test('configuration: all errors are reported together', async t => {
   const raw = { ...(await loadConfig()), production: undefined }
   const faultsOf = (change: object, production = false): readonly string[] => {
@@ -87,6 +92,8 @@ test('configuration: all errors are reported together', async t => {
     '10.0.0.0/8',
     '::1',
     '2001:db8::/32',
+    '10.0.0.1/32',
+    '::1/128',
     '10.0.0.0/33',
     '::/129',
     'a.test',
@@ -97,7 +104,7 @@ test('configuration: all errors are reported together', async t => {
   const network = 'must be an IP address or a network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32'
   t.deepEqual(
     faultsOf({ proxies: { trusted } }),
-    [3, 4, 5, 6, 7, 8].map(index => `proxies.trusted.${index}: ${network}`),
+    [5, 6, 7, 8, 9, 10].map(index => `proxies.trusted.${index}: ${network}`),
   )
   const sha256 = '0'.repeat(64)
   const keys = [

@@ -109,6 +109,8 @@ test('state file: written atomically with mode 0600 before the change takes effe
   t.deepEqual(first.desiredStates(), ['serving', 'serving'])
   first.maintenance.drain('https', 'refuse', 'ada')
   t.deepEqual(first.desiredStates(), ['serving', 'draining'])
+  t.is(first.maintenance.startOf('http'), null)
+  t.is(first.maintenance.startOf('https'), first.maintenance.get('https').since)
   t.is(statSync(file).mode & 0o777, 0o600)
   t.deepEqual(readdirSync(join(file, '..')), ['state.json'])
   t.is(first.maintenance.drainAll('SIGTERM'), 5000)
@@ -132,6 +134,8 @@ test('state file: if it cannot be written, nothing changes', t => {
   t.throws(() => maintenance.drain('http', '404', 'ada'))
   t.is(maintenance.get('http').mode, null)
   t.deepEqual(desiredStates(), ['serving', 'serving'])
+  // It serves already: nothing is to be written.
+  t.notThrows(() => maintenance.resume('http', 'ada'))
 })
 
 test('state file: a damaged one is logged as an error and a missing one as info; every port serves', t => {
