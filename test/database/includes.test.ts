@@ -144,10 +144,10 @@ test.serial(
   },
 )
 
-test.serial('includes: two relations count as read only if the generation was the same for both', async t => {
+test.serial('includes: two relations count as read only if both were, with the same generation', async t => {
   const rows = await records.read([2, 4])
-  let lastRead = rows
-  const other: Includes = async () => lastRead.map(row => ({ row, text: '[]' }))
+  let read: (Included | undefined)[] = rows.map(row => ({ row, text: '[]' }))
+  const other: Includes = async () => read
   const both = new Map([
     ['groups', includes],
     ['others', other],
@@ -155,6 +155,13 @@ test.serial('includes: two relations count as read only if the generation was th
   const set = createIncludeSets(database, records, both)(['groups', 'others'])
   const isRead = async () => (await set.includes(rows)).map(one => one !== undefined)
   t.deepEqual(await isRead(), [true, true])
-  lastRead = rows.map(row => (row.id === 4 ? { ...row, generation: -1 } : row))
+  const [first, last] = rows
+  if (first === undefined || last === undefined) throw new Error('the rows are missing')
+  read = [
+    { row: first, text: '[]' },
+    { row: { ...last, generation: -1 }, text: '[]' },
+  ]
   t.deepEqual(await isRead(), [true, false])
+  read = [undefined, { row: last, text: '[]' }]
+  t.deepEqual(await isRead(), [false, true])
 })
