@@ -264,6 +264,27 @@ test.serial('page seek: a page at a large offset is the same as with OFFSET', as
   t.pass()
 })
 
+test.serial('page seek: a page with a search, a filter or another order is not sought by id', async t => {
+  const [first]: number[] = await database.knex('users').orderBy('id').limit(1).pluck('id')
+  await writers.update(Number(first), { first_name: 'one' })
+  const many = database.knex('users').where('first_name', 'many')
+  const all = database.knex('users')
+  const cases = [
+    [{ search: ['many'] }, many],
+    [{ filters: [firstName('equals', 'many')] }, many],
+    [{ sort: [{ column: 'last_name', descending: true }] }, all.clone().orderBy('last_name', 'desc')],
+    [{ sort: [{ column: 'id', descending: true }] }, all.clone().orderBy('id', 'desc')],
+  ] as const
+  for (const [change, expected] of cases) {
+    const ids: number[] = await expected.clone().orderBy('id').offset(SLOT_IDS).limit(5).pluck('id')
+    const page = await records.page({ ...allRecords, ...change, startIndex: SLOT_IDS, recordsPerPage: 5 })
+    t.deepEqual(
+      page.rows.map(({ id }) => id),
+      ids,
+    )
+  }
+})
+
 test.serial('page seek: a sum that was interrupted is an error, not the end of the collection', async t => {
   const interrupted = openDatabase({ url }, { level: 'silent' })
   const client = Object.getPrototypeOf(interrupted.knex.client)
