@@ -63,9 +63,14 @@ test.serial(
     t.deepEqual(await statuses(old), [200])
     issuer.use(second)
     issuer.setAway(false)
+    // On one connection, so that only one worker reads the keys.
+    const client = openClient()
+    const authorization = `Bearer ${current}`
+    await until(async () => (await client.get('/v1/users', { authorization })).status === 200)
+    client.close()
+    issuer.setAway(true)
     await until(async () => (await statuses(current)).join() === '200')
     await until(async () => (await statuses(old)).join() === '401')
-    issuer.setAway(true)
     t.is((await operator.run('reload')).error, undefined)
     t.false((await statuses(old)).includes(200))
     t.deepEqual(await statuses(current), [200])
