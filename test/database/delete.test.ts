@@ -176,3 +176,15 @@ test.serial('delete: after a lost connection, the group can be deleted again', a
   t.is(await remove(id), 'removed')
   t.is(await countMembers(id), 0)
 })
+
+test.serial('delete: a user with more memberships than a portion goes with all of them', async t => {
+  t.timeout(60_000)
+  const userWriters = createWriters(database, users, 2)
+  const user = await userWriters.insertOne({ first_name: 'Many', last_name: 'memberships' })
+  const ids: number[] = []
+  for (const name of ['one', 'two', 'three']) ids.push((await groupWriters.insertOne({ name }))?.id ?? 0)
+  const id = user?.id ?? 0
+  await memberships.add(id, ids)
+  t.is(await userWriters.remove(id), 'removed')
+  t.deepEqual(await database.knex('memberships').where({ user_id: id }), [])
+})
