@@ -159,6 +159,17 @@ test.serial(
   },
 )
 
+test.serial('concurrency: requests for different pages that arrive together get their own', async t => {
+  // Equal requests that are read in the same turn of the event loop share a page.
+  const answers = await race(40, (client, index) =>
+    client.get(`/v1/users?start_index=${index % 2}&records_per_page=1`),
+  )
+  t.deepEqual(
+    answers.map(({ body }) => body.meta.start_index),
+    answers.map((_, index) => index % 2),
+  )
+})
+
 test.serial('concurrency: total_records and the page come from one snapshot', async t => {
   const last_name = 'Snapshot'
   const ids: number[] = []
