@@ -92,6 +92,26 @@ test('lane: writes of different keys share a transaction, and so do those of one
   t.is(lane.keysInUse(), 0)
 })
 
+test('lane: three transactions run at once, and the writes that wait meanwhile share the next one', async t => {
+  const { open: end, opened: ended } = createGate()
+  const lane = open(async items => {
+    await ended
+    return items.map(() => stored)
+  })
+  const writes: Promise<unknown>[] = []
+  const send = async (numbers: readonly number[]) => {
+    for (const number of numbers) writes.push(lane.write(write(number, `${number}`)))
+    for (let turn = 0; turn < 20; turn++) await nextTurn()
+  }
+  for (const number of [1, 2, 3]) await send([number])
+  await send([4])
+  await send([5])
+  t.deepEqual(lane.groups, [[1], [2], [3]])
+  end()
+  await Promise.all(writes)
+  t.deepEqual(lane.groups, [[1], [2], [3], [4, 5]])
+})
+
 test('lane: a locked write delays only writes that share a key with it', async t => {
   let held = true
   const lane = open(async items =>
