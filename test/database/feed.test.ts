@@ -1,5 +1,6 @@
 // The change feed in a real database: events have consecutive ids in the order of the changes of each record, whatever
 // interrupts their numbering, and positions expire.
+import { getEventListeners } from 'node:events'
 import test, { type ExecutionContext } from 'ava'
 import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
@@ -332,9 +333,12 @@ test.serial(
   'feed: a reader that waits is woken when its position expires, and when it is told to end',
   async t => {
     const feed = createFeed(database)
-    const waiting = feed.changed(0, new AbortController().signal)
+    const { signal } = new AbortController()
+    const waiting = feed.changed(0, signal)
     await expirePositions(database)
     await waiting
+    // A stream waits again and again with one signal.
+    t.deepEqual(getEventListeners(signal, 'abort'), [])
     t.is(await feed.read(0, 1), undefined)
     const controller = new AbortController()
     const { head } = await readHead(database)

@@ -102,6 +102,18 @@ test.serial('members: of 1,000 users, only those below their limit join', async 
   t.is(await addMembers(group, some, () => false), 'precondition_failed')
 })
 
+test.serial('members: a user at the limit can leave one group and join another at the same time', async t => {
+  const [user = 0] = await createUsers(1)
+  const full: number[] = []
+  while (full.length < LIMIT) full.push(await createGroup())
+  await add(user, full)
+  const next = await createGroup()
+  // The lane puts them into one transaction.
+  const [left, joined] = await Promise.all([remove(user, full[0] ?? 0), add(user, [next])])
+  t.is(left, 'removed')
+  t.deepEqual(brief(joined), [true])
+})
+
 test.serial('members: of two changes that need the same version of a user, one is made', async t => {
   const [user = 0] = await createUsers(1)
   const [one, two] = [await createGroup(), await createGroup()]
