@@ -27,3 +27,11 @@ test('newest events: it begins anew after a gap, and if the feed has gone back o
     t.is(newest.after(portion.head - 1, 10), undefined)
   }
 })
+
+test('newest events: the last 10,000 are in memory', t => {
+  const newest = createNewestEvents()
+  for (let head = 1000; head <= 12_000; head += 1000)
+    newest.add({ head, floor: 0, events: Array.from({ length: 1000 }, (_, n) => event(head - 999 + n)) })
+  t.is(newest.after(1999, 1), undefined)
+  t.deepEqual(newest.after(2000, 1)?.events, [event(2001)])
+})
