@@ -157,6 +157,7 @@ test.serial('search: combines with filters, sort, paging and include', async t =
   const memberIds = new Set(members.map(({ id }) => id))
   const outside = expected.filter(({ id }) => !memberIds.has(id)).map(({ id }) => id)
   t.deepEqual(related.ids, outside.slice(0, 1000))
+  t.is(related.meta.total_records, outside.length)
   const included = await api.get('/v1/users?search=a&include=groups&sort=first_name&records_per_page=5')
   for (const { id, groups } of included.body.users ?? [])
     t.is(groups?.length, memberIds.has(Number(id)) ? 1 : 0)
