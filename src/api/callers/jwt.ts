@@ -85,7 +85,7 @@ export function createVerify({ issuer, audience }: JwtSettings, issuerKeys: Issu
   const check = async (token: string, findKey: JWTVerifyGetKey): Promise<JWTPayload> =>
     (await jwtVerify(token, findKey, requirements)).payload
 
-  /** Returns newer keys than `known`, with which a token has this error. @throws the error if no newer keys are known */
+  /** Returns newer keys than `known`. @param error why a token is refused with `known`; thrown if there are no newer keys */
   async function newerKeys(known: KeySet, error: unknown): Promise<KeySet> {
     const newer = await issuerKeys.newerThan(known).catch((cause: unknown) => {
       // The service cannot judge a token without its key. With a key, the token is wrong as long as no newer key is known.
