@@ -21,8 +21,7 @@ export class Parameters {
     for (const { name, value } of this.pairs) {
       if (repeatable.includes(name)) continue
       if (!once.includes(name)) this.unknown(name, allowed)
-      else if (this.values.has(name))
-        this.fault(name, 'must not be repeated; commas separate the parts of a list')
+      else if (this.values.has(name)) this.fault(name, 'must not be repeated')
       else this.values.set(name, value)
     }
   }
