@@ -12,8 +12,7 @@ const LOOK_AHEAD_ROWS = 1000
  */
 const IDS_PER_SECOND = 2 ** 20
 
-// A time that is as far in the future is that of a clock that was wrong. It does not keep the events after it.
-const expiredSql = `SELECT last_id, ABS(TIMESTAMPDIFF(MICROSECOND, at, UTC_TIMESTAMP(3))) > ? * 1000000 AS expired FROM changes
+const expiredSql = `SELECT last_id, at < UTC_TIMESTAMP(3) - INTERVAL ? SECOND AS expired FROM changes
   WHERE last_id > ? ORDER BY last_id LIMIT ${LOOK_AHEAD_ROWS}`
 const raiseSql = 'UPDATE change_head SET floor = ? WHERE id = 1 AND floor < ?'
 const removeSql = `DELETE FROM changes WHERE last_id <= (SELECT floor FROM change_head WHERE id = 1)
@@ -64,7 +63,7 @@ export async function closeGap(database: Database, closing: number | undefined):
   })
 }
 
-/** Makes the positions before events expire that are older than `keepSeconds`, or as far in the future. */
+/** Makes the positions before events expire that are older than `keepSeconds`. */
 async function raiseFloor(database: Database, keepSeconds: number): Promise<void> {
   const { floor } = await readHead(database)
   let raised = floor
