@@ -95,12 +95,16 @@ function abandon({ stream }: PoolConnection): void {
   )
 }
 
-/** What has arrived is read before the immediate runs: after a stall, a server that seems silent has answered. */
+/**
+ * Abandons a connection unless something is read or written before the immediate runs. After a stall, a server that seems
+ * silent has answered. A connection that was idle can be in use again.
+ */
 function abandonIfSilent(raw: PoolConnection): void {
   const { stream } = raw
-  const { bytesRead } = stream
+  const { bytesRead, bytesWritten } = stream
   setImmediate(() => {
-    if (!stream.destroyed && stream.bytesRead === bytesRead) abandon(raw)
+    const isSilent = stream.bytesRead === bytesRead && stream.bytesWritten === bytesWritten
+    if (!stream.destroyed && isSilent) abandon(raw)
   })
 }
 

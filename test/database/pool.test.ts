@@ -186,6 +186,21 @@ test.serial('pool: an answer that arrives during a stall of the service is read'
 })
 
 test.serial(
+  'pool: a statement that is sent when its connection has been idle for too long succeeds',
+  async t => {
+    const idle = openDatabase({ url, poolMax: 1 }, { level: 'silent' })
+    t.teardown(() => idle.close())
+    const { client } = idle.knex
+    const connection = await client.acquireConnection()
+    t.teardown(() => client.releaseConnection(connection))
+    const closed = once(connection.stream, 'close')
+    connection.stream.emit('timeout')
+    const answer = connection.promise().query('SELECT SLEEP(0.1) AS slept')
+    t.deepEqual((await Promise.race([answer, closed]))[0], [{ slept: 0 }])
+  },
+)
+
+test.serial(
   'pool: a server that is silent while a connection is closed does not end the process',
   async t => {
     const { through, silence, end } = await openSilenceable(t)
