@@ -1,4 +1,4 @@
-// Error responses to requests that do not reach the application: invalid HTTP, too large requests and CONNECT.
+// Error responses to requests that the parser does not accept: invalid HTTP, too large requests and CONNECT.
 import type { Socket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import { ApiError, rawError } from '../core/api-error.ts'

@@ -113,10 +113,10 @@ function compareRelated(
     // order of their ids. With EXISTS, it might first collect all members of a group.
     const alias = `pair${index}`
     const relatedId = knex.raw('?', [memberOfSql(knex, positive)])
-    const isPair: Knex.JoinCallback = pair =>
+    const onPair: Knex.JoinCallback = pair =>
       pair.on(`${alias}.${fromKey}`, ownId).on(`${alias}.${toKey}`, relatedId)
-    if (isNegative) builder.leftJoin({ [alias]: table }, isPair).whereNull(`${alias}.${fromKey}`)
-    else builder.innerJoin({ [alias]: table }, isPair)
+    if (isNegative) builder.leftJoin({ [alias]: table }, onPair).whereNull(`${alias}.${fromKey}`)
+    else builder.innerJoin({ [alias]: table }, onPair)
     return
   }
   const related = knex(table)

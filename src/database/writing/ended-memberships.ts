@@ -84,7 +84,7 @@ export function createEndMemberships(resource: Resource, resources: readonly Res
   }
 
   return {
-    /** Removes all memberships of records, which are locked; none if there are `limit` or more. @returns whether it has removed them */
+    /** Removes all memberships of records, which are locked; none if they have `limit` members or more. @returns whether it has removed them */
     async removeAll(trx: Transaction, records: readonly Deletable[], limit: number): Promise<boolean> {
       const ended = await lock(trx, records, limit)
       if (ended === undefined) return false

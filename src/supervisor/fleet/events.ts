@@ -87,8 +87,8 @@ function heartbeatReceived(
     // fails instead, and the old workers stay.
     const suspendTimeout =
       heartbeat.databaseDownMs !== undefined && worker.state === 'booting' && !isReloading
-    // A new worker is exempt, so a limit below normal use causes at most one replacement of each worker in STABLE_MS.
-    // A reload of new code that needs more memory would replace its own workers without end.
+    // A new worker is exempt, so a limit below normal use replaces each worker only when it has become stable. A reload of
+    // new code that needs more memory would replace its own workers without end.
     const hasGrown = heartbeat.rssBytes > settings.memoryBytes && isStable(worker, nowMs) && !isReloading
     return {
       heartbeat,
