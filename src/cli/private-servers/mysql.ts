@@ -2,7 +2,7 @@
 // memory.
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import mysql from 'mysql2/promise'
 import { socketFolder } from './folders.ts'
 import { mariadbSystemTables } from './mariadb-bootstrap.ts'
@@ -79,8 +79,10 @@ export async function createDataFolder(
   await rm(temporary, { recursive: true, force: true })
   await mkdir(temporary, { recursive: true, mode: 0o700 })
   const mode = server.isMariadb ? '--bootstrap' : '--initialize-insecure'
+  // At its start, MariaDB deletes the temporary tables in this folder: those of another server, if they shared /tmp.
+  const folders = [`--datadir=${temporary}`, `--tmpdir=${dirname(data)}`]
   const statements = server.isMariadb ? await mariadbSystemTables(server.program) : ''
-  await runProgram(server.program, ['--no-defaults', mode, `--datadir=${temporary}`, ...args], statements)
+  await runProgram(server.program, ['--no-defaults', mode, ...folders, ...args], statements)
   await rename(temporary, data)
 }
 
