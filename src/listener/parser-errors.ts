@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import { ApiError, rawError } from '../core/api-error.ts'
 import { linger } from './linger.ts'
+import { parseProxyHeader } from './proxy-header.ts'
 
 type Limits = Pick<Config['limits'], 'urlBytes' | 'headerBytes' | 'headers'>
 
@@ -26,8 +27,14 @@ function isUriTooLong(packet: Buffer | undefined, limitBytes: number): boolean {
 /** Whether a request did not arrive in time. */
 export const isTimeout = ({ code }: ParserError) => code === 'ERR_HTTP_REQUEST_TIMEOUT'
 
-/** Whether the client has sent an invalid TLS record. Nothing can be sent after it. */
+/** Whether the client has sent an invalid TLS record. Nothing can be sent after it, except to a client that does not use TLS. */
 export const isTlsError = ({ code = '' }: ParserError) => code.startsWith('ERR_SSL_')
+
+/** Whether the beginning of a TLS connection is a GET, HEAD, POST or PUT request without TLS. */
+export const isPlainRequest = ({ code }: ParserError) => code === 'ERR_SSL_HTTP_REQUEST'
+
+export const plainRequest = () =>
+  new ApiError('malformed_request', 'the request is plain HTTP, and this port serves HTTPS: use https://')
 
 export const requestTimeout = () => new ApiError('request_timeout', 'the request did not arrive in time')
 
@@ -54,6 +61,11 @@ export function parserError(error: ParserError, limits: Limits): ApiError {
     return new ApiError(
       'malformed_request',
       `the request line is not valid (${error.message}): percent-encode spaces and characters outside ASCII`,
+    )
+  if (error.rawPacket !== undefined && typeof parseProxyHeader(error.rawPacket) === 'object')
+    return new ApiError(
+      'malformed_request',
+      'the input is a PROXY header, which this port does not expect: its setting proxyProtocol is false',
     )
   if (error.code !== 'HPE_HEADER_OVERFLOW')
     return new ApiError('malformed_request', `the request is not valid HTTP: ${error.message}`)

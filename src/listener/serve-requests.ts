@@ -3,9 +3,18 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import type { ApiError } from '../core/api-error.ts'
 import type { Connections } from './connections.ts'
-import { answerRaw, isTimeout, isTlsError, type ParserError, parserError } from './parser-errors.ts'
+import {
+  answerRaw,
+  isPlainRequest,
+  isTimeout,
+  isTlsError,
+  type ParserError,
+  parserError,
+  plainRequest,
+} from './parser-errors.ts'
 import { requestIdOf } from './request-identity.ts'
 import { type RequestLimits, sizeError } from './request-size.ts'
 
@@ -60,6 +69,7 @@ export function serveRequests(
   server.on('checkContinue', serve)
   server.on('checkExpectation', serve)
   server.on('clientError', (error: ParserError, socket) => {
+    if (socket instanceof TLSSocket && isPlainRequest(error)) return reject(socket._parent, plainRequest())
     if (!(socket instanceof Socket) || isTlsError(error)) return void socket.destroy()
     const connection = connections.get(socket)
     const rejectError = () => reject(socket, parserError(error, limits), connection?.receiving())

@@ -223,14 +223,30 @@ test.serial('malformed: connections that are reset during a request have no side
   })
 })
 
-test.serial('malformed: data other than TLS on the https port closes the connection or is 400', async t => {
+test.serial('malformed: plain HTTP on the https port is 400, other data without TLS closes it', async t => {
   const port = `http://127.0.0.1:${service.port('https')}`
   await expectNoSideEffects(t, service, countUsers, async () => {
-    for (const request of ['GET /v1/users HTTP/1.1\r\nHost: x\r\n\r\n', Buffer.alloc(3000, 255)]) {
-      const { answer } = await sendRaw(port, request, 'end').catch(() => ({ answer: undefined }))
-      t.true(answer === undefined || answer.status === 400)
+    const long = `${json}Content-Length: 1000000\r\n\r\n${' '.repeat(1_000_000)}`
+    for (const request of [
+      'GET /v1/users HTTP/1.1\r\nHost: x\r\n\r\n',
+      `POST /v1/users HTTP/1.1\r\n${long}`,
+    ]) {
+      const { answer } = await sendRaw(port, request)
+      expectError(t, answer, 400, 'malformed_request')
+      t.regex(answer?.body.meta.message ?? '', /this port serves HTTPS/)
     }
+    const { answer } = await sendRaw(port, Buffer.alloc(3000, 255)).catch(() => ({ answer: undefined }))
+    t.is(answer, undefined)
   })
+})
+
+test.serial('malformed: a PROXY header on a port that does not expect one is 400 and says so', async t => {
+  const version2 = '\r\n\r\n\0\r\nQUIT\n\x20\0\0\0'
+  for (const header of ['PROXY TCP4 192.0.2.1 192.0.2.2 4321 80\r\n', version2]) {
+    const { answer } = await sendRaw(service.url, `${header}GET /v1/users HTTP/1.1\r\nHost: x\r\n\r\n`)
+    expectError(t, answer, 400, 'malformed_request')
+    t.regex(answer?.body.meta.message ?? '', /PROXY header/)
+  }
 })
 
 test.serial('malformed: invalid UTF-8 in a query is invalid_parameter', async t => {
