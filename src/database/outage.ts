@@ -1,4 +1,5 @@
 // Decides whether the database can serve requests: a probe asks it at intervals, and also when a request has failed.
+import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
@@ -32,6 +33,8 @@ export function createOutage(
 
   async function ask(): Promise<void> {
     const startedMs = performance.now()
+    // What has arrived is read first: after a stall, the connection can have ended.
+    await setImmediate()
     try {
       await knex.raw(BEGIN_WRITE)
       // An empty database can have taken its place.

@@ -1,8 +1,9 @@
 // The session settings of database connections.
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type Socket } from 'node:net'
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
@@ -26,6 +27,18 @@ const url = await createTestDatabase()
 const open = (queryTimeoutMs: number) => openDatabase({ url, queryTimeoutMs }, { level: 'silent' })
 const database = open(config.database.queryTimeoutMs)
 test.after.always(() => database.close())
+
+/** A script that closes all sessions in the database but its own, and ends when the server has none of them. */
+const closeOtherSessions = `
+  import mysql from 'mysql2/promise'
+  const connection = await mysql.createConnection(process.env.DATABASE_URL)
+  const others = async () => {
+    const [rows] = await connection.query('SHOW PROCESSLIST')
+    return rows.filter(({ db, Id }) => db === connection.config.database && Id !== connection.threadId)
+  }
+  for (let left = await others(); left.length > 0; left = await others())
+    for (const { Id } of left) await connection.query('KILL ' + Id).catch(() => {})
+  await connection.end()`
 
 test.serial('pool: the server ends a statement after queryTimeoutMs', async t => {
   const impatient = open(300)
@@ -446,6 +459,25 @@ test.serial('probe: a server that answers no statement of a new connection is si
   await silent.close()
   await first.proxy.close()
 })
+
+test.serial(
+  'probe: a connection that its server has closed during a stall of the service is no outage',
+  async t => {
+    const lines: unknown[] = []
+    const warnings = pino({ level: 'warn' }, { write: line => lines.push(JSON.parse(line)) })
+    const stalled = createDatabase({ ...config.database, url }, warnings)
+    t.teardown(() => stalled.close())
+    await stalled.probe()
+    // A timer begins the probe, as in a worker.
+    await setTimeout(0)
+    // This process waits for another one, which closes the connection of the probe.
+    execFileSync(process.execPath, ['--input-type=module', '-e', closeOtherSessions], {
+      env: { ...process.env, DATABASE_URL: url },
+    })
+    await stalled.probe()
+    t.deepEqual(lines, [])
+  },
+)
 
 test.serial(
   'hosts: after an outage, a statement does not wait long for a server that is still silent',
