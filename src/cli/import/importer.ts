@@ -46,33 +46,34 @@ function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> 
   return grouped
 }
 
-const alreadyExists = (entry: Entry | undefined) => entry?.meta.code?.endsWith('_exists') === true
-
 const titleOf = ({ place, fields }: Person) => `${place}: ${Object.values(fields).map(quoted).join(' ')}`
 
 /** @throws FatalError if the service becomes unavailable; records that were imported before it remain */
 export async function load(source: Source, api: Api, report: ImportProgress): Promise<Tallies> {
   const tally = () => ({ created: 0, unchanged: 0, failed: 0 })
   const tallies: Tallies = { users: tally(), groups: tally(), memberships: tally() }
-  /** The groups by name: the id, or the reason why the group could not be created. */
-  const groups = new Map<string, number | string>()
+  /** The ids of the groups by name; undefined for a group that could not be created. */
+  const groups = new Map<string, number | undefined>()
 
   /**
-   * Counts the result of a create and finds the id of a record that already exists.
-   * @returns the id, or the reason
+   * Counts the result of a create, and reports a failure as one of `title`.
+   * @returns the id of the record, which may have existed before; undefined after a failure
    */
-  async function resolveId(
+  async function settle(
     kind: 'users' | 'groups',
     fields: Readonly<Record<string, string>>,
+    title: string,
     entry: Entry | undefined,
-  ): Promise<number | string> {
-    const counts = tallies[kind]
-    const exists = alreadyExists(entry)
+  ): Promise<number | undefined> {
+    const exists = entry?.meta.code?.endsWith('_exists') === true
     const id = exists ? await api.find(kind, fields) : (entry?.id ?? entry?.meta.message)
-    if (typeof id !== 'number') counts.failed++
-    else if (exists) counts.unchanged++
-    else counts.created++
-    return id ?? 'the service gave no reason'
+    if (typeof id === 'number') {
+      tallies[kind][exists ? 'unchanged' : 'created']++
+      return id
+    }
+    tallies[kind].failed++
+    report.failed(title, id ?? 'the service gave no reason')
+    return undefined
   }
 
   async function importGroups(names: readonly string[]): Promise<void> {
@@ -81,9 +82,8 @@ export async function load(source: Source, api: Api, report: ImportProgress): Pr
     const fields = missing.map(name => ({ name }))
     const { entries } = await api.create('/v1/groups', 'groups', fields)
     await inParallel(fields, async (field, index) => {
-      const group = await resolveId('groups', field, entries[index])
-      groups.set(field.name, group)
-      if (typeof group === 'string') report.failed(`group ${quoted(field.name)}`, group)
+      const id = await settle('groups', field, `group ${quoted(field.name)}`, entries[index])
+      groups.set(field.name, id)
     })
   }
 
@@ -92,7 +92,7 @@ export async function load(source: Source, api: Api, report: ImportProgress): Pr
     const names = [...new Set(person.groups)]
     const known = names.flatMap(name => {
       const group = groups.get(name)
-      return typeof group === 'number' ? [{ person, user, name, group }] : []
+      return group === undefined ? [] : [{ person, user, name, group }]
     })
     tallies.memberships.failed += names.length - known.length
     return known
@@ -100,23 +100,22 @@ export async function load(source: Source, api: Api, report: ImportProgress): Pr
 
   /** Imports memberships with one request for each user or for each group, whichever are fewer. */
   async function importMemberships(memberships: readonly Membership[]): Promise<void> {
-    const [byUser, byGroup] = [groupBy(memberships, one => one.user), groupBy(memberships, one => one.group)]
-    const [kind, requests] =
-      byUser.size <= byGroup.size ? (['groups', byUser] as const) : (['users', byGroup] as const)
+    const byUser = groupBy(memberships, one => one.user)
+    const byGroup = groupBy(memberships, one => one.group)
+    const isByUser = byUser.size <= byGroup.size
     /** Why a membership could not be stored. */
     const reasons = new Map<Membership, string>()
     let newOnes = 0
-    await inParallel([...requests], async ([id, own]) => {
-      const [path, references] =
-        kind === 'groups'
-          ? [`/v1/users/${id}/groups`, own.map(({ group }) => ({ id: group }))]
-          : [`/v1/groups/${id}/users`, own.map(({ user }) => ({ id: user }))]
-      const { entries, created } = await api.create(path, kind, references)
-      for (const [index, { meta }] of entries.entries()) {
-        const membership = own[index]
-        if (membership !== undefined && meta.status !== 200) reasons.set(membership, meta.message)
-      }
+    await inParallel([...(isByUser ? byUser : byGroup)], async ([id, own]) => {
+      const references = own.map(one => ({ id: isByUser ? one.group : one.user }))
+      const { entries, created } = isByUser
+        ? await api.create(`/v1/users/${id}/groups`, 'groups', references)
+        : await api.create(`/v1/groups/${id}/users`, 'users', references)
       newOnes += created
+      for (const [index, membership] of own.entries()) {
+        const meta = entries[index]?.meta
+        if (meta !== undefined && meta.status !== 200) reasons.set(membership, meta.message)
+      }
     })
     tallies.memberships.created += newOnes
     tallies.memberships.unchanged += memberships.length - newOnes - reasons.size
@@ -130,16 +129,12 @@ export async function load(source: Source, api: Api, report: ImportProgress): Pr
 
   async function importUsers(persons: readonly Person[]): Promise<void> {
     await importGroups(persons.flatMap(person => person.groups))
-    const { entries } = await api.create(
-      '/v1/users',
-      'users',
-      persons.map(({ fields }) => fields),
-    )
+    const fields = persons.map(person => person.fields)
+    const { entries } = await api.create('/v1/users', 'users', fields)
     const memberships: Membership[][] = []
     await inParallel(persons, async (person, index) => {
-      const id = await resolveId('users', person.fields, entries[index])
-      if (typeof id === 'string') report.failed(titleOf(person), id)
-      else memberships[index] = membershipsOf(person, id)
+      const id = await settle('users', person.fields, titleOf(person), entries[index])
+      if (id !== undefined) memberships[index] = membershipsOf(person, id)
     })
     await importMemberships(memberships.flat())
   }
