@@ -75,17 +75,11 @@ export async function writeGroup<I>(
     if (receipt === undefined) return result === 'locked' ? result : () => entry.settle(result)
     const row = saved.get(receipt.key)
     if (row !== undefined) return () => receipt.settle(row)
-    if (result === 'locked') {
-      unused.push(receipt)
-      return result
-    }
-    const response = responseTo(receipt, result)
-    if (response instanceof ApiError) {
-      unused.push(receipt)
-      return () => entry.reject(response)
-    }
-    responses.push({ claim: receipt, response })
-    return () => receipt.settle(response)
+    const response = result === 'locked' ? result : responseTo(receipt, result)
+    if (response === 'locked' || response instanceof ApiError) unused.push(receipt)
+    else responses.push({ claim: receipt, response })
+    if (response === 'locked') return response
+    return response instanceof ApiError ? () => entry.reject(response) : () => receipt.settle(response)
   })
   await saveResponses(trx, responses)
   await releaseKeys(trx, unused)
