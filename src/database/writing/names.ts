@@ -42,22 +42,24 @@ export function createNames(database: Database, { plural: table, unique }: Resou
     return rows
   }
 
-  let serverWaits: boolean | undefined
+  /** Undefined until a write has asked the server. */
+  let isMariaDb: boolean | undefined
+
+  async function readIsMariaDb(trx: Transaction): Promise<boolean> {
+    const [row] = await trx.query('SELECT VERSION() AS version', [])
+    return String(row?.version).includes('MariaDB')
+  }
 
   /**
    * Fails at once, with an error that `isLocked`, if another session has locked the name of one of the records. On MariaDB,
    * the write that follows does so itself.
    */
   async function assertFree(trx: Transaction, records: readonly (Values | Row)[]): Promise<void> {
-    if (serverWaits === false) return
+    if (isMariaDb) return
     const names = namesOf(records)
     if (names.length === 0) return
-    if (serverWaits === undefined) {
-      const [row] = await trx.query('SELECT VERSION() AS version', [])
-      serverWaits = !String(row?.version).includes('MariaDB')
-      if (!serverWaits) return
-    }
-    await readNames(trx, names, `FOR ${mode} OF \`${table}\` NOWAIT`)
+    isMariaDb ??= await readIsMariaDb(trx)
+    if (!isMariaDb) await readNames(trx, names, `FOR ${mode} OF \`${table}\` NOWAIT`)
   }
 
   /** Returns the items of which another session has locked a name. @param namesIn returns the names that an item needs */
