@@ -54,6 +54,15 @@ function parseArgument(kind: DiagnosisKind, argument: string): { pid: number; se
   return { pid: Number(pid), seconds: isProfile ? duration : 0 }
 }
 
+/** Returns a worker; undefined for the supervisor. @throws CommandError if the service has no such process */
+function workerOf(pid: number): Worker | undefined {
+  const worker = workers().find(one => one.process.pid === pid)
+  if (worker !== undefined || pid === process.pid) return worker
+  const others = workers().map(one => one.process.pid)
+  const known = [`${process.pid} (supervisor)`, ...others].join(', ')
+  throw new CommandError(`the service has no process ${pid}; its processes are ${known}`)
+}
+
 export type Diagnoses = ReturnType<typeof createDiagnoses>
 
 /**
@@ -67,12 +76,7 @@ export function createDiagnoses(folder: string, excuse: (id: number) => void) {
     /** Writes a file. @throws CommandError if nothing was begun, Error if the process could not write it: no part is left */
     async write(kind: DiagnosisKind, argument: string): Promise<{ pid: number; path: string }> {
       const { pid, seconds } = parseArgument(kind, argument)
-      const worker = workers().find(one => one.process.pid === pid)
-      if (worker === undefined && pid !== process.pid) {
-        const others = workers().map(one => one.process.pid)
-        const known = [`${process.pid} (supervisor)`, ...others].join(', ')
-        throw new CommandError(`the service has no process ${pid}; its processes are ${known}`)
-      }
+      const worker = workerOf(pid)
       if (isWriting) throw new CommandError('another snapshot or profile is being written; wait for its end')
       isWriting = true
       try {
@@ -81,13 +85,12 @@ export function createDiagnoses(folder: string, excuse: (id: number) => void) {
         // Chromium opens files with the endings `heapsnapshot` and `cpuprofile`.
         const path = join(folder, `${kind}-${pid}-${time}.${kind.replace('-', '')}`)
         const diagnosis = { kind, file: path, seconds }
-        try {
-          await (worker === undefined ? diagnose(diagnosis) : askWorker(worker, diagnosis, excuse))
-        } catch (error) {
+        const writing = worker === undefined ? diagnose(diagnosis) : askWorker(worker, diagnosis, excuse)
+        await writing.catch(async (error: unknown) => {
           // On a full disk, a part of a snapshot would take the space that the state file needs.
           await rm(path, { force: true })
           throw error
-        }
+        })
         return { pid, path }
       } finally {
         isWriting = false
