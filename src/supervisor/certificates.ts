@@ -9,6 +9,7 @@ import type { Config, DataPortConfig } from '../config/config.ts'
 import { reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
 import type { KeyPair } from '../core/messages.ts'
+import { createFaultLog } from '../core/repeat.ts'
 import { writeAtomically } from '../core/write-file.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 
@@ -99,9 +100,11 @@ export function createCertificates(
   const folder = dirname(config.stateFile)
   const httpsPorts = config.ports.filter(({ protocol }) => protocol === 'https')
   let descriptions: Readonly<Record<string, Description>> = {}
-  /** Why certificates could not be used when their files were read last. */
-  let fault: string | undefined
-
+  const withFaultLog = createFaultLog(
+    log,
+    'changed certificate cannot be used, the old one stays',
+    'the files of all certificates can be used again',
+  )
   /** The faults of certificates that have been logged. */
   const reported = new Set<string>()
 
@@ -157,15 +160,7 @@ export function createCertificates(
      */
     async refresh(): Promise<void> {
       const before = descriptions
-      try {
-        await update()
-        if (fault !== undefined) log.info('the files of all certificates can be used again')
-        fault = undefined
-      } catch (error) {
-        const reason = reasonOf(error)
-        if (reason !== fault) log.error({ reason }, 'changed certificate cannot be used, the old one stays')
-        fault = reason
-      }
+      await withFaultLog(update)
       for (const [label, description] of Object.entries(descriptions))
         if (description !== before[label]) log.info({ label, ...description }, 'certificate changed')
       reportUntimely()

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import type { Config } from '../config/config.ts'
 import { hasCode, reasonOf } from '../core/error-reason.ts'
 import type { Log } from '../core/log.ts'
+import { createFaultLog } from '../core/repeat.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 
 const KEY_BYTES = 48
@@ -34,8 +35,11 @@ async function readSecret(file: string): Promise<Buffer> {
 export function createTicketKeys({ tls }: Pick<Config, 'tls'>, log: Log, desired: DesiredStateStore) {
   const { ticketKeyFile } = tls
   let secret: Uint8Array = new Uint8Array()
-  /** Why the file could not be read last. */
-  let fault: string | undefined
+  const withFaultLog = createFaultLog(
+    log,
+    'changed TLS ticket key cannot be used, the old one stays',
+    'the file of the TLS ticket key can be used again',
+  )
 
   function use(): void {
     const ticketKeys = deriveTicketKeys(secret, Date.now()).toString('base64')
@@ -54,18 +58,11 @@ export function createTicketKeys({ tls }: Pick<Config, 'tls'>, log: Log, desired
     /** Reads the file again, and derives the keys of the period. A fault is logged once, and so is its end; the old secret stays. */
     async refresh(): Promise<void> {
       if (ticketKeyFile === null) return
-      try {
+      await withFaultLog(async () => {
         const found = await readSecret(ticketKeyFile)
         if (!found.equals(secret)) log.info('TLS ticket key changed')
-        if (fault !== undefined) log.info('the file of the TLS ticket key can be used again')
         secret = found
-        fault = undefined
-      } catch (error) {
-        const reason = reasonOf(error)
-        if (reason !== fault)
-          log.error({ reason }, 'changed TLS ticket key cannot be used, the old one stays')
-        fault = reason
-      }
+      })
       use()
     },
   }
