@@ -82,6 +82,7 @@ export async function createIssuerKeys(
   let reading: Promise<KeySet> | undefined
   /** When the reading of these keys began. Times are values of `steadyMs`. */
   let beganMs = 0
+  /** Before this time, an attempt to read the keys fails at once. */
   let nextReadMs = 0
 
   /** Uses the keys of a reading, unless a later reading is known. @throws Error if they are no JSON Web Key Set */
