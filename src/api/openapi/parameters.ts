@@ -30,21 +30,27 @@ export const inQuery = parameterIn('query')
 export const inPath = parameterIn('path')
 export const inHeader = parameterIn('header')
 
-/** A query parameter with a list. @param explode whether each value is a pair of its own; otherwise, commas separate them */
-const listInQuery = (name: string, description: string, list: Schema, explode: boolean): Parameter => ({
+/** A query parameter with a list. It can be repeated. */
+const listInQuery = (name: string, description: string, list: Schema): Parameter => ({
   ...inQuery(name, description, { type: 'array', ...list }),
   style: 'form',
-  explode,
+  explode: true,
 })
 
 /** A query parameter with a comma-separated list of names, none of them repeated. */
-export const namesInQuery = (name: string, description: string, names: readonly string[], example: unknown) =>
-  listInQuery(
-    name,
-    description,
-    { items: { type: 'string', enum: names }, uniqueItems: true, examples: [example] },
-    false,
-  )
+export const namesInQuery = (
+  name: string,
+  description: string,
+  names: readonly string[],
+  example: unknown,
+): Parameter => ({
+  ...listInQuery(name, description, {
+    items: { type: 'string', enum: names },
+    uniqueItems: true,
+    examples: [example],
+  }),
+  explode: false,
+})
 
 /**
  * @param maxRecords the maximum of `records_per_page`
@@ -77,12 +83,10 @@ export const idParameter = (resource: Resource): Parameter =>
 
 /** The parameters of a DELETE of several records. One of them is required. */
 export const idsParameters = (description: string): Parameter[] => [
-  listInQuery(
-    'id[in]',
-    `${description} Commas separate them, and the parameter can be repeated.`,
-    { items: idItem, examples: [[1, 2]] },
-    true,
-  ),
+  listInQuery('id[in]', `${description} Commas separate them, and the parameter can be repeated.`, {
+    items: idItem,
+    examples: [[1, 2]],
+  }),
   inQuery('id', 'A single id, instead of the list.', { ...idSchema, examples: [1] }),
 ]
 
@@ -173,20 +177,16 @@ const operators: Readonly<Record<string, Operator>> = {
   },
 }
 
-const kindOf = (column: string) => (column === 'id' ? 'id' : 'text')
-
-const exampleOf = ({ fields }: Resource, column: string): string => fields[column]?.example ?? EXAMPLE_ID
-
 function filterParameter(resource: Resource, name: string, target: FilterTarget): Parameter {
   const { relation, column } = target
   const operator = operators[target.operator]
-  const operand = operator?.[kindOf(column)]
+  const operand = operator?.[column === 'id' ? 'id' : 'text']
   if (operator === undefined || operand === undefined)
     throw new Error(`the filter ${name} has no description for the document`)
-  const examples = operand.examples(exampleOf(relation?.to ?? resource, column))
+  const { fields } = relation?.to ?? resource
+  const examples = operand.examples(fields[column]?.example ?? EXAMPLE_ID)
   const description = `${capitalize(operator.meaning)}.`
-  if (operator.list)
-    return listInQuery(name, description, { items: operand.schema, examples: [examples] }, true)
+  if (operator.list) return listInQuery(name, description, { items: operand.schema, examples: [examples] })
   return inQuery(name, description, { ...operand.schema, examples })
 }
 
