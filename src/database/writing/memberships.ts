@@ -57,15 +57,34 @@ export function createMemberships(
   // The ids make the new versions differ from each other. A scan of a small table would lock all of its rows.
   const renewSql = `UPDATE \`${resource.plural}\` FORCE INDEX (PRIMARY) SET version = ? ^ id WHERE id IN (?)`
 
-  /** The memberships of the records of a transaction, while its items change them. */
-  async function readState(trx: Transaction, items: readonly Memberships[]) {
+  /** Locks the rows of items, and reads the memberships of those items whose rows no other session has locked. */
+  async function prepare(trx: Transaction, items: readonly Memberships[]) {
+    // Every membership change locks the rows of the limited side first, to protect their limits and versions.
+    const limited = await lockLimited(trx, items.flatMap(limitedIds), items.length === 1)
+    const related = await lockRelated(trx, items.flatMap(relatedIds))
+    const isFree = (item: Memberships) =>
+      !limitedIds(item).some(id => limited.skippedIds.has(id)) &&
+      !relatedIds(item).some(id => related.skippedIds.has(id))
+    const free = items.filter(isFree)
     const idsOf = (some: readonly Memberships[]) => [...new Set(some.flatMap(pairsOf).map(({ id }) => id))]
-    const otherIds = [...new Set(items.flatMap(pairsOf).map(({ otherId }) => otherId))]
-    const existing = await pairs.existing(trx, idsOf(items), otherIds)
-    const counts = await pairs.counts(trx, idsOf(items.filter(({ action }) => action === 'add')))
-    return { before: new Set(existing), existing, counts, touched: new Map<string, Pair>() }
+    const otherIds = [...new Set(free.flatMap(pairsOf).map(({ otherId }) => otherId))]
+    const existing = await pairs.existing(trx, idsOf(free), otherIds)
+    const counts = await pairs.counts(trx, idsOf(free.filter(({ action }) => action === 'add')))
+    return {
+      free: new Set(free),
+      /** The rows of both sides, by id. */
+      limited: limited.rows,
+      related: related.rows,
+      before: new Set(existing),
+      existing,
+      counts,
+      /** The pairs that an item has added or removed, by key. */
+      touched: new Map<string, Pair>(),
+      token: newVersion(),
+    }
   }
-  type State = Awaited<ReturnType<typeof readState>>
+  /** What a transaction works on. Its items change it one after the other. */
+  type State = Awaited<ReturnType<typeof prepare>>
 
   function change(state: State, action: Memberships['action'], pair: Pair): Refusal | boolean {
     const { existing, counts, touched } = state
@@ -81,13 +100,38 @@ export function createMemberships(
     return true
   }
 
-  async function store(trx: Transaction, { before, existing, touched }: State, token: number): Promise<void> {
+  function applyPair(trx: Transaction, state: State, item: Memberships, pair: Pair): Outcome {
+    const { side, action, origin } = item
+    const owner = state.limited.get(pair.id)
+    const row = side === 'limited' ? state.related.get(pair.otherId) : owner
+    if (row === undefined || owner === undefined)
+      return action === 'add' ? 'not_found' : 'membership_not_found'
+    const changed = change(state, action, pair)
+    if (typeof changed === 'string') return changed
+    if (changed) {
+      const after = Number(BigInt(state.token) ^ BigInt(pair.id))
+      // A later item of this transaction compares its precondition with the new version.
+      state.limited.set(pair.id, { ...owner, version: after })
+      const type = action === 'add' ? 'joined' : 'left'
+      trx.record({ type, resource, relation, ...pair, before: owner.version, after, origin })
+    }
+    return { row, changed }
+  }
+
+  function applyItem(trx: Transaction, state: State, item: Memberships): Result {
+    const record = state[item.side].get(item.id)
+    if (record === undefined) return 'not_found'
+    if (item.precondition?.(record.version) === false) return 'precondition_failed'
+    return pairsOf(item).map(pair => applyPair(trx, state, item, pair))
+  }
+
+  async function store(trx: Transaction, { before, existing, touched, token }: State): Promise<void> {
     if (touched.size === 0) return
-    const changed = [...touched].filter(([key]) => before.has(key) !== existing.has(key))
-    const split = (isAdded: boolean) =>
-      changed.flatMap(([key, pair]) => (existing.has(key) === isAdded ? [pair] : []))
-    await pairs.remove(trx, split(false))
-    await pairs.insert(trx, split(true))
+    const all = [...touched]
+    const gone = all.flatMap(([key, pair]) => (before.has(key) && !existing.has(key) ? [pair] : []))
+    const added = all.flatMap(([key, pair]) => (!before.has(key) && existing.has(key) ? [pair] : []))
+    await pairs.remove(trx, gone)
+    await pairs.insert(trx, added)
     const ids = [...new Set(Array.from(touched.values(), ({ id }) => id))]
     assertRowCount(resource.plural, await trx.execute(renewSql, [token, ids]), ids.length)
   }
@@ -97,42 +141,9 @@ export function createMemberships(
     awaitLock: createAwaitLock(resource, limitedIds),
 
     async apply(trx, items) {
-      // Every membership change locks the rows of the limited side first, to protect their limits and versions.
-      const limited = await lockLimited(trx, items.flatMap(limitedIds), items.length === 1)
-      const related = await lockRelated(trx, items.flatMap(relatedIds))
-      const sides = { limited, related }
-      const isFree = ({ side, id, others }: Memberships) => {
-        const other = side === 'limited' ? related : limited
-        return !sides[side].skippedIds.has(id) && !others.some(one => other.skippedIds.has(one))
-      }
-      const state = await readState(trx, items.filter(isFree))
-      const token = newVersion()
-
-      function applyItem(item: Memberships): Result {
-        const { side, id, action, precondition, origin } = item
-        const record = sides[side].rows.get(id)
-        if (record === undefined) return 'not_found'
-        if (precondition?.(record.version) === false) return 'precondition_failed'
-        return pairsOf(item).map((pair): Outcome => {
-          const owner = limited.rows.get(pair.id)
-          const row = side === 'limited' ? related.rows.get(pair.otherId) : owner
-          if (row === undefined || owner === undefined)
-            return action === 'add' ? 'not_found' : 'membership_not_found'
-          const outcome = change(state, action, pair)
-          if (typeof outcome === 'string') return outcome
-          if (outcome) {
-            const after = Number(BigInt(token) ^ BigInt(pair.id))
-            // A later item of this transaction compares its precondition with the new version.
-            limited.rows.set(pair.id, { ...owner, version: after })
-            const type = action === 'add' ? 'joined' : 'left'
-            trx.record({ type, resource, relation, ...pair, before: owner.version, after, origin })
-          }
-          return { row, changed: outcome }
-        })
-      }
-
-      const results = items.map(item => (isFree(item) ? applyItem(item) : 'locked'))
-      await store(trx, state, token)
+      const state = await prepare(trx, items)
+      const results = items.map(item => (state.free.has(item) ? applyItem(trx, state, item) : 'locked'))
+      await store(trx, state)
       return results
     },
   })
