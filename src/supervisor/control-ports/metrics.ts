@@ -82,8 +82,10 @@ function trafficMetrics(totals: FleetTotals) {
 
 function statusMetrics({ node, version, ports }: Status) {
   const labeled = Object.entries(ports).map(([port, status]) => ({ labels: { port }, status }))
-  const byPort = (measure: (status: PortStatus) => number): Value[] =>
-    labeled.map(({ labels, status }) => ({ labels, value: measure(status) }))
+  const portGauge = (name: string, help: string, measure: (status: PortStatus) => number) => {
+    const values = labeled.map(({ labels, status }) => ({ labels, value: measure(status) }))
+    return gauge(name, help, values)
+  }
   const stateValues = labeled.flatMap(({ labels, status }) =>
     portStates.map(state => ({ labels: { ...labels, state }, value: state === status.state ? 1 : 0 })),
   )
@@ -95,16 +97,8 @@ function statusMetrics({ node, version, ports }: Status) {
     gauge('users_api_build_info', 'Always 1; the labels tell the node and its version.', [
       { labels: { node, version }, value: 1 },
     ]),
-    gauge(
-      'http_connections',
-      'Open connections.',
-      byPort(status => status.connections),
-    ),
-    gauge(
-      'http_requests_in_flight',
-      'Requests in flight.',
-      byPort(status => status.in_flight),
-    ),
+    portGauge('http_connections', 'Open connections.', status => status.connections),
+    portGauge('http_requests_in_flight', 'Requests in flight.', status => status.in_flight),
     gauge('users_api_port_state', '1 for the current state of the port, else 0.', stateValues),
     gauge(
       'users_api_certificate_expiry_seconds',
@@ -118,54 +112,52 @@ function workerMetrics(workers: readonly WorkerView[]) {
   const reported = workers.flatMap(({ pid, heartbeat }) =>
     heartbeat === undefined ? [] : [{ labels: { worker: pid ?? 0 }, heartbeat }],
   )
-  const byWorker = (measure: (heartbeat: Heartbeat) => number | undefined): Value[] =>
-    reported.flatMap(({ labels, heartbeat }) => {
+  const workerGauge = (name: string, help: string, measure: (heartbeat: Heartbeat) => number | undefined) => {
+    const values = reported.flatMap(({ labels, heartbeat }) => {
       const value = measure(heartbeat)
       return value === undefined ? [] : [{ labels, value }]
     })
+    return gauge(name, help, values)
+  }
   const pool = reported.flatMap(({ labels, heartbeat }) =>
     Object.entries(heartbeat.pool).map(([state, value]) => ({ labels: { ...labels, state }, value })),
   )
   return [
-    gauge(
+    workerGauge(
       'users_api_changes_waiting',
       'Changes that wait for their number in the feed, as each worker has seen them.',
-      byWorker(({ changes }) => changes?.waiting),
+      ({ changes }) => changes?.waiting,
     ),
-    gauge(
+    workerGauge(
       'users_api_changes_waiting_seconds',
       'How long the oldest of these changes has waited.',
-      byWorker(({ changes }) => changes?.waitingSeconds),
+      ({ changes }) => changes?.waitingSeconds,
     ),
-    gauge(
+    workerGauge(
       'users_api_changes_readers',
       'Requests that wait for a change: streams, and requests with wait.',
-      byWorker(({ changes }) => changes?.readers),
+      ({ changes }) => changes?.readers,
     ),
-    gauge(
+    workerGauge(
       'users_api_worker_eventloop_lag_p99_seconds',
       'Event loop lag since the last heartbeat, 99th percentile.',
-      byWorker(({ lagP99Ms }) => lagP99Ms / 1000),
+      ({ lagP99Ms }) => lagP99Ms / 1000,
     ),
-    gauge(
+    workerGauge(
       'users_api_worker_eventloop_lag_max_seconds',
       'Maximum event loop lag since the last heartbeat.',
-      byWorker(({ lagMs }) => lagMs / 1000),
+      ({ lagMs }) => lagMs / 1000,
     ),
-    gauge(
-      'users_api_worker_resident_memory_bytes',
-      'Resident memory.',
-      byWorker(({ rssBytes }) => rssBytes),
-    ),
-    gauge(
+    workerGauge('users_api_worker_resident_memory_bytes', 'Resident memory.', ({ rssBytes }) => rssBytes),
+    workerGauge(
       'users_api_worker_database_up',
       '0 while the database is unreachable.',
-      byWorker(({ databaseDownMs }) => (databaseDownMs === undefined ? 1 : 0)),
+      ({ databaseDownMs }) => (databaseDownMs === undefined ? 1 : 0),
     ),
-    gauge(
+    workerGauge(
       'users_api_worker_cache_up',
       '0 while Redis is unreachable; absent if it is not configured.',
-      byWorker(({ cache: { state } }) => (state === 'none' ? undefined : Number(state === 'connected'))),
+      ({ cache: { state } }) => (state === 'none' ? undefined : Number(state === 'connected')),
     ),
     gauge(
       'users_api_database_pool_connections',
