@@ -3,8 +3,7 @@
 import { MAX_ID } from '../../model/resource.ts'
 import type { Database } from '../database.ts'
 import { createNewestEvents } from './newest-events.ts'
-import type { Portion } from './portion.ts'
-import { createPortionReader, MAX_READS, READ_EVENTS } from './portion-reader.ts'
+import { createPortionReader, MAX_READS, type Portion, READ_EVENTS } from './portion.ts'
 
 /**
  * The pause after a read for waiting readers grows with the number of those that it has woken, because their answers follow: while
