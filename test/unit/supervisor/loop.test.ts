@@ -1,19 +1,10 @@
 // The loop that keeps the state of the fleet, for the commands that wait for a change of it.
 import test from 'ava'
 import { createLoop } from '../../../src/supervisor/fleet/loop.ts'
-
-const settings = {
-  workers: 1,
-  beatMs: 1000,
-  bootMs: 30_000,
-  silentMs: 10_000,
-  retireMs: 32_000,
-  bootFailures: 5,
-  memoryBytes: 1000,
-}
+import { fleetSettings } from '../../support/fleet.ts'
 
 test('until: a condition is not evaluated any more when it is fulfilled, or when its time is up', async t => {
-  const loop = createLoop(settings, () => {})
+  const loop = createLoop(fleetSettings, () => {})
   let evaluations = 0
   const fulfilled = loop.until(({ reload }) => {
     evaluations++

@@ -5,20 +5,11 @@ import type { Heartbeat } from '../../../src/core/messages.ts'
 import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
 import { emptyFleet, type FleetState, watchOf } from '../../../src/supervisor/fleet/fleet-state.ts'
 import { type Action, type FleetSettings, plan } from '../../../src/supervisor/fleet/plan.ts'
+import { fleetSettings } from '../../support/fleet.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
-const settings: FleetSettings = {
-  workers: 3,
-  beatMs: 1000,
-  bootMs: 30_000,
-  silentMs: 10_000,
-  retireMs: 32_000,
-  bootFailures: 5,
-  memoryBytes: 1000,
-}
-
 /** The fleet with a simulated clock: records each event and performs the planned actions, as loop.ts and fleet.ts do. */
-function createSimulation(simulatedSettings: FleetSettings = settings, forksFail = false) {
+function createSimulation(simulatedSettings: FleetSettings = fleetSettings, forksFail = false) {
   let fleet: FleetState = emptyFleet
   let nowMs = 1000
   let nextId = 1
@@ -88,7 +79,7 @@ function createSimulation(simulatedSettings: FleetSettings = settings, forksFail
 }
 
 /** A simulation in which all workers listen. */
-function createRunningSimulation(simulatedSettings: FleetSettings = settings) {
+function createRunningSimulation(simulatedSettings: FleetSettings = fleetSettings) {
   const simulation = createSimulation(simulatedSettings)
   for (const id of simulation.workerIds()) simulation.listen(id)
   return simulation
@@ -134,7 +125,7 @@ test('external SIGKILL: the worker is replaced at once, without backoff', t => {
     simulation.listen(simulation.workerIds().at(-1) ?? 0)
     simulation.pass(500, simulation.workerIds)
   }
-  const single = createRunningSimulation({ ...settings, workers: 1 })
+  const single = createRunningSimulation({ ...fleetSettings, workers: 1 })
   for (let kills = 0; kills < 3; kills++) {
     single.exit(1 + kills, 'worker terminated by SIGKILL', true)
     t.deepEqual(single.workerIds(), [2 + kills])
@@ -174,15 +165,15 @@ test('boot failures: the supervisor exits with the reason when no worker boots',
   })
   t.is(
     simulation.actions('fork').length,
-    5 * settings.workers,
+    5 * fleetSettings.workers,
     'workers that were forked together count once',
   )
 })
 
 test('boot failures: those before a worker that becomes ready do not count', t => {
-  const simulation = createSimulation({ ...settings, workers: 1 })
-  for (let id = 1; id <= 2 * settings.bootFailures; id++) {
-    if (id % settings.bootFailures === 0) simulation.listen(id)
+  const simulation = createSimulation({ ...fleetSettings, workers: 1 })
+  for (let id = 1; id <= 2 * fleetSettings.bootFailures; id++) {
+    if (id % fleetSettings.bootFailures === 0) simulation.listen(id)
     simulation.exit(id)
     simulation.pass(15_000)
   }
@@ -190,8 +181,8 @@ test('boot failures: those before a worker that becomes ready do not count', t =
 })
 
 test('boot failures: a worker that exits by itself has failed, also while the database is unreachable', t => {
-  const simulation = createSimulation({ ...settings, workers: 1 })
-  for (let failure = 0; failure < settings.bootFailures; failure++) {
+  const simulation = createSimulation({ ...fleetSettings, workers: 1 })
+  for (let failure = 0; failure < fleetSettings.bootFailures; failure++) {
     t.false(simulation.ended())
     for (const id of simulation.workerIds()) {
       simulation.message(id, { databaseDownMs: 1 })
@@ -203,15 +194,15 @@ test('boot failures: a worker that exits by itself has failed, also while the da
 })
 
 test('boot failures: without memory for a process, the supervisor waits longer after each attempt', t => {
-  const simulation = createSimulation(settings, true)
+  const simulation = createSimulation(fleetSettings, true)
   t.is(simulation.actions('fork').length, 1)
   simulation.pass(100)
   t.is(simulation.actions('fork').length, 2)
   t.false(simulation.ended())
   simulation.pass(15_000)
-  t.is(simulation.actions('fork').length, settings.bootFailures)
+  t.is(simulation.actions('fork').length, fleetSettings.bootFailures)
   t.like(simulation.performed.at(-1), { type: 'exit', reason: 'no worker could start: spawn ENOMEM' })
-  t.is(simulation.fleet().lostWorkers, settings.bootFailures)
+  t.is(simulation.fleet().lostWorkers, fleetSettings.bootFailures)
 })
 
 test('boot failures: a cause that a retry cannot fix ends the supervisor at once, unless a worker is ready', t => {
@@ -307,7 +298,7 @@ test('reload: replaces one worker after another, starting the new one first', t 
 })
 
 test('reload: is done when enough new workers are ready, and a stop ends it', t => {
-  const simulation = createRunningSimulation({ ...settings, workers: 1 })
+  const simulation = createRunningSimulation({ ...fleetSettings, workers: 1 })
   simulation.dispatch({ type: 'reload', watchMs: 0 })
   simulation.exit(1)
   t.is(simulation.fleet().reload.state, 'running')
@@ -480,7 +471,7 @@ test('reload with a watch: an old worker that exits meanwhile is not replaced, t
 
 test('reload: attempts at the start, while the database is unreachable, do not end the supervisor', t => {
   const simulation = createSimulation()
-  for (let attempt = 0; attempt < settings.bootFailures; attempt++) {
+  for (let attempt = 0; attempt < fleetSettings.bootFailures; attempt++) {
     simulation.dispatch({ type: 'reload', watchMs: 0 })
     for (let second = 0; second < 60 && simulation.fleet().reload.state === 'running'; second++) {
       simulation.pass(1000)
@@ -506,7 +497,7 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
   t.deepEqual(simulation.ready(), [1, 3, 4])
   t.is(simulation.actions('fork').length, 4)
 
-  const slow = createSimulation({ ...settings, bootMs: 60_000 })
+  const slow = createSimulation({ ...fleetSettings, bootMs: 60_000 })
   slow.pass(30_000, slow.workerIds)
   slow.message(1, { rssBytes: 1001 })
   for (const id of slow.workerIds()) slow.listen(id)
@@ -514,7 +505,7 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
 })
 
 test('memory limit: a reload ends also if the new workers exceed it, and replaces them only then', t => {
-  const simulation = createRunningSimulation({ ...settings, workers: 2 })
+  const simulation = createRunningSimulation({ ...fleetSettings, workers: 2 })
   simulation.dispatch({ type: 'reload', watchMs: 0 })
   for (const [old, fresh] of [
     [1, 3],
@@ -541,7 +532,7 @@ test('stop: waits the drain delay, retires the workers, kills at the deadline an
   simulation.pass(1, simulation.workerIds)
   t.is(simulation.actions('retire').length, 2)
   simulation.exit(2)
-  simulation.pass(settings.retireMs, simulation.workerIds)
+  simulation.pass(fleetSettings.retireMs, simulation.workerIds)
   t.deepEqual(simulation.actions('kill'), [
     { type: 'kill', id: 3, reason: 'worker did not exit within 32000 ms' },
   ])
@@ -606,7 +597,7 @@ test('any sequence of events keeps the invariants', t => {
       fc.integer({ min: 1, max: 4 }),
       fc.constantFrom(0, 10_000),
       (actions, workers, watchMs) => {
-        const simulation = createSimulation({ ...settings, workers })
+        const simulation = createSimulation({ ...fleetSettings, workers })
         const hung = new Set<number>()
         const responsive = () => simulation.workerIds().filter(id => !hung.has(id))
 
@@ -642,11 +633,11 @@ test('any sequence of events keeps the invariants', t => {
           for (const { id, state, sinceMs, lastHeardMs, killed } of fleet.workers) {
             if (killed) continue
             if (lastHeardMs !== undefined)
-              t.true(simulation.nowMs() - lastHeardMs < settings.silentMs, `${id} sends no messages`)
+              t.true(simulation.nowMs() - lastHeardMs < fleetSettings.silentMs, `${id} sends no messages`)
             if (state === 'retiring')
-              t.true(simulation.nowMs() - sinceMs < settings.retireMs, `${id} does not exit`)
+              t.true(simulation.nowMs() - sinceMs < fleetSettings.retireMs, `${id} does not exit`)
             if (state === 'booting')
-              t.true(simulation.nowMs() - sinceMs < settings.bootMs, `${id} does not boot`)
+              t.true(simulation.nowMs() - sinceMs < fleetSettings.bootMs, `${id} does not boot`)
           }
           if (fleet.stop !== undefined) {
             t.false(actionsNow.some(action => action.type === 'fork'))

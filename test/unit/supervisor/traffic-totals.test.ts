@@ -6,18 +6,8 @@ import { createTraffic } from '../../../src/listener/traffic.ts'
 import { percentileMs } from '../../../src/supervisor/control-ports/history.ts'
 import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
 import { emptyFleet, totalsOf } from '../../../src/supervisor/fleet/fleet-state.ts'
-import type { FleetSettings } from '../../../src/supervisor/fleet/plan.ts'
+import { fleetSettings } from '../../support/fleet.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
-
-const settings: FleetSettings = {
-  workers: 3,
-  beatMs: 1000,
-  bootMs: 30_000,
-  silentMs: 10_000,
-  retireMs: 30_000,
-  bootFailures: 5,
-  memoryBytes: 1000,
-}
 
 type Traffic = ReturnType<typeof createTraffic>
 
@@ -42,7 +32,7 @@ test('totals: any sequence of responses, heartbeats and exits counts each report
     let fleet = emptyFleet
     let nextId = 1
     const record = (event: FleetEvent) => {
-      fleet = reduce(fleet, event, settings, 0)
+      fleet = reduce(fleet, event, fleetSettings, 0)
     }
     const fresh = () => {
       const id = nextId++

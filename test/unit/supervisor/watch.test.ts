@@ -10,7 +10,7 @@ import {
   figuresBetween,
 } from '../../../src/supervisor/fleet/figures.ts'
 import { emptyFleet, watchOf } from '../../../src/supervisor/fleet/fleet-state.ts'
-import type { FleetSettings } from '../../../src/supervisor/fleet/plan.ts'
+import { fleetSettings } from '../../support/fleet.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
 const none: Figures = { responses: 0, failed: 0 }
@@ -124,15 +124,7 @@ const heartbeat = (
   ...(more.databaseDownMs !== undefined && { databaseDownMs: more.databaseDownMs }),
 })
 
-const settings: FleetSettings = {
-  workers: 2,
-  beatMs: 1000,
-  bootMs: 30_000,
-  silentMs: Infinity,
-  retireMs: 30_000,
-  bootFailures: 5,
-  memoryBytes: 1000,
-}
+const settings = { ...fleetSettings, workers: 2, silentMs: Infinity }
 
 /** A fleet with the workers 1 and 2 in which a reload has begun, and its first new worker, 3, listens. */
 function openWatch(watchMs = 1e9) {
