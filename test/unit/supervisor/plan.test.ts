@@ -1,5 +1,5 @@
 // The fleet's state and plan in a simulation in which processes boot, hang, exit and follow commands, also at random.
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
 import type { Heartbeat } from '../../../src/core/messages.ts'
 import { type FleetEvent, reduce } from '../../../src/supervisor/fleet/events.ts'
@@ -52,18 +52,26 @@ function createSimulation(simulatedSettings: FleetSettings = fleetSettings, fork
     message(id: number, more: Partial<Heartbeat> = {}): void {
       simulation.dispatch({ type: 'message', id, message: { ...emptyHeartbeat, ...more } })
     },
-    exit(id: number, reason = 'worker exited with code 1', killedExternally = false): void {
-      simulation.dispatch({ type: 'exited', id, cause: { reason, killedExternally } })
+    exit(id: number, reason = 'worker exited with code 1'): void {
+      simulation.dispatch({ type: 'exited', id, cause: { reason } })
+    },
+    /** Something else than the supervisor kills the worker. */
+    killFromOutside(id: number): void {
+      const cause = { reason: 'worker terminated by SIGKILL', killedExternally: true }
+      simulation.dispatch({ type: 'exited', id, cause })
     },
     /** The worker exits for a cause that a retry cannot fix. */
     exitForGood(id: number): void {
-      const cause = { reason: 'invalid settings', exitCode: 78 }
+      const cause = { reason: 'run npm run migrate', exitCode: 78 }
       simulation.dispatch({ type: 'exited', id, cause })
     },
     listen(id: number): void {
       simulation.dispatch({ type: 'message', id, message: { type: 'listening' } })
     },
-    /** Advances the clock; the workers in `responsive` send their messages in time. */
+    reload: (watchMs = 0) => simulation.dispatch({ type: 'reload', watchMs }),
+    stop: (delayMs: number) => simulation.dispatch({ type: 'stop', delayMs }),
+    skipWait: () => simulation.dispatch({ type: 'skipWait' }),
+    /** Advances the clock; only the workers in `responsive` send their messages in time. */
     pass(ms: number, responsive: () => readonly number[] = () => []): void {
       const untilMs = nowMs + ms
       while (nowMs < untilMs) {
@@ -72,11 +80,17 @@ function createSimulation(simulatedSettings: FleetSettings = fleetSettings, fork
         runPlan()
       }
     },
+    /** Advances the clock; all workers send their messages in time. */
+    passInHealth: (ms: number) => simulation.pass(ms, simulation.workerIds),
     workerIds: () => fleet.workers.map(({ id }) => id),
+    newest: () => simulation.workerIds().at(-1) ?? 0,
+    lastAction: () => performed.at(-1),
   }
   runPlan()
   return simulation
 }
+
+type Simulation = ReturnType<typeof createSimulation>
 
 /** A simulation in which all workers listen. */
 function createRunningSimulation(simulatedSettings: FleetSettings = fleetSettings) {
@@ -100,17 +114,17 @@ test('backoff: a ready worker that exits is replaced at once, repeated failures 
   for (let crash = 0; crash < 11; crash++) {
     const forks = simulation.actions('fork').length
     const exitedMs = simulation.nowMs()
-    simulation.exit(simulation.workerIds().at(-1) ?? 0)
-    while (simulation.actions('fork').length === forks) simulation.pass(1, simulation.workerIds)
+    simulation.exit(simulation.newest())
+    while (simulation.actions('fork').length === forks) simulation.passInHealth(1)
     gaps.push(simulation.nowMs() - exitedMs)
-    const replacement = simulation.workerIds().at(-1) ?? 0
+    const replacement = simulation.newest()
     simulation.listen(replacement)
-    simulation.pass(1000, simulation.workerIds)
+    simulation.passInHealth(1000)
   }
   t.deepEqual(gaps, [0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 15_000, 15_000])
 
   const forks = simulation.actions('fork').length
-  simulation.exit(simulation.workerIds().at(-1) ?? 0)
+  simulation.exit(simulation.newest())
   t.is(simulation.actions('fork').length, forks)
   simulation.exit(1)
   t.is(simulation.actions('fork').length, forks + 2, 'a worker that was ready for 30 s resets the backoff')
@@ -119,15 +133,15 @@ test('backoff: a ready worker that exits is replaced at once, repeated failures 
 test('external SIGKILL: the worker is replaced at once, without backoff', t => {
   const simulation = createRunningSimulation()
   for (let kills = 0; kills < 60; kills++) {
-    simulation.exit(simulation.ready()[0] ?? 0, 'worker terminated by SIGKILL', true)
+    simulation.killFromOutside(simulation.ready()[0] ?? 0)
     t.is(simulation.fleet().workers.length, 3)
-    simulation.pass(500, simulation.workerIds)
-    simulation.listen(simulation.workerIds().at(-1) ?? 0)
-    simulation.pass(500, simulation.workerIds)
+    simulation.passInHealth(500)
+    simulation.listen(simulation.newest())
+    simulation.passInHealth(500)
   }
   const single = createRunningSimulation({ ...fleetSettings, workers: 1 })
   for (let kills = 0; kills < 3; kills++) {
-    single.exit(1 + kills, 'worker terminated by SIGKILL', true)
+    single.killFromOutside(1 + kills)
     t.deepEqual(single.workerIds(), [2 + kills])
     single.listen(2 + kills)
   }
@@ -136,17 +150,17 @@ test('external SIGKILL: the worker is replaced at once, without backoff', t => {
 test('external SIGKILL: while booting it counts as a failure, unless another worker is ready', t => {
   const simulation = createSimulation()
   for (let round = 0; round < 5; round++) {
-    simulation.pass(500, simulation.workerIds)
-    for (const id of simulation.workerIds()) simulation.exit(id, 'worker terminated by SIGKILL', true)
-    simulation.pass(14_500, simulation.workerIds)
+    simulation.passInHealth(500)
+    for (const id of simulation.workerIds()) simulation.killFromOutside(id)
+    simulation.passInHealth(14_500)
   }
-  t.like(simulation.performed.at(-1), { type: 'exit', exitCode: 70 })
+  t.like(simulation.lastAction(), { type: 'exit', exitCode: 70 })
 
   const running = createRunningSimulation()
   running.exit(1)
   for (let kills = 0; kills < 10; kills++) {
-    running.pass(500, running.workerIds)
-    running.exit(running.workerIds().at(-1) ?? 0, 'worker terminated by SIGKILL', true)
+    running.passInHealth(500)
+    running.killFromOutside(running.newest())
     t.is(running.workerIds().length, 3)
   }
 })
@@ -154,11 +168,11 @@ test('external SIGKILL: while booting it counts as a failure, unless another wor
 test('boot failures: the supervisor exits with the reason when no worker boots', t => {
   const simulation = createSimulation()
   for (let round = 0; round < 10 && !simulation.ended(); round++) {
-    simulation.pass(500, simulation.workerIds)
+    simulation.passInHealth(500)
     for (const id of simulation.workerIds()) simulation.exit(id, 'the code throws')
-    simulation.pass(15_000 - 500, simulation.workerIds)
+    simulation.passInHealth(15_000 - 500)
   }
-  t.deepEqual(simulation.performed.at(-1), {
+  t.deepEqual(simulation.lastAction(), {
     type: 'exit',
     exitCode: 70,
     reason: 'no worker could start: the code throws',
@@ -201,15 +215,14 @@ test('boot failures: without memory for a process, the supervisor waits longer a
   t.false(simulation.ended())
   simulation.pass(15_000)
   t.is(simulation.actions('fork').length, fleetSettings.bootFailures)
-  t.like(simulation.performed.at(-1), { type: 'exit', reason: 'no worker could start: spawn ENOMEM' })
+  t.like(simulation.lastAction(), { type: 'exit', reason: 'no worker could start: spawn ENOMEM' })
   t.is(simulation.fleet().lostWorkers, fleetSettings.bootFailures)
 })
 
 test('boot failures: a cause that a retry cannot fix ends the supervisor at once, unless a worker is ready', t => {
-  const cause = { reason: 'run npm run migrate', exitCode: 78 }
   const simulation = createSimulation()
-  simulation.dispatch({ type: 'exited', id: 1, cause })
-  t.deepEqual(simulation.performed.at(-1), {
+  simulation.exitForGood(1)
+  t.deepEqual(simulation.lastAction(), {
     type: 'exit',
     exitCode: 78,
     reason: 'no worker could start: run npm run migrate',
@@ -217,7 +230,7 @@ test('boot failures: a cause that a retry cannot fix ends the supervisor at once
 
   const serving = createRunningSimulation()
   serving.exit(1)
-  serving.dispatch({ type: 'exited', id: 4, cause })
+  serving.exitForGood(4)
   t.false(serving.ended())
   t.deepEqual(serving.ready(), [2, 3])
 })
@@ -278,16 +291,16 @@ test('heartbeat timeout: a worker without messages is killed and replaced', t =>
 
 test('reload: replaces one worker after another, starting the new one first', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.reload()
   for (const [old, fresh] of [
     [1, 4],
     [2, 5],
     [3, 6],
   ] as const) {
-    t.is(simulation.workerIds().at(-1), fresh)
+    t.is(simulation.newest(), fresh)
     t.is(simulation.ready().length, 3)
     simulation.listen(fresh)
-    t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: old })
+    t.deepEqual(simulation.lastAction(), { type: 'retire', id: old })
     t.is(simulation.fleet().workers.length, 4, 'the next replacement waits until the old worker has exited')
     t.is(simulation.fleet().reload.state, 'running')
     simulation.exit(old)
@@ -299,22 +312,22 @@ test('reload: replaces one worker after another, starting the new one first', t 
 
 test('reload: is done when enough new workers are ready, and a stop ends it', t => {
   const simulation = createRunningSimulation({ ...fleetSettings, workers: 1 })
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.reload()
   simulation.exit(1)
   t.is(simulation.fleet().reload.state, 'running')
   simulation.listen(2)
   t.is(simulation.fleet().reload.state, 'done')
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
-  simulation.dispatch({ type: 'stop', delayMs: 0 })
+  simulation.reload()
+  simulation.stop(0)
   t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'the service is stopping' })
 })
 
 test('reload: fails and keeps the old workers if the new code does not boot', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.reload()
   simulation.exit(4, 'worker exited with code 1')
   t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker exited with code 1' })
-  simulation.pass(60_000, simulation.workerIds)
+  simulation.passInHealth(60_000)
   t.deepEqual(simulation.workerIds(), [1, 2, 3])
 })
 
@@ -322,12 +335,12 @@ test('reload: the failures of the old code do not delay the new code', t => {
   const simulation = createRunningSimulation()
   for (let crash = 0; crash < 4; crash++) {
     simulation.exit(3 + crash)
-    simulation.pass(1000, simulation.workerIds)
+    simulation.passInHealth(1000)
     simulation.listen(4 + crash)
   }
   simulation.exit(7)
   t.deepEqual(simulation.workerIds(), [1, 2], 'the next worker waits for the backoff')
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.reload()
   t.deepEqual(simulation.workerIds(), [1, 2, 8])
   simulation.listen(8)
   simulation.listen(9)
@@ -341,26 +354,26 @@ test('reload: the failures of the old code do not delay the new code', t => {
 
 test('reload: fails if a new worker exits after its watch, and keeps the old workers that are left', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.reload(10_000)
   simulation.listen(4)
-  simulation.pass(10_000, simulation.workerIds)
+  simulation.passInHealth(10_000)
   simulation.exit(1)
-  simulation.exit(4, 'worker terminated by SIGKILL', true)
+  simulation.killFromOutside(4)
   t.is(simulation.fleet().reload.state, 'running', 'a kill from outside says nothing about the code')
   simulation.listen(5)
   simulation.exit(5, 'worker exited with code 1')
   t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker exited with code 1' })
   simulation.listen(6)
-  simulation.pass(60_000, simulation.workerIds)
+  simulation.passInHealth(60_000)
   t.deepEqual(simulation.ready(), [2, 3, 6])
 })
 
 test('reload: fails if the first new worker is killed before it listens or while it is watched', t => {
   for (const listens of [false, true]) {
     const simulation = createRunningSimulation()
-    simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+    simulation.reload(10_000)
     if (listens) simulation.listen(4)
-    simulation.exit(4, 'worker terminated by SIGKILL', true)
+    simulation.killFromOutside(4)
     t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'worker terminated by SIGKILL' })
     t.deepEqual(simulation.ready(), [1, 2, 3])
   }
@@ -369,24 +382,24 @@ test('reload: fails if the first new worker is killed before it listens or while
 test('reload: a worker of the old code that does not boot does not end it', t => {
   const simulation = createRunningSimulation()
   simulation.exit(3)
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.reload()
   simulation.exit(4)
   t.is(simulation.fleet().reload.state, 'running')
 })
 
 test('reload: after a failure that a retry cannot fix, workers that exit later are still replaced', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.reload()
   simulation.exitForGood(4)
-  for (const id of [1, 2, 3]) simulation.exit(id, 'worker terminated by SIGKILL', true)
-  simulation.pass(60_000, simulation.workerIds)
+  for (const id of [1, 2, 3]) simulation.killFromOutside(id)
+  simulation.passInHealth(60_000)
   t.is(simulation.actions('exit').length, 0)
   t.true(simulation.workerIds().length >= 3)
 })
 
 test('reload: the boot timeout applies while the database is unreachable', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.reload()
   for (let second = 0; second < 30; second++) {
     for (const id of [1, 2, 3]) simulation.message(id)
     simulation.message(4, { databaseDownMs: 1 })
@@ -402,22 +415,22 @@ test('reload: the boot timeout applies while the database is unreachable', t => 
 
 test('reload with a watch: no old worker retires before the first new one has passed; then no other is watched', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.reload(10_000)
   simulation.listen(4)
   t.like(simulation.fleet().reload, { watch: { id: 4, untilMs: simulation.nowMs() + 10_000 } })
-  simulation.pass(9999, simulation.workerIds)
+  simulation.passInHealth(9999)
   t.deepEqual(simulation.ready(), [1, 2, 3, 4])
-  simulation.pass(1, simulation.workerIds)
-  t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 1 })
+  simulation.passInHealth(1)
+  t.deepEqual(simulation.lastAction(), { type: 'retire', id: 1 })
   simulation.exit(1)
   simulation.listen(5)
-  t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 2 })
+  t.deepEqual(simulation.lastAction(), { type: 'retire', id: 2 })
 })
 
 test('reload with a watch: a worker that booted before the reload is none of its new ones', t => {
   const simulation = createRunningSimulation()
   simulation.exit(3)
-  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.reload(10_000)
   simulation.listen(4)
   t.is(watchOf(simulation.fleet()), undefined)
   simulation.listen(5)
@@ -426,23 +439,23 @@ test('reload with a watch: a worker that booted before the reload is none of its
 
 test('reload with a watch: a worker that fails it retires, and the old ones stay', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.reload(10_000)
   simulation.listen(4)
-  simulation.pass(9000, simulation.workerIds)
+  simulation.passInHealth(9000)
   simulation.pass(1000, () => [1, 2, 3])
   simulation.message(4, { databaseDownMs: 1 })
   const reason = 'the first new worker has lost the database'
   t.deepEqual(simulation.fleet().reload, { state: 'failed', reason })
   t.deepEqual(simulation.actions('retire'), [{ type: 'retire', id: 4 }])
   simulation.exit(4)
-  simulation.pass(60_000, simulation.workerIds)
+  simulation.passInHealth(60_000)
   t.deepEqual(simulation.ready(), [1, 2, 3])
 })
 
 test('reload with a watch: the old workers stay if the first new one exits or hangs', t => {
   for (const fail of ['exit', 'hang']) {
     const simulation = createRunningSimulation()
-    simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+    simulation.reload(10_000)
     simulation.listen(4)
     if (fail === 'hang') {
       simulation.pass(10_000, () => [1, 2, 3])
@@ -452,7 +465,7 @@ test('reload with a watch: the old workers stay if the first new one exits or ha
     }
     simulation.exit(4, 'gone')
     t.deepEqual(simulation.fleet().reload, { state: 'failed', reason: 'gone' })
-    simulation.pass(60_000, simulation.workerIds)
+    simulation.passInHealth(60_000)
     t.deepEqual(simulation.ready(), [1, 2, 3])
     t.is(simulation.actions('fork').length, 4)
   }
@@ -460,19 +473,19 @@ test('reload with a watch: the old workers stay if the first new one exits or ha
 
 test('reload with a watch: an old worker that exits meanwhile is not replaced, the new one stands in', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'reload', watchMs: 10_000 })
+  simulation.reload(10_000)
   simulation.listen(4)
   simulation.exit(2)
   t.deepEqual(simulation.workerIds(), [1, 3, 4])
-  simulation.pass(10_000, simulation.workerIds)
+  simulation.passInHealth(10_000)
   simulation.listen(5)
-  t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 1 })
+  t.deepEqual(simulation.lastAction(), { type: 'retire', id: 1 })
 })
 
 test('reload: attempts at the start, while the database is unreachable, do not end the supervisor', t => {
   const simulation = createSimulation()
   for (let attempt = 0; attempt < fleetSettings.bootFailures; attempt++) {
-    simulation.dispatch({ type: 'reload', watchMs: 0 })
+    simulation.reload()
     for (let second = 0; second < 60 && simulation.fleet().reload.state === 'running'; second++) {
       simulation.pass(1000)
       for (const { id, killed, exitCause } of simulation.fleet().workers)
@@ -488,17 +501,17 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
   const simulation = createRunningSimulation()
   simulation.message(2, { rssBytes: 1001 })
   t.is(simulation.workerIds().length, 3)
-  simulation.pass(30_000, simulation.workerIds)
+  simulation.passInHealth(30_000)
   simulation.message(2, { rssBytes: 1001 })
   t.deepEqual(simulation.ready(), [1, 2, 3])
   simulation.listen(4)
-  t.deepEqual(simulation.performed.at(-1), { type: 'retire', id: 2 })
+  t.deepEqual(simulation.lastAction(), { type: 'retire', id: 2 })
   simulation.exit(2)
   t.deepEqual(simulation.ready(), [1, 3, 4])
   t.is(simulation.actions('fork').length, 4)
 
   const slow = createSimulation({ ...fleetSettings, bootMs: 60_000 })
-  slow.pass(30_000, slow.workerIds)
+  slow.passInHealth(30_000)
   slow.message(1, { rssBytes: 1001 })
   for (const id of slow.workerIds()) slow.listen(id)
   t.deepEqual(slow.workerIds(), [1, 2, 3], 'the time of the start does not count')
@@ -506,13 +519,13 @@ test('memory limit: a worker above it is replaced as in a reload, but not in its
 
 test('memory limit: a reload ends also if the new workers exceed it, and replaces them only then', t => {
   const simulation = createRunningSimulation({ ...fleetSettings, workers: 2 })
-  simulation.dispatch({ type: 'reload', watchMs: 0 })
+  simulation.reload()
   for (const [old, fresh] of [
     [1, 3],
     [2, 4],
   ] as const) {
     simulation.listen(fresh)
-    simulation.pass(31_000, simulation.workerIds)
+    simulation.passInHealth(31_000)
     simulation.message(fresh, { rssBytes: 1001 })
     simulation.exit(old)
   }
@@ -524,28 +537,28 @@ test('memory limit: a reload ends also if the new workers exceed it, and replace
 
 test('stop: waits the drain delay, retires the workers, kills at the deadline and exits with 0', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'stop', delayMs: 5000 })
-  simulation.pass(4999, simulation.workerIds)
+  simulation.stop(5000)
+  simulation.passInHealth(4999)
   simulation.exit(1)
   t.deepEqual(simulation.actions('retire'), [])
   t.is(simulation.workerIds().length, 2, 'no replacement during a stop')
-  simulation.pass(1, simulation.workerIds)
+  simulation.passInHealth(1)
   t.is(simulation.actions('retire').length, 2)
   simulation.exit(2)
-  simulation.pass(fleetSettings.retireMs, simulation.workerIds)
+  simulation.passInHealth(fleetSettings.retireMs)
   t.deepEqual(simulation.actions('kill'), [
     { type: 'kill', id: 3, reason: 'worker did not exit within 32000 ms' },
   ])
   t.false(simulation.ended())
   simulation.exit(3)
-  t.deepEqual(simulation.performed.at(-1), { type: 'exit', exitCode: 0, reason: 'all workers have exited' })
+  t.deepEqual(simulation.lastAction(), { type: 'exit', exitCode: 0, reason: 'all workers have exited' })
   t.is(simulation.fleet().lostWorkers, 0, 'nor are those that exit during a stop')
 })
 
 test('stop: a worker that boots has no requests, and is killed at once', t => {
   const simulation = createSimulation()
   simulation.listen(1)
-  simulation.dispatch({ type: 'stop', delayMs: 5000 })
+  simulation.stop(5000)
   t.deepEqual(
     simulation.performed.filter(({ type }) => type !== 'fork'),
     [2, 3].map(id => ({ type: 'kill', id, reason: 'the service is stopping', isPlanned: true })),
@@ -555,7 +568,7 @@ test('stop: a worker that boots has no requests, and is killed at once', t => {
 test('stop: a worker that boots and has asked for a socket can have requests, and retires when it listens', t => {
   const simulation = createSimulation()
   simulation.dispatch({ type: 'message', id: 1, message: { type: 'socket-request', label: 'http' } })
-  simulation.dispatch({ type: 'stop', delayMs: 0 })
+  simulation.stop(0)
   t.deepEqual(
     simulation.actions('kill').map(action => 'id' in action && action.id),
     [2, 3],
@@ -567,94 +580,99 @@ test('stop: a worker that boots and has asked for a socket can have requests, an
 
 test('stop: each further signal skips the current wait, first the delay, then the requests', t => {
   const simulation = createRunningSimulation()
-  simulation.dispatch({ type: 'stop', delayMs: 5000 })
-  simulation.dispatch({ type: 'skipWait' })
+  simulation.stop(5000)
+  simulation.skipWait()
   t.is(simulation.actions('retire').length, 3)
   t.deepEqual(simulation.actions('kill'), [])
-  simulation.pass(1, simulation.workerIds)
-  simulation.dispatch({ type: 'skipWait' })
+  simulation.passInHealth(1)
+  simulation.skipWait()
   t.is(simulation.actions('kill').length, 3)
 })
 
+/** The steps of a random sequence. `pick` chooses one of the workers. */
+const anyStep = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 12_000 }) }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constantFrom('listen', 'exit', 'kill', 'hang', 'growth', 'noDatabase'),
+      pick: fc.nat(8),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'stop', 'skipWait') }) },
+)
+type Step = typeof anyStep extends fc.Arbitrary<infer S> ? S : never
+
+/** @param hung the workers that send no messages any more */
+function perform(simulation: Simulation, step: Step, hung: Set<number>, watchMs: number): void {
+  const { workers, stop, reload } = simulation.fleet()
+  if (step.do === 'pass') simulation.pass(step.ms, () => simulation.workerIds().filter(id => !hung.has(id)))
+  if (step.do === 'stop') simulation.stop(5000)
+  if (step.do === 'skipWait') simulation.skipWait()
+  // The command is refused during a stop and during another reload.
+  if (step.do === 'reload' && stop === undefined && reload.state !== 'running') simulation.reload(watchMs)
+  const picked = 'pick' in step ? workers[step.pick % workers.length] : undefined
+  if (picked === undefined) return
+  const { id, state, killed } = picked
+  if (step.do === 'listen' && state === 'booting' && !killed) simulation.listen(id)
+  if (step.do === 'exit') simulation.exit(id)
+  if (step.do === 'kill') simulation.killFromOutside(id)
+  if (step.do === 'hang') hung.add(id)
+  if (step.do === 'growth') simulation.message(id, { rssBytes: 1001 })
+  if (step.do === 'noDatabase') simulation.message(id, { databaseDownMs: 1 })
+}
+
+/** A worker past a deadline has been killed. */
+function assertDeadlines(t: ExecutionContext, simulation: Simulation): void {
+  const nowMs = simulation.nowMs()
+  for (const { id, state, sinceMs, lastHeardMs, killed } of simulation.fleet().workers) {
+    if (killed) continue
+    t.true(nowMs - (lastHeardMs ?? nowMs) < fleetSettings.silentMs, `${id} sends no messages`)
+    if (state === 'retiring') t.true(nowMs - sinceMs < fleetSettings.retireMs, `${id} does not exit`)
+    if (state === 'booting') t.true(nowMs - sinceMs < fleetSettings.bootMs, `${id} does not boot`)
+  }
+}
+
+/** @param workers the number of workers that should be ready @param retired the number of workers that the last step retired */
+function assertService(t: ExecutionContext, simulation: Simulation, workers: number, retired: number): void {
+  const fleet = simulation.fleet()
+  // A worker retires only when its replacement listens.
+  if (retired > 0) t.true(simulation.ready().length >= workers)
+  if (watchOf(fleet) !== undefined) t.is(retired, 0)
+  // At most one worker too many; a missing worker always has a scheduled replacement.
+  const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
+  t.true(live.length <= workers + 1)
+  if (live.length < workers) t.true(fleet.forkAfterMs <= simulation.nowMs() + 15_000)
+}
+
 test('any sequence of events keeps the invariants', t => {
-  const action = fc.oneof(
-    {
-      weight: 6,
-      arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 12_000 }) }),
-    },
-    {
-      weight: 6,
-      arbitrary: fc.record({
-        do: fc.constantFrom('listen', 'exit', 'kill', 'hang', 'growth', 'noDatabase'),
-        pick: fc.nat(8),
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'stop', 'skipWait') }) },
-  )
-  fc.assert(
-    fc.property(
-      fc.array(action, { maxLength: 60 }),
-      fc.integer({ min: 1, max: 4 }),
-      fc.constantFrom(0, 10_000),
-      (actions, workers, watchMs) => {
-        const simulation = createSimulation({ ...fleetSettings, workers })
-        const hung = new Set<number>()
-        const responsive = () => simulation.workerIds().filter(id => !hung.has(id))
-
-        for (const one of actions) {
-          if (simulation.ended()) return
-          const readyBefore = simulation.ready().length
-          const performedBefore = simulation.performed.length
-          const picked =
-            'pick' in one ? simulation.fleet().workers[one.pick % simulation.workerIds().length] : undefined
-          if (one.do === 'pass') simulation.pass('ms' in one ? one.ms : 0, responsive)
-          else if (one.do === 'reload') {
-            // The command is refused during a stop and during another reload.
-            const { stop, reload } = simulation.fleet()
-            if (stop === undefined && reload.state !== 'running')
-              simulation.dispatch({ type: 'reload', watchMs })
-          } else if (one.do === 'stop') simulation.dispatch({ type: 'stop', delayMs: 5000 })
-          else if (one.do === 'skipWait') simulation.dispatch({ type: 'skipWait' })
-          else if (picked !== undefined) {
-            if (one.do === 'listen' && picked.state === 'booting' && !picked.killed)
-              simulation.listen(picked.id)
-            if (one.do === 'exit') simulation.exit(picked.id)
-            if (one.do === 'kill') simulation.exit(picked.id, 'worker terminated by SIGKILL', true)
-            if (one.do === 'hang') hung.add(picked.id)
-            if (one.do === 'growth') simulation.message(picked.id, { rssBytes: 1001 })
-            if (one.do === 'noDatabase') simulation.message(picked.id, { databaseDownMs: 1 })
-          }
-
-          const fleet = simulation.fleet()
-          const actionsNow = simulation.performed.slice(performedBefore)
-          const live = fleet.workers.filter(({ state, killed }) => state !== 'retiring' && !killed)
-          if (simulation.ended()) return
-          // A worker past a deadline has been killed.
-          for (const { id, state, sinceMs, lastHeardMs, killed } of fleet.workers) {
-            if (killed) continue
-            if (lastHeardMs !== undefined)
-              t.true(simulation.nowMs() - lastHeardMs < fleetSettings.silentMs, `${id} sends no messages`)
-            if (state === 'retiring')
-              t.true(simulation.nowMs() - sinceMs < fleetSettings.retireMs, `${id} does not exit`)
-            if (state === 'booting')
-              t.true(simulation.nowMs() - sinceMs < fleetSettings.bootMs, `${id} does not boot`)
-          }
-          if (fleet.stop !== undefined) {
-            t.false(actionsNow.some(action => action.type === 'fork'))
-            continue
-          }
-          // A worker retires only when its replacement listens.
-          const retired = actionsNow.filter(action => action.type === 'retire').length
-          if (retired > 0) t.true(simulation.ready().length >= workers)
-          if (watchOf(fleet) !== undefined) t.is(retired, 0)
-          if (one.do === 'reload') t.is(simulation.ready().length, readyBefore)
-          // At most one worker too many; a missing worker always has a scheduled replacement.
-          t.true(live.length <= workers + 1)
-          if (live.length < workers) t.true(fleet.forkAfterMs <= simulation.nowMs() + 15_000)
+  const sequences = fc.array(anyStep, { maxLength: 60 })
+  const property = fc.property(
+    sequences,
+    fc.integer({ min: 1, max: 4 }),
+    fc.constantFrom(0, 10_000),
+    (sequence, workers, watchMs) => {
+      const simulation = createSimulation({ ...fleetSettings, workers })
+      const hung = new Set<number>()
+      for (const step of sequence) {
+        const readyBefore = simulation.ready().length
+        const performedBefore = simulation.performed.length
+        perform(simulation, step, hung, watchMs)
+        if (simulation.ended()) return
+        const actions = simulation.performed.slice(performedBefore)
+        const count = (type: Action['type']) => actions.filter(action => action.type === type).length
+        assertDeadlines(t, simulation)
+        if (simulation.fleet().stop !== undefined) t.is(count('fork'), 0)
+        else {
+          assertService(t, simulation, workers, count('retire'))
+          if (step.do === 'reload') t.is(simulation.ready().length, readyBefore)
         }
-      },
-    ),
-    { numRuns: 2000 },
+      }
+    },
   )
+  fc.assert(property, { numRuns: 2000 })
   t.pass()
 })
