@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
 import { generate } from 'selfsigned'
 import { folder } from '../support/folder.ts'
-import { body, get, post } from '../support/group-requests.ts'
+import { assertServed, beginRequest, finishRequest, get, post } from '../support/group-requests.ts'
 import { collectLog } from '../support/log.ts'
-import { check, createOperator, isAlive } from '../support/operator.ts'
+import { check, createOperator, isAlive, type Operator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
 import { runNode } from '../support/run-to-end.ts'
@@ -37,8 +37,15 @@ async function start(t: ExecutionContext, options: ServiceOptions = {}) {
   return { service, operator: createOperator(service), open: () => connect(service.port('http')) }
 }
 
+/** Waits until there are two workers that are ready, and none of them is `victim`. */
+const untilReplaced = (operator: Operator, victim: number) =>
+  operator.until(
+    ({ workers }) =>
+      workers.every(({ pid }) => pid !== victim) && workers.filter(w => w.state === 'ready').length === 2,
+  )
+
 /** Sends GET and HEAD to both control ports, which all answer the same. @returns its body */
-async function probe(t: ExecutionContext, operator: ReturnType<typeof createOperator>, path: string) {
+async function probe(t: ExecutionContext, operator: Operator, path: string) {
   const sent = ['http', 'https'].flatMap(at =>
     ['GET', 'HEAD'].map(method => check(operator.controlPort(at), path, { method })),
   )
@@ -121,18 +128,13 @@ test.serial('workers: a worker that dies or hangs is replaced', async t => {
   for (const signal of ['SIGKILL', 'SIGSEGV', 'SIGSTOP'] as const) {
     const [victim = 0, other = 0] = await service.workers()
     process.kill(victim, signal)
-    const { workers } = await operator.until(
-      ({ workers }) =>
-        workers.every(({ pid }) => pid !== victim) && workers.filter(w => w.state === 'ready').length === 2,
-    )
+    const { workers } = await untilReplaced(operator, victim)
     t.true(
       workers.some(({ pid }) => pid === other),
       `${signal} affects only one worker`,
     )
     t.false(isAlive(victim))
-    const client = await open()
-    client.write(get)
-    t.regex(await client.answer(), /^HTTP\/1.1 200/)
+    await assertServed(t, open)
   }
   const metrics = (await ask(`${service.controlUrl}/metrics`))?.text ?? ''
   const [, lost] = /^users_api_lost_workers_total (\d+)$/m.exec(metrics) ?? []
@@ -194,9 +196,7 @@ for (const workers of [1, 2])
     t.like(await check(operator.controlPort('http'), '/healthcheck/https'), { code: 'no_worker' })
     await operator.untilHealth('http', 200)
     await until(() => !hung.some(isAlive))
-    const client = await open()
-    client.write(get)
-    t.regex(await client.answer(), /^HTTP\/1.1 200/)
+    await assertServed(t, open)
     await operator.until(
       ({ workers: now }) => now.filter(({ state }) => state === 'ready').length === workers,
     )
@@ -248,10 +248,7 @@ test.serial(
     process.kill(victim, 'SIGKILL')
     for (const client of clients) t.regex(await client.answer(), /^HTTP\/1.1 200/)
 
-    await operator.until(
-      ({ workers }) =>
-        workers.every(({ pid }) => pid !== victim) && workers.filter(w => w.state === 'ready').length === 2,
-    )
+    await untilReplaced(operator, victim)
     const pids = await service.workers()
     for (const pid of pids) process.kill(pid, 'SIGSTOP')
     const waiting = await Promise.all(Array.from({ length: 4 }, open))
@@ -265,9 +262,7 @@ test.serial('workers: the signals to the supervisor are ignored', async t => {
   const { service, open } = await start(t)
   const [worker = 0] = await service.workers()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) process.kill(worker, signal)
-  const client = await open()
-  client.write(get)
-  t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  await assertServed(t, open)
   t.deepEqual(await service.workers(), [worker])
 })
 
@@ -307,9 +302,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
         workers: 2,
         config: { drain: { delayMs, idleMs: 60_000 } },
       })
-      const slow = await open()
-      slow.write(post)
-      await operator.until(({ ports }) => ports.http?.in_flight === 1)
+      const slow = await beginRequest(operator, open)
       const startMs = performance.now()
       service.supervisor.kill(signal)
       await operator.until(
@@ -329,8 +322,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
       }
       await t.throwsAsync(openUntilRefused(), { code: 'ECONNREFUSED' })
       t.is(await operator.health('http'), 404, 'no 503 while the last request is served')
-      slow.write(body())
-      t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+      await finishRequest(t, slow)
       t.is(await service.exited, 0)
       t.is(await operator.health('http'), 'refused')
     },
@@ -342,9 +334,7 @@ test.serial(
     const { service, operator, open } = await start(t, {
       config: { drain: { mode: 'refuse', delayMs: 60_000, deadlineMs: 60_000 } },
     })
-    const slow = await open()
-    slow.write(post)
-    await operator.until(({ ports }) => ports.http?.in_flight === 1)
+    const slow = await beginRequest(operator, open)
     service.supervisor.kill('SIGTERM')
     await until(async () => (await operator.health('http')) === 'refused')
     t.regex((await operator.run('resume', 'http')).error ?? '', /only status is available/)
@@ -357,16 +347,25 @@ test.serial(
   },
 )
 
+async function claimPort(t: ExecutionContext): Promise<number> {
+  const { first, release } = await claimPorts()
+  t.teardown(release)
+  return first
+}
+
+/** Returns the settings of a supervisor with one port. Its files are in `path`. */
+const settingsOf = (path: string, port: number, more: Settings = {}): Settings => ({
+  workers: 1,
+  ports: [{ label: 'http', port, protocol: 'http' }],
+  stateFile: join(path, 'state.json'),
+  control: { socket: join(path, 'control.sock') },
+  ...more,
+})
+
 /** Starts a supervisor with one worker, and does not wait until that worker is ready. */
 async function startSupervisor(t: ExecutionContext, url: string, env: NodeJS.ProcessEnv = {}) {
-  const { first: port, release } = await claimPorts()
-  t.teardown(release)
-  const config: Settings = {
-    workers: 1,
-    ports: [{ label: 'http', port, protocol: 'http' }],
-    stateFile: join(folder(t), 'state.json'),
-    control: { socket: join(folder(t), 'control.sock') },
-  }
+  const port = await claimPort(t)
+  const config = settingsOf(folder(t), port)
   const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
     env: supervisorEnv(url, config, { ...env, LOG_LEVEL: 'info' }),
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -389,8 +388,7 @@ test.serial('stop: a worker that accepts connections, but has not said so yet, s
   t.regex(await client.answer(), /^HTTP\/1.1 100/)
   supervisor.kill('SIGTERM')
   await log.line(/"msg":"service stopping"/)
-  client.write(body())
-  t.regex(await client.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  await finishRequest(t, client)
   t.deepEqual(await exited, [0, null])
 })
 
@@ -434,17 +432,14 @@ test.serial(
 
 test.serial('signals: SIGUSR2 does not end a start, and SIGHUP stops in good order', async t => {
   const path = folder(t)
-  const { first } = await claimPorts()
+  const first = await claimPort(t)
   const [certificate, key] = [join(path, 'cert.pem'), join(path, 'key.pem')]
   const { cert, private: privateKey } = await generate([{ name: 'commonName', value: 'a.test' }])
   await promisify(execFile)('mkfifo', [certificate])
   await writeFile(key, privateKey)
-  const config: Settings = {
-    workers: 1,
+  const config = settingsOf(path, first, {
     ports: [{ label: 'http', port: first, protocol: 'https', certificate, key }],
-    stateFile: join(path, 'state.json'),
-    control: { socket: join(path, 'control.sock') },
-  }
+  })
   const supervisor = spawn(process.execPath, ['dist/supervisor.js'], {
     env: supervisorEnv(database, config),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -465,16 +460,13 @@ test.serial('signals: SIGUSR2 does not end a start, and SIGHUP stops in good ord
   await operator.until(({ ports }) => ports.http?.in_flight === 1)
   supervisor.kill('SIGHUP')
   await operator.until(({ ports }) => ports.http?.state === 'draining')
-  client.write(body())
-  t.regex(await client.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  await finishRequest(t, client)
   t.deepEqual(await exited, [0, null])
 })
 
 test.serial('stop: open connections are cut at the deadline', async t => {
   const { service, operator, open } = await start(t, { config: { drain: { deadlineMs: 800 } } })
-  const slow = await open()
-  slow.write(post)
-  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  await beginRequest(operator, open)
   const startMs = performance.now()
   service.supervisor.kill('SIGTERM')
   t.is(await service.exited, 0)
@@ -496,22 +488,17 @@ test.serial('killed supervisor: workers finish in-flight requests and exit', asy
     for (;;) await (await open()).closed
   }
   await t.throwsAsync(openUntilRefused, { code: 'ECONNREFUSED' })
-  slow.write(body())
-  t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  await finishRequest(t, slow)
   await slow.closed
   await until(() => !workers.some(isAlive))
   t.pass()
 })
 
 /** Kills a supervisor when its two workers are about to listen. Returns what the workers then write to stderr. */
-async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJS.ProcessEnv) {
-  const config: Settings = {
-    workers: 2,
-    ports: [{ label: 'http', port, protocol: 'http' }],
-    control: { socket: join(folder(t), 'control.sock') },
-  }
+async function killBeforeListening(t: ExecutionContext, env: NodeJS.ProcessEnv) {
+  const port = await claimPort(t)
   const child = spawn(process.execPath, ['dist/supervisor.js'], {
-    env: supervisorEnv(database, config, env),
+    env: supervisorEnv(database, settingsOf(folder(t), port, { workers: 2 }), env),
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let errors = ''
@@ -529,17 +516,13 @@ async function killBeforeListening(t: ExecutionContext, port: number, env: NodeJ
 }
 
 test.serial('killed supervisor: booting workers exit', async t => {
-  const { first: port, release } = await claimPorts()
-  t.teardown(release)
   const neverListen = runInWorkers('net.Server.prototype.listen = function () { return this }')
-  t.is(await killBeforeListening(t, port, neverListen), '')
+  t.is(await killBeforeListening(t, neverListen), '')
 })
 
 test.serial(
   'killed supervisor: a worker that starts to listen before it has noticed exits without an error',
   async t => {
-    const { first: port, release } = await claimPorts()
-    t.teardown(release)
     const listenAsOrphans = runInWorkers(`
     const { listen } = net.Server.prototype
     const parent = process.ppid
@@ -547,7 +530,7 @@ test.serial(
       while (process.ppid === parent) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
       return listen.apply(this, args)
     }`)
-    t.is(await killBeforeListening(t, port, listenAsOrphans), '')
+    t.is(await killBeforeListening(t, listenAsOrphans), '')
   },
 )
 
@@ -567,15 +550,12 @@ test.serial('pm2 disconnected: the service stops gracefully', async t => {
 
 test.serial('output closed: the service stops gracefully when the reader of its stdout exits', async t => {
   const { service, operator, open } = await start(t, { env: { LOG_LEVEL: 'info' } })
-  const slow = await open()
-  slow.write(post)
-  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  const slow = await beginRequest(operator, open)
   service.supervisor.stdout?.destroy()
   // The supervisor notices at its next log line.
   await operator.run('status')
   await operator.until(({ ports }) => ports.http?.by === 'output closed')
-  slow.write(body())
-  t.regex(await slow.answer(), /^HTTP\/1.1 200(.|\r\n)*Connection: close/)
+  await finishRequest(t, slow)
   t.is(await service.exited, 74)
 })
 
@@ -654,12 +634,7 @@ test.serial('start failures: one line on stderr with the reason, and the documen
   const { service, operator } = await start(t)
   const path = folder(t)
   const run = async (port: number, url = service.database) => {
-    const config: Settings = {
-      workers: 1,
-      ports: [{ label: 'http', port, protocol: 'http' }],
-      control: { socket: join(path, 'control.sock') },
-    }
-    const env = supervisorEnv(url, config, { LOG_LEVEL: 'silent' })
+    const env = supervisorEnv(url, settingsOf(path, port), { LOG_LEVEL: 'silent' })
     const { code, stderr } = await runNode('dist/supervisor.js', [], env)
     return { code, stderr }
   }
@@ -669,8 +644,7 @@ test.serial('start failures: one line on stderr with the reason, and the documen
     code: 71,
     stderr: `users-api: cannot listen on 127.0.0.1:${service.port('http')} (control port of http): the port is already in use, possibly by \`npm start\` or \`npm run dev\`; free that port, or choose others in config/ or with NODE_CONFIG\n`,
   })
-  const { first: free, release } = await claimPorts()
-  t.teardown(release)
+  const free = await claimPort(t)
   // The port after this one is a free port of the service's claim.
   const data = await run(operator.controlPort('https'))
   t.is(data.code, 71, data.stderr)

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { folder } from '../support/folder.ts'
-import { body, get, post } from '../support/group-requests.ts'
+import { beginRequest, body, finishRequest, get, post } from '../support/group-requests.ts'
 import { check, createOperator } from '../support/operator.ts'
 import { claimPorts } from '../support/ports.ts'
 import { connect } from '../support/raw.ts'
@@ -74,8 +74,7 @@ test.serial(
     await during.closed
 
     t.is((await operator.status()).ports.http?.state, 'draining')
-    slow.write(body())
-    t.regex(await slow.answer(), /200 OK(.|\r\n)*Connection: close/)
+    await finishRequest(t, slow)
     const drained = await operator.until(({ ports }) => ports.http?.state === 'drained')
     t.deepEqual(drained.ports.https, { ...before.ports.https, checkers: drained.ports.https?.checkers })
     other.write(get)
@@ -299,8 +298,7 @@ test.serial('drain: a request of 8 s outlives a drain whose deadline is 0.5 s', 
   t.like(await operator.run('wait', 'http'), { ended: 'deadline', state: 'draining', in_flight: 1 })
   // The time of the request is what is tested.
   await delay(8000 - (performance.now() - startMs))
-  slow.write(body())
-  t.regex(await slow.answer(), /200 OK(.|\r\n)*Connection: close/)
+  await finishRequest(t, slow)
   t.like(await operator.until(({ ports }) => ports.http?.state === 'drained'), {
     ports: { http: { connections: 0 } },
   })
@@ -310,9 +308,7 @@ test.serial(
   'wait: ends when no connection is left and every checker has seen the maintenance twice',
   async t => {
     const { operator, open } = await start(t)
-    const slow = await open()
-    slow.write(post)
-    await operator.until(({ ports }) => ports.http?.in_flight === 1)
+    const slow = await beginRequest(operator, open)
     await operator.becomeChecker('http', 'https')
     await operator.run('drain', 'http')
     let ended = false
@@ -404,9 +400,7 @@ test.serial(
 test.serial('wait: its deadline begins again with another mode', async t => {
   const config = { drain: { delayMs: 100, quietMs: 100, deadlineMs: 3000 } }
   const { operator, open } = await start(t, { config })
-  const client = await open()
-  client.write(post)
-  await operator.until(({ ports }) => ports.http?.in_flight === 1)
+  const client = await beginRequest(operator, open)
   await operator.run('drain', 'http')
   t.like(await operator.run('wait', 'http'), { ended: 'deadline', state: 'draining' })
   await operator.run('drain', 'http:refuse')
@@ -419,9 +413,7 @@ test.serial(
   async t => {
     const { operator, open } = await start(t, { config: { drain: { deadlineMs: 600_000 } } })
     await operator.health('http')
-    const slow = await open()
-    slow.write(post)
-    await operator.until(({ ports }) => ports.http?.in_flight === 1)
+    const slow = await beginRequest(operator, open)
     // Probes of the service itself, at a steady interval.
     await atSteadyInterval(500, async probe => {
       await check(operator.controlPort('http'), probe % 2 === 0 ? '/livez' : '/readyz')
