@@ -84,9 +84,10 @@ function open(
   return { ...writer, groups, keysInUse: lane.keysInUse }
 }
 const stored: Result = [{ row, changed: true }]
+const storeAll = async (items: readonly Write[]) => items.map(() => stored)
 
 test('lane: writes of different keys share a transaction, and so do those of one key, in their order', async t => {
-  const lane = open(async items => items.map(() => stored))
+  const lane = open(storeAll)
   await Promise.all([write(1, 'a'), write(2, 'b'), write(3, 'a'), write(4, 'a', 'b')].map(lane.write))
   t.deepEqual(lane.groups, [[1, 2, 3, 4]])
   t.is(lane.keysInUse(), 0)
@@ -183,7 +184,7 @@ test('lane: a write with a key that waits for a lock is not tried until it is fr
 })
 
 test('lane: the writes of a transaction have at most 200 keys', async t => {
-  const lane = open(async items => items.map(() => stored))
+  const lane = open(storeAll)
   const keysOf = (number: number) => Array.from({ length: 50 }, (_, at) => `${number} ${at}`)
   await Promise.all([1, 2, 3, 4, 5].map(number => lane.write(write(number, ...keysOf(number)))))
   t.deepEqual(lane.groups, [[1, 2, 3, 4], [5]])
@@ -228,7 +229,7 @@ test('lane: a group that conflicts is repeated in halves, and other errors rejec
 })
 
 test('lane: writes with and without an Idempotency-Key share a transaction', async t => {
-  const lane = open(async items => items.map(() => stored))
+  const lane = open(storeAll)
   const all = [
     lane.write(write(1, 'a')),
     lane.writeOnce(write(2, 'b'), receipt('k')),
@@ -239,7 +240,7 @@ test('lane: writes with and without an Idempotency-Key share a transaction', asy
 })
 
 test('lane: a write with an Idempotency-Key shares no transaction with another write of its keys', async t => {
-  const lane = open(async items => items.map(() => stored))
+  const lane = open(storeAll)
   await Promise.all([
     lane.write(write(1, 'a')),
     lane.writeOnce(write(2, 'a'), receipt('k')),
@@ -270,7 +271,7 @@ test('lane: an error of a write that has changed nothing does not undo the other
 })
 
 test('lane: a response that is refused leaves the other writes of its group stored', async t => {
-  const lane = open(async items => items.map(() => stored))
+  const lane = open(storeAll)
   await expectOneRefused(t, lane, new ApiError('limit_exceeded', 'refused'))
   t.deepEqual(lane.groups, [[1, 2, 3], [1, 2], [1], [2], [3]])
 })
@@ -281,7 +282,7 @@ test('lane: a group whose outcome is unknown is not repeated', async t => {
     await act(transaction())
     throw unknown
   }
-  const { writeOnce, groups } = open(async items => items.map(() => stored), { attempt })
+  const { writeOnce, groups } = open(storeAll, { attempt })
   const all = [1, 2].map(number => writeOnce(write(number, `${number}`), receipt(`k${number}`)))
   t.deepEqual<unknown, unknown>(await Promise.allSettled(all), [
     { status: 'rejected', reason: unknown },
