@@ -95,8 +95,7 @@ test.serial('control ports: a request with CONNECT behind it gets its response f
     ['/healthcheck/http', /^HTTP\/1.1 200 OK\r\n.*"serving"/s],
   ] as const) {
     const client = await connect(operator.controlPort('http'))
-    client.write(`GET ${path} HTTP/1.1\r\n\r\nCONNECT a:1 HTTP/1.1\r\n\r\n`)
-    t.regex(await client.answer(), first)
+    t.regex(await client.ask(`GET ${path} HTTP/1.1\r\n\r\nCONNECT a:1 HTTP/1.1\r\n\r\n`), first)
     t.regex(await client.answer(), /^HTTP\/1.1 405 .*"method_not_allowed"/s)
     await client.closed
   }

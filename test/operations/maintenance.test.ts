@@ -43,10 +43,7 @@ test.serial(
     const { operator, open } = await start(t, { workers: 2, config: { drain: { idleMs: 3000 } } })
     const other = await open('https')
     const idle = await open()
-    for (const client of [other, idle]) {
-      client.write(get)
-      t.regex(await client.answer(), /Connection: keep-alive/)
-    }
+    for (const client of [other, idle]) t.regex(await client.ask(get), /Connection: keep-alive/)
     const slow = await open()
     slow.write(post)
     const before = await operator.until(
@@ -69,16 +66,14 @@ test.serial(
     }
     await idle.closed
     const during = await open()
-    during.write(get)
-    t.regex(await during.answer(), /200 OK(.|\r\n)*Connection: close/)
+    t.regex(await during.ask(get), /200 OK(.|\r\n)*Connection: close/)
     await during.closed
 
     t.is((await operator.status()).ports.http?.state, 'draining')
     await finishRequest(t, slow)
     const drained = await operator.until(({ ports }) => ports.http?.state === 'drained')
     t.deepEqual(drained.ports.https, { ...before.ports.https, checkers: drained.ports.https?.checkers })
-    other.write(get)
-    t.regex(await other.answer(), /Connection: keep-alive/)
+    t.regex(await other.ask(get), /Connection: keep-alive/)
 
     t.like(
       await operator.run('drain', 'http'),
@@ -89,8 +84,7 @@ test.serial(
     t.is(await operator.health('http'), 200)
     t.like(await operator.run('resume', 'http by=ada'), { state: 'serving', by: 'pm2', changed: false })
     const afterwards = await open()
-    afterwards.write(get)
-    t.regex(await afterwards.answer(), /Connection: keep-alive/)
+    t.regex(await afterwards.ask(get), /Connection: keep-alive/)
   },
 )
 
@@ -184,13 +178,9 @@ test.serial('replies: ignore a heartbeat sent before the command', async t => {
   service.supervisor.send('read this channel first')
   service.supervisor.kill('SIGSTOP')
   // A heartbeat each millisecond: several chunks, but few enough to be read before the reply is due.
-  for (const startMs = performance.now(); performance.now() - startMs < 500; ) {
-    first.write(get)
-    await first.answer()
-  }
+  for (const startMs = performance.now(); performance.now() - startMs < 500; ) await first.ask(get)
   const second = await open()
-  second.write(get)
-  await second.answer()
+  await second.ask(get)
   const status = operator.run('status')
   service.supervisor.kill('SIGCONT')
   t.like((await status).ports?.http, { connections: 2 })
@@ -202,8 +192,7 @@ test.serial(
     const { operator, open } = await start(t, { config: { drain: { idleMs: 3000 } } })
     const unused = await connect(operator.controlPort('http'))
     const checker = await connect(operator.controlPort('http'))
-    checker.write('GET /healthcheck/http HTTP/1.1\r\n\r\n')
-    await checker.answer()
+    await checker.ask('GET /healthcheck/http HTTP/1.1\r\n\r\n')
     t.like(await operator.run('drain', 'http:refuse by=ada'), { mode: 'refuse', by: 'ada' })
     unused.write('GET /healthcheck/http HTTP/1.1\r\n\r\n')
     await Promise.all([unused.closed, checker.closed])
@@ -212,8 +201,7 @@ test.serial(
     t.is(await operator.health('http', 'https'), 404)
     t.is(await operator.health('https'), 200)
     const client = await open()
-    client.write(get)
-    t.regex(await client.answer(), /200 OK/, 'the data port still serves')
+    t.regex(await client.ask(get), /200 OK/, 'the data port still serves')
 
     t.like(await operator.run('drain', 'http:404'), { mode: '404', by: 'pm2' })
     t.is(await operator.health('http'), 404)
@@ -277,8 +265,7 @@ test.serial(
     await operator.run('drain', 'http')
     for (let again = 0; again < 2; again++)
       t.like(await operator.run('wait', 'http'), { ended: 'deadline', state: 'draining', in_flight: 2 })
-    slow.write(body())
-    t.regex(await slow.answer(), /200 OK/)
+    t.regex(await slow.ask(body()), /200 OK/)
     const startMs = performance.now()
     service.supervisor.kill('SIGTERM')
     await stuck.closed

@@ -116,8 +116,7 @@ test.serial(
 test.serial('request line: also for a request that the parser rejects', async t => {
   const refusedId = async (bytes: string) => {
     const raw = await connectRaw(service.port('http'))
-    raw.write(bytes)
-    return /Request-Id: (\S+)/i.exec(await raw.answer())?.[1] ?? 'none'
+    return /Request-Id: (\S+)/i.exec(await raw.ask(bytes))?.[1] ?? 'none'
   }
   const cases = [
     ['GE<T / HTTP/1.1\r\n\r\n', { status: 400, refused: 'malformed_request' }],

@@ -62,8 +62,7 @@ test.serial(
     while (requestsOf(service, sleeper) === 0) await load.requests(1)
     process.kill(sleeper, 'SIGKILL')
     const client = await connect(service.port('http'))
-    client.write('GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n')
-    t.regex(await client.answer(), /^HTTP\/1.1 200/)
+    t.regex(await client.ask('GET /v1/groups HTTP/1.1\r\nHost: a\r\n\r\n'), /^HTTP\/1.1 200/)
     const { failed, failures } = await load.stop()
     t.true(failed <= 16, 'those in flight')
     t.deepEqual(

@@ -15,8 +15,7 @@ export const post = `POST /v1/groups HTTP/1.1\r\nHost: a\r\nContent-Type: applic
 /** Asserts that a request on a new connection is served. */
 export async function assertServed(t: ExecutionContext, open: () => Promise<Raw>): Promise<void> {
   const client = await open()
-  client.write(get)
-  t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  t.regex(await client.ask(get), /^HTTP\/1.1 200/)
 }
 
 /** Opens a connection to the port `http` with a request in flight, whose body is missing. */
@@ -29,6 +28,5 @@ export async function beginRequest(operator: Operator, open: () => Promise<Raw>)
 
 /** Sends the body. Asserts that the request is served, and is the last one of its connection. */
 export async function finishRequest(t: ExecutionContext, client: Raw): Promise<void> {
-  client.write(body())
-  t.regex(await client.answer(), /^HTTP\/1.1 200 OK(.|\r\n)*Connection: close/)
+  t.regex(await client.ask(body()), /^HTTP\/1.1 200 OK(.|\r\n)*Connection: close/)
 }

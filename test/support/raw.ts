@@ -41,6 +41,16 @@ export async function connect(port: number, options: RawOptions = {}) {
     }
   }
 
+  async function answer(): Promise<string> {
+    await untilReceived('the headers', () => text.includes('\r\n\r\n'))
+    const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
+    const end = text.indexOf('\r\n\r\n') + 4 + length
+    await untilReceived('the end of the body', () => text.length >= end)
+    const received = text.slice(0, end)
+    text = text.slice(end)
+    return received
+  }
+
   return {
     socket,
     /** Resolves when the connection is closed. */
@@ -55,14 +65,11 @@ export async function connect(port: number, options: RawOptions = {}) {
       return text
     },
     /** Waits for the next response, and removes it from the received text. @throws Error as `until` */
-    async answer(): Promise<string> {
-      await untilReceived('the headers', () => text.includes('\r\n\r\n'))
-      const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
-      const end = text.indexOf('\r\n\r\n') + 4 + length
-      await untilReceived('the end of the body', () => text.length >= end)
-      const answer = text.slice(0, end)
-      text = text.slice(end)
-      return answer
+    answer,
+    /** Sends a request, or the rest of one, and waits for the next response. @throws Error as `until` */
+    ask(part: string | Buffer): Promise<string> {
+      socket.write(part)
+      return answer()
     },
   }
 }

@@ -58,14 +58,12 @@ for (const protocol of ['http', 'https'] as const) {
     const { port, open } = await start(t, { protocol })
     const client = await open()
     for (let request = 0; request < 3; request++) {
-      client.write(get)
-      t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\n(.|\r\n)*Connection: keep-alive/)
+      t.regex(await client.ask(get), /^HTTP\/1.1 200 OK\r\n(.|\r\n)*Connection: keep-alive/)
     }
     client.write(post)
     await until(() => port.report().inFlight === 1)
     t.deepEqual(countsOf(port), report('serving', 1, 1, 1))
-    client.write('body')
-    await client.answer()
+    await client.ask('body')
     t.deepEqual(countsOf(port), report('serving', 1, 0, 1))
     client.socket.destroy()
     await until(() => port.report().connections === 0)
@@ -77,26 +75,22 @@ for (const protocol of ['http', 'https'] as const) {
     before.write(post)
     await until(() => port.report().inFlight === 1)
     port.setState('draining')
-    before.write('body')
-    t.regex(await before.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    t.regex(await before.ask('body'), /200 OK\r\n(.|\r\n)*Connection: close/)
     await before.closed
     const during = await open()
-    during.write(get)
-    t.regex(await during.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    t.regex(await during.ask(get), /200 OK\r\n(.|\r\n)*Connection: close/)
     await until(() => port.report().connections === 0)
     t.deepEqual(countsOf(port), report('draining', 0, 0))
 
     port.setState('serving')
     const afterwards = await open()
-    afterwards.write(get)
-    t.regex(await afterwards.answer(), /Connection: keep-alive/)
+    t.regex(await afterwards.ask(get), /Connection: keep-alive/)
   })
 
   test(`${protocol}: drain: idle connections close after idleMs, used or not`, async t => {
     const { port, open } = await start(t, { protocol, drain: { deadlineMs: never } })
     const used = await open()
-    used.write(get)
-    await used.answer()
+    await used.ask(get)
     const unused = await open()
     await until(() => port.report().connections === 2)
     port.setState('draining')
@@ -142,8 +136,7 @@ for (const protocol of ['http', 'https'] as const) {
       drain: { deadlineMs: never },
     })
     const client = await open()
-    client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n')
-    await client.answer()
+    await client.ask('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n')
     client.write('x'.repeat(200_000))
     port.setState('draining')
     await t.notThrowsAsync(client.closed)
@@ -156,28 +149,24 @@ for (const protocol of ['http', 'https'] as const) {
     await until(() => port.report().connections === 1)
     port.setState('draining')
     await closedWhenIdle(open())
-    client.write('TP/1.1\r\nHost: a\r\n\r\n')
-    t.regex(await client.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    t.regex(await client.ask('TP/1.1\r\nHost: a\r\n\r\n'), /200 OK\r\n(.|\r\n)*Connection: close/)
   })
 
   test(`${protocol}: closing: new connections are refused, and existing connections are served`, async t => {
     const { port, open } = await start(t, { protocol, drain: { idleMs: never, deadlineMs: never } })
     const idle = await open()
-    idle.write(get)
-    await idle.answer()
+    await idle.ask(get)
     const busy = await open()
     busy.write(post)
     await until(() => port.report().inFlight === 1 && port.report().connections === 2)
     port.setState('closing')
     await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
-    idle.write(get)
-    t.regex(await idle.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+    t.regex(await idle.ask(get), /200 OK\r\n(.|\r\n)*Connection: close/)
     await until(() => port.report().connections === 1)
     t.deepEqual(countsOf(port), report('closing', 1, 1))
     port.setState('serving')
     t.is(port.report().state, 'closing', 'closing is final')
-    busy.write('body')
-    t.regex(await busy.answer(), /Connection: close/)
+    t.regex(await busy.ask('body'), /Connection: close/)
     await port.closed
     t.deepEqual(countsOf(port), report('closing', 0, 0))
   })
@@ -361,8 +350,7 @@ test('an error response is never written into an incomplete response', async t =
 test('an error response never follows a complete response to the same request', async t => {
   const { open } = await start(t, { listener: (_request, response) => answer(response) })
   const client = await open()
-  client.write('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
-  await client.answer()
+  await client.ask('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
   client.write('zz\r\n')
   await client.closed
   t.is(client.text(), '')
@@ -371,8 +359,7 @@ test('an error response never follows a complete response to the same request', 
 test('keep-alive: an unread request body does not block the next request', async t => {
   const { open } = await start(t, { listener: (_request, response) => answer(response) })
   const client = await open()
-  client.write(`${post}body${get}`)
-  t.regex(await client.answer(), /200 OK/)
+  t.regex(await client.ask(`${post}body${get}`), /200 OK/)
   t.regex(await client.answer(), /200 OK/)
 })
 
@@ -384,8 +371,7 @@ test('drain: a connection is idle when the rest of a request has followed its re
   }
   const { port, open } = await start(t, { listener, drain: { deadlineMs: never } })
   const client = await open()
-  client.write(post)
-  t.regex(await client.answer(), /200 OK/)
+  t.regex(await client.ask(post), /200 OK/)
   client.write('body')
   await received
   port.setState('draining')
@@ -423,8 +409,7 @@ test('certificate: a new one applies to new connections, and open connections st
   t.is(nameOf(before), 'one.test')
   port.useTls({ keyPair: await makeKeyPair('two.test'), ticketKeys })
   t.is(nameOf(await open()), 'two.test')
-  before.write(get)
-  t.regex(await before.answer(), /200 OK/)
+  t.regex(await before.ask(get), /200 OK/)
   await t.throwsAsync(
     once(tls.connect({ port: number, maxVersion: 'TLSv1.1', rejectUnauthorized: false }), 'secureConnect'),
   )

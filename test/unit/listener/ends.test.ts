@@ -66,8 +66,7 @@ for (const protocol of ['http', 'https'] as const) {
     })
     port.setState('draining')
     const client = await open()
-    client.write(post)
-    t.regex(await client.answer(), /Connection: close/)
+    t.regex(await client.ask(post), /Connection: close/)
     client.write(`body${get}`)
     await client.closed
     t.is(client.text(), '')
@@ -180,8 +179,7 @@ test('http: a client that pipelines before it reads gets the response that close
 test('http: a client that goes on sending after the last response is cut off after 64 MiB', async t => {
   const { open } = await start(t)
   const client = await open({ allowHalfOpen: true })
-  client.write('no HTTP\r\n\r\n')
-  t.regex(await client.answer(), /^HTTP\/1.1 400 /)
+  t.regex(await client.ask('no HTTP\r\n\r\n'), /^HTTP\/1.1 400 /)
   const chunk = Buffer.alloc(2 ** 20)
   let chunks = 0
   while (!client.socket.closed) {
@@ -318,8 +316,7 @@ test('https: drain: a connection with a part of a TLS record is not idle', async
   const client = await connect(await listenOnFreePort(proxy), { tls: true })
   t.teardown(() => proxy.close())
   t.teardown(() => client.socket.destroy())
-  client.write(get)
-  await client.answer()
+  await client.ask(get)
 
   const idle = await open()
   maxBytes = 20

@@ -19,8 +19,10 @@ async function fragmentsOf(t: ExecutionContext, texts: readonly string[], onFrag
   })
   const client = await open()
   const chunks = texts.map(chunk).join('')
-  client.write(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`)
-  t.regex(await client.answer(), /^HTTP\/1.1 200/)
+  t.regex(
+    await client.ask(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`),
+    /^HTTP\/1.1 200/,
+  )
   return fragments
 }
 

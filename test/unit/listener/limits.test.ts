@@ -20,13 +20,11 @@ test('connection limit: a new connection replaces the one that has been idle for
   const { port, open } = await start(t, ok)
   const [first, second, third] = [await open(), await open(), await open()]
   for (const client of [second, third, first]) {
-    client.write(get)
-    await client.answer()
+    await client.ask(get)
   }
   const added = await open()
   await second.closed
-  added.write(get)
-  t.regex(await added.answer(), /^HTTP\/1.1 200/)
+  t.regex(await added.ask(get), /^HTTP\/1.1 200/)
   t.is(port.report().connections, limits.connections)
   t.deepEqual([first.isClosed(), third.isClosed()], [false, false])
 

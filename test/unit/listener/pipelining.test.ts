@@ -122,8 +122,7 @@ for (const protocol of ['http', 'https'] as const) {
       client.write(get.repeat(200_000))
       const other = await open()
       for (let round = 0; round < 100; round++) {
-        other.write(get.replace('/', '/other'))
-        await other.answer()
+        await other.ask(get.replace('/', '/other'))
         t.true(port.report().inFlight <= mostInFlight(get.length))
       }
       t.is(waiting.length, 1)
@@ -144,8 +143,7 @@ for (const protocol of ['http', 'https'] as const) {
         client.write(`${get.repeat(150)}GET / HT`)
         await until(() => held.length === 1)
         const late = await open()
-        late.write('GET / HT')
-        t.regex(await late.answer(), /^HTTP\/1.1 408/)
+        t.regex(await late.ask('GET / HT'), /^HTTP\/1.1 408/)
         if (arrives) client.write('TP/1.1\r\nHost: a\r\n\r\n')
         for (let due = 0; due < (arrives ? 151 : 150); due++) {
           await answerHeld()
@@ -178,8 +176,7 @@ for (const protocol of ['http', 'https'] as const)
       await until(() => waiting.length === 2)
       // Late when the others would have been, too.
       const other = await open()
-      other.write('GET / HT')
-      t.regex(await other.answer(), /^HTTP\/1.1 408/)
+      t.regex(await other.ask('GET / HT'), /^HTTP\/1.1 408/)
       for (const response of waiting) answer(response)
       for (const _request of [get, head]) t.regex(await client.answer(), /^HTTP\/1.1 200 OK/)
       t.regex(await silent.answer(), /^HTTP\/1.1 200 OK/)

@@ -77,8 +77,7 @@ for (const protocol of ['http', 'https'] as const) {
         const raw = await connect(proxy, { tls: isTls })
         const before = lines.length
         for (let requests = 0; requests < 3; requests++) {
-          raw.write(get)
-          t.regex(await raw.answer(), /^HTTP\/1.1 200 OK\r\n/)
+          t.regex(await raw.ask(get), /^HTTP\/1.1 200 OK\r\n/)
         }
         await until(() => lines.length === before + 3)
         t.deepEqual(
@@ -101,8 +100,7 @@ for (const protocol of ['http', 'https'] as const) {
     const { number, lines } = await start(t, protocol)
     for (const header of [local, Buffer.from('PROXY UNKNOWN\r\n')]) {
       const raw = await connect(await startProxy(t, number, header), { tls: isTls })
-      raw.write(get)
-      await raw.answer()
+      await raw.ask(get)
       raw.socket.destroy()
     }
     await until(() => lines.length === 2)
@@ -115,10 +113,8 @@ for (const protocol of ['http', 'https'] as const) {
   test(`${protocol}: the address in the header is where X-Forwarded-For starts, and is that of rejected input`, async t => {
     const { number, lines } = await start(t, protocol, { proxies: [...trusted, client] })
     const raw = await connect(await startProxy(t, number, v2), { tls: isTls })
-    raw.write(get.replace('Host', 'X-Forwarded-For: 198.51.100.1, 198.51.100.2\r\nHost'))
-    await raw.answer()
-    raw.write('GE<T / HTTP/1.1\r\n\r\n')
-    t.regex(await raw.answer(), /^HTTP\/1.1 400/)
+    await raw.ask(get.replace('Host', 'X-Forwarded-For: 198.51.100.1, 198.51.100.2\r\nHost'))
+    t.regex(await raw.ask('GE<T / HTTP/1.1\r\n\r\n'), /^HTTP\/1.1 400/)
     await until(() => lines.length === 2)
     t.like(lines, [
       { status: 200, client: '198.51.100.2' },
@@ -130,8 +126,7 @@ for (const protocol of ['http', 'https'] as const) {
   test.serial(`${protocol}: a late request gets 408`, async t => {
     const { number } = await start(t, protocol, { timeouts: { headersMs: 2000, requestMs: 2000 } })
     const raw = await connect(await startProxy(t, number, v2), { tls: isTls })
-    raw.write('GET / HT')
-    t.regex(await raw.answer(), /^HTTP\/1.1 408/)
+    t.regex(await raw.ask('GET / HT'), /^HTTP\/1.1 408/)
   })
 
   test(`${protocol}: connections count from the start, and close without a line in the log`, async t => {
@@ -165,8 +160,10 @@ for (const protocol of ['http', 'https'] as const) {
     await until(() => port.report().connections === 1)
     if (isTls) partial.socket.destroy()
     else {
-      partial.write(Buffer.concat([v2.subarray(20), Buffer.from(get)]))
-      t.regex(await partial.answer(), /200 OK\r\n(.|\r\n)*Connection: close/)
+      t.regex(
+        await partial.ask(Buffer.concat([v2.subarray(20), Buffer.from(get)])),
+        /200 OK\r\n(.|\r\n)*Connection: close/,
+      )
     }
     await until(() => port.report().connections === 0)
     t.deepEqual(countsOf(port), { state: 'draining', connections: 0, active: 0, inFlight: 0 })
@@ -212,8 +209,7 @@ test('rejected request: its line has the address that proxies report, also after
   ] as const
   for (const [request, status, address] of rejected) {
     const raw = await open()
-    raw.write(v1 + request)
-    t.regex(await raw.answer(), new RegExp(`^HTTP/1.1 ${status} `))
+    t.regex(await raw.ask(v1 + request), new RegExp(`^HTTP/1.1 ${status} `))
     await until(() => lines.length > 0)
     t.like(lines.splice(0), [{ status, client: address }])
     raw.socket.destroy()
@@ -251,20 +247,17 @@ test('time-out: a connection without a complete header is closed after 5 seconds
     lines.map(line => line.refused),
     ['proxy_header_timeout', 'proxy_header_timeout'],
   )
-  inTime.write(get)
-  t.regex(await inTime.answer(), /200 OK/)
+  t.regex(await inTime.ask(get), /200 OK/)
 })
 
 test('connection limit: a connection that waits for its header makes room', async t => {
   const { port, open } = await start(t, 'http', { limits: { connections: 2 } })
   const waiting = await open()
   const used = await open()
-  used.write(Buffer.concat([v1, Buffer.from(get)]))
-  await used.answer()
+  await used.ask(Buffer.concat([v1, Buffer.from(get)]))
   const added = await open()
   await waiting.closed
-  added.write(Buffer.concat([v1, Buffer.from(get)]))
-  t.regex(await added.answer(), /200 OK/)
+  t.regex(await added.ask(Buffer.concat([v1, Buffer.from(get)])), /200 OK/)
   t.is(port.report().connections, 2)
   t.false(used.isClosed())
 })

@@ -102,7 +102,6 @@ for (const protocol of ['http', 'https'] as const) {
       'POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\nContent-Length: 4\r\n\r\n',
     )
     await new Promise(setImmediate)
-    client.write('body')
-    t.regex(await client.answer(), /^HTTP\/1.1 200 OK\r\n/)
+    t.regex(await client.ask('body'), /^HTTP\/1.1 200 OK\r\n/)
   })
 }

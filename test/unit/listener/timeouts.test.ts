@@ -12,10 +12,8 @@ for (const protocol of ['http', 'https'] as const) {
       request.socket.once('timeout', () => setImmediate(answer, response))
     const { open } = await start(t, { protocol, listener, timeouts: { headersMs: 2000, requestMs: 2000 } })
     const client = await open()
-    client.write(get)
-    t.regex(await client.answer(), /^HTTP\/1.1 200 /)
-    client.write(get)
-    t.regex(await client.answer(), /^HTTP\/1.1 200 /)
+    t.regex(await client.ask(get), /^HTTP\/1.1 200 /)
+    t.regex(await client.ask(get), /^HTTP\/1.1 200 /)
   })
 
   for (const unread of ['response', 'stream'])
@@ -63,8 +61,7 @@ for (const protocol of ['http', 'https'] as const) {
         setImmediate(() => setImmediate(answer, response))
       const { open } = await start(t, { protocol, listener, timeouts: { keepAliveMs: 500 } })
       const client = await open()
-      client.write(get)
-      await client.answer()
+      await client.ask(get)
       client.write(get)
       // Some versions of Node.js add a second to the timeout.
       stall(2000)
