@@ -11,7 +11,7 @@ import { createChangeFeed } from '../../src/database/feed/change-feed.ts'
 import { appendEvents } from '../../src/database/feed/events.ts'
 import { createFeed } from '../../src/database/feed/feed.ts'
 import { createNumbering } from '../../src/database/feed/numbering.ts'
-import { readHead, readPortion } from '../../src/database/feed/portion.ts'
+import { type Portion, readHead, readPortion } from '../../src/database/feed/portion.ts'
 import { closeGap, expirePositions, noteGap, removeExpired } from '../../src/database/feed/retention.ts'
 import { createDelete } from '../../src/database/writing/delete.ts'
 import { groups } from '../../src/model/groups.ts'
@@ -62,6 +62,15 @@ const created = (id: number) => ({
 })
 const changesOf = (...ids: number[]) => ids.map(created)
 
+/** Writes events in one transaction. They have no numbers yet. */
+const append = (...ids: number[]) => database.transaction(trx => appendEvents(trx, changesOf(...ids)))
+async function appendNumbered(...ids: number[]): Promise<void> {
+  await append(...ids)
+  await number()
+}
+
+const idsIn = (portion: Portion | undefined) => portion?.events.map(({ id }) => id)
+
 /** Reads the feed in small portions while `writing` goes on. @returns the ids of all events, in the order of the reads */
 async function readUntilEnd(writing: Promise<unknown>): Promise<number[]> {
   let isWriting = true
@@ -110,8 +119,7 @@ test.serial(
   async t => {
     await database.transaction(async open => {
       await appendEvents(open, changesOf(1))
-      await database.transaction(trx => appendEvents(trx, changesOf(2, 3)))
-      await number()
+      await appendNumbered(2, 3)
     })
     await database
       .transaction(async trx => {
@@ -134,8 +142,7 @@ test.serial(
 
 test.serial('pages: a page begins and ends within the events of one transaction', async t => {
   const ids = upTo(2500)
-  await database.transaction(trx => appendEvents(trx, changesOf(...ids)))
-  await number()
+  await appendNumbered(...ids)
   for (const [after, limit] of [
     [0, 1],
     [1, 1000],
@@ -181,7 +188,7 @@ test.serial('numbering: any number of rows is numbered at once', async t => {
 })
 
 test.serial('retention: expired events go, and only positions before them are invalid', async t => {
-  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, changesOf(id, id)))
+  for (const id of [1, 2, 3]) await append(id, id)
   await number()
   await database.transaction(trx =>
     trx.execute('UPDATE changes SET at = at - INTERVAL 100 SECOND WHERE last_id <= 4', []),
@@ -192,21 +199,15 @@ test.serial('retention: expired events go, and only positions before them are in
   await removeExpired(database, 50)
   t.deepEqual(await readHead(database), { floor: 4, head: 6 })
   t.is(await feed.read(3, 10), undefined)
-  t.deepEqual(
-    (await feed.read(4, 10))?.events.map(({ id }) => id),
-    [5, 6],
-  )
-  t.deepEqual(
-    (await feed.read(undefined, 10))?.events.map(({ id }) => id),
-    [5, 6],
-  )
+  t.deepEqual(idsIn(await feed.read(4, 10)), [5, 6])
+  t.deepEqual(idsIn(await feed.read(undefined, 10)), [5, 6])
   t.deepEqual(await feed.read(6, 10), { floor: 4, head: 6, events: [] })
   t.is(await feed.read(7, 10), undefined)
   t.is((await database.query('SELECT * FROM changes', [])).length, 1)
 })
 
 test.serial('retention: a process that is late makes no position valid again', async t => {
-  for (const id of [1, 2, 3]) await database.transaction(trx => appendEvents(trx, changesOf(id)))
+  for (const id of [1, 2, 3]) await append(id)
   await number()
   await executeOn(url, 'UPDATE changes SET at = at - INTERVAL 100 * (3 - last_id) SECOND')
   const late: Database = {
@@ -235,28 +236,22 @@ test.serial('retention: any number of expired events goes at once', async t => {
 test.serial(
   'retention: after expirePositions, every earlier position is invalid, and ids go on from a greater one',
   async t => {
-    await database.transaction(trx => appendEvents(trx, changesOf(1, 2)))
-    await number()
+    await appendNumbered(1, 2)
     const feed = createFeed(database)
     // Positions of another history of this database, which a backup from before it was restored into.
     const given = [0, 1, 2, 3, 1_000_000_000]
     const floor = await expirePositions(database)
     for (const position of given) t.is(await feed.read(position, 1), undefined)
     t.deepEqual(await feed.read(floor, 1), { floor, head: floor, events: [] })
-    await database.transaction(trx => appendEvents(trx, changesOf(3, 4)))
-    await number()
-    t.deepEqual(
-      (await feed.read(undefined, 9))?.events.map(({ id }) => id),
-      [floor + 1, floor + 2],
-    )
+    await appendNumbered(3, 4)
+    t.deepEqual(idsIn(await feed.read(undefined, 9)), [floor + 1, floor + 2])
     t.true(Number.isSafeInteger((1000 * floor) / 1000) && floor > 2 ** 50)
     t.true((await expirePositions(database)) > floor + 2)
   },
 )
 
 test.serial('retention: positions from before a time without the feed are invalid', async t => {
-  await database.transaction(trx => appendEvents(trx, changesOf(1, 2)))
-  await number()
+  await appendNumbered(1, 2)
   const feed = createFeed(database)
   t.is(await closeGap(database, undefined), undefined)
   t.is((await feed.read(2, 1))?.head, 2)
@@ -351,8 +346,7 @@ test.serial('feed: reads that look for selected events do not hold up others', a
 
 test.serial('feed: a large read is made of small ones, so that others are served in between', async t => {
   const { head } = await readHead(database)
-  for (const size of [1000, 1, 700, 1000, 300])
-    await database.transaction(trx => appendEvents(trx, changesOf(...Array(size).keys())))
+  for (const size of [1000, 1, 700, 1000, 300]) await append(...Array(size).keys())
   await number()
   const limits: number[] = []
   const feed = createFeed({
@@ -373,11 +367,7 @@ test.serial('feed: a large read is made of small ones, so that others are served
 })
 
 test.serial('feed: a read whose connection is silent does not hold up readers that wait', async t => {
-  const append = async (...ids: number[]) => {
-    await database.transaction(trx => appendEvents(trx, changesOf(...ids)))
-    await number()
-  }
-  await append(1, 2, 3, 4, 5)
+  await appendNumbered(1, 2, 3, 4, 5)
   await executeOn(url, 'UPDATE change_head SET floor = 3')
   let reads = 0
   const silence = createGate()
@@ -385,7 +375,7 @@ test.serial('feed: a read whose connection is silent does not hold up readers th
     ...database,
     async query(sql, values) {
       const isSilent = ++reads === 2
-      if (isSilent) await append(6, 7)
+      if (isSilent) await appendNumbered(6, 7)
       const rows = await database.query(sql, values)
       if (isSilent) await silence.opened
       return rows
@@ -398,10 +388,7 @@ test.serial('feed: a read whose connection is silent does not hold up readers th
   // The silent read has found the same events as the one after it, and does not add them to the memory again.
   silence.open()
   await new Promise(setImmediate)
-  t.deepEqual(
-    (await feed.read(3, 10))?.events.map(({ id }) => id),
-    [4, 5, 6, 7],
-  )
+  t.deepEqual(idsIn(await feed.read(3, 10)), [4, 5, 6, 7])
 })
 
 test.serial(
@@ -463,7 +450,6 @@ function openSlowFeed(t: ExecutionContext) {
 
 test.serial('numbering: events without numbers get them when readers look', async t => {
   const { feed, read } = openSlowFeed(t)
-  const append = (id: number) => database.transaction(trx => appendEvents(trx, changesOf(id)))
   await append(1)
   t.is((await read(0)).length, 1)
   await append(2)
@@ -481,7 +467,7 @@ test.serial(
     const controller = new AbortController()
     const selected = feed.changed(1000, controller.signal)
     for (let id = 1; id <= 20; id++) {
-      await database.transaction(trx => appendEvents(trx, changesOf(id)))
+      await append(id)
       t.is((await read(id - 1, true)).length, 1)
     }
     controller.abort()
