@@ -1,4 +1,4 @@
-// The session settings of database connections.
+// The connections of the pool: when they end, which server they go to, and the settings of their sessions.
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -24,9 +24,19 @@ import { until } from '../support/until.ts'
 
 const config = await loadConfig()
 const url = await createTestDatabase()
-const open = (queryTimeoutMs: number) => openDatabase({ url, queryTimeoutMs }, { level: 'silent' })
-const database = open(config.database.queryTimeoutMs)
+type Settings = Partial<Parameters<typeof openDatabase>[0]>
+const openSilent = (settings: Settings) => openDatabase({ url, ...settings }, { level: 'silent' })
+const database = openSilent({})
 test.after.always(() => database.close())
+
+/** Opens a database until the end of the test. */
+function open(t: ExecutionContext, settings: Settings) {
+  const opened = openSilent(settings)
+  t.teardown(() => opened.close())
+  return opened
+}
+
+const isUnavailable = { any: true, code: 'unavailable' } as const
 
 /** A script that closes all sessions in the database but its own, and ends when the server has none of them. */
 const closeOtherSessions = `
@@ -41,7 +51,7 @@ const closeOtherSessions = `
   await connection.end()`
 
 test.serial('pool: the server ends a statement after queryTimeoutMs', async t => {
-  const impatient = open(300)
+  const impatient = openSilent({ queryTimeoutMs: 300 })
   const slowStatement = `SELECT BENCHMARK(1000000000, SHA2('text', 512))`
   // Some servers end the statement with a result instead of an error.
   await impatient.query(slowStatement, []).catch(() => {})
@@ -54,7 +64,7 @@ test.serial('pool: the server ends a statement after queryTimeoutMs', async t =>
 })
 
 test.serial('pool: statements that have no connection when it closes are unavailable', async t => {
-  const closing = openDatabase({ url, poolMax: 1 }, { level: 'silent' })
+  const closing = openSilent({ poolMax: 1 })
   const outcome = (sql: string) => closing.query(sql, []).catch((error: unknown) => error)
   const outcomes = Promise.all(['SELECT SLEEP(0.2)', 'SELECT SLEEP(0.2)', 'SELECT 1'].map(outcome))
   await closing.close()
@@ -166,10 +176,11 @@ async function openSilenceable(t: ExecutionContext) {
     return !isSilent
   })
   t.teardown(() => proxy.close())
-  const through = openDatabase(
-    { url: throughProxy(url, proxy.port), poolMax: 1, queryTimeoutMs: SILENCE_MS },
-    { level: 'silent' },
-  )
+  const through = openSilent({
+    url: throughProxy(url, proxy.port),
+    poolMax: 1,
+    queryTimeoutMs: SILENCE_MS,
+  })
   await through.query('SELECT 1', [])
   const [end] = [...clients].map(client => once(client, 'close').catch((error: unknown) => error))
   const silence = () => {
@@ -188,8 +199,7 @@ test.serial('pool: a silent connection is reset, so that the server receives not
 })
 
 test.serial('pool: an answer that arrives during a stall of the service is read', async t => {
-  const stalled = open(1000)
-  t.teardown(() => stalled.close())
+  const stalled = open(t, { queryTimeoutMs: 1000 })
   await stalled.query('SELECT 1', [])
   const answer = stalled.query('SELECT SLEEP(0.01) AS slept', [])
   // With an open connection, the statement is sent before the immediate runs.
@@ -201,8 +211,7 @@ test.serial('pool: an answer that arrives during a stall of the service is read'
 test.serial(
   'pool: a statement that is sent when its connection has been idle for too long succeeds',
   async t => {
-    const idle = openDatabase({ url, poolMax: 1 }, { level: 'silent' })
-    t.teardown(() => idle.close())
+    const idle = open(t, { poolMax: 1 })
     const { client } = idle.knex
     const connection = await client.acquireConnection()
     t.teardown(() => client.releaseConnection(connection))
@@ -233,11 +242,7 @@ test.serial('pool: an idle connection is closed properly: the server would log a
     return true
   })
   t.teardown(() => proxy.close())
-  const through = openDatabase(
-    { url: throughProxy(url, proxy.port), queryTimeoutMs: 6000 },
-    { level: 'silent' },
-  )
-  t.teardown(() => through.close())
+  const through = open(t, { url: throughProxy(url, proxy.port), queryTimeoutMs: 6000 })
   await through.query('SELECT 1', [])
   await Promise.all([...clients].map(client => once(client, 'close').catch(() => {})))
   t.true(isClosed)
@@ -247,17 +252,16 @@ test.serial('pool: the reason is known of a connection that is not established',
   // It accepts connections, and is silent.
   const server = net.createServer()
   const port = await listenOnFreePort(server)
-  const through = openDatabase({ url: throughProxy(url, port), acquireTimeoutMs: 1000 }, { level: 'silent' })
-  t.teardown(() => through.close())
+  const through = open(t, { url: throughProxy(url, port), acquireTimeoutMs: 1000 })
   const error: unknown = await through.query('SELECT 1', []).catch((error: unknown) => error)
   t.like(error, { code: 'unavailable', cause: { code: 'ETIMEDOUT' } })
   server.close()
 })
 
 /** Opens a database of one connection through a proxy. */
-async function openThroughProxy(queryTimeoutMs: number) {
+async function openThroughProxy(queryTimeoutMs = config.database.queryTimeoutMs) {
   const mysqlProxy = await openMysqlProxy(url)
-  const through = openDatabase({ url: mysqlProxy.url, poolMax: 1, queryTimeoutMs }, { level: 'silent' })
+  const through = openSilent({ url: mysqlProxy.url, poolMax: 1, queryTimeoutMs })
   const close = async () => {
     await through.close()
     mysqlProxy.proxy.close()
@@ -266,7 +270,7 @@ async function openThroughProxy(queryTimeoutMs: number) {
 }
 
 test.serial('pool: a connection whose server accepts no writes any more is replaced', async t => {
-  const { arm, struck, through, close } = await openThroughProxy(config.database.queryTimeoutMs)
+  const { arm, struck, through, close } = await openThroughProxy()
   const connectionId = async () => (await through.query('SELECT CONNECTION_ID() AS id', []))[0]?.id
   const insertSql = 'insert INTO users (version) VALUES (1)'
   const writes = [
@@ -277,59 +281,57 @@ test.serial('pool: a connection whose server accepts no writes any more is repla
     for (const write of writes) {
       const before = await connectionId()
       arm(/insert/, { errno, sqlState: 'HY000' })
-      await t.throwsAsync(write(), { any: true, code: 'unavailable' })
+      await t.throwsAsync(write(), isUnavailable)
       t.is(struck(), 1)
       t.not(await connectionId(), before)
     }
   await close()
 })
 
-test.serial('pool: a privilege that is granted later counts at once', async t => {
+/** Creates an account for the test. */
+async function createAccount(t: ExecutionContext) {
   const account = `test_${randomBytes(6).toString('hex')}`
   const admin = mysql.createConnection(url).promise()
   t.teardown(async () => {
     await admin.query(`DROP USER ${account}@'%'`)
     admin.destroy()
   })
-  const name = new URL(url).pathname.slice(1)
   // Without a password: MySQL would ask for it in a way that depends on the kind of socket.
   await admin.query(`CREATE USER ${account}@'%'`)
-  await admin.query(`GRANT SELECT ON ${name}.* TO ${account}@'%'`)
-  const limited = openDatabase(
-    { url: Object.assign(new URL(url), { username: account, password: '' }).href, poolMax: 1 },
-    { level: 'silent' },
-  )
-  t.teardown(() => limited.close())
+  return {
+    url: Object.assign(new URL(url), { username: account, password: '' }).href,
+    grant: (privilege: string) =>
+      admin.query(`GRANT ${privilege} ON ${new URL(url).pathname.slice(1)}.* TO ${account}@'%'`),
+    alter: (change: string) => admin.query(`ALTER USER ${account}@'%' ${change}`),
+  }
+}
+
+test.serial('pool: a privilege that is granted later counts at once', async t => {
+  const account = await createAccount(t)
+  await account.grant('SELECT')
+  const limited = open(t, { url: account.url, poolMax: 1 })
   const insertSql = "INSERT INTO users (first_name, last_name, version) VALUES ('granted', 'later', 1)"
   const insert = () => limited.transaction(trx => trx.execute(insertSql, []))
-  await t.throwsAsync(insert(), { any: true, code: 'unavailable' })
-  await admin.query(`GRANT INSERT ON ${name}.* TO ${account}@'%'`)
+  await t.throwsAsync(insert(), isUnavailable)
+  await account.grant('INSERT')
   await t.notThrowsAsync(insert())
 })
 
 test.serial('pool: an account that is locked, or whose password has expired, is unavailable', async t => {
-  const admin = mysql.createConnection(url).promise()
-  t.teardown(() => admin.destroy())
   for (const change of ['ACCOUNT LOCK', 'PASSWORD EXPIRE']) {
-    const account = `test_${randomBytes(6).toString('hex')}`
-    await admin.query(`CREATE USER ${account}@'%'`)
-    await admin.query(`GRANT ALL ON ${new URL(url).pathname.slice(1)}.* TO ${account}@'%'`)
-    const barred = openDatabase(
-      { url: Object.assign(new URL(url), { username: account, password: '' }).href },
-      { level: 'silent' },
-    )
+    const account = await createAccount(t)
+    await account.grant('ALL')
+    const barred = open(t, { url: account.url })
     // The connection of the probe stays open.
     await barred.probe()
-    await admin.query(`ALTER USER ${account}@'%' ${change}`)
-    await t.throwsAsync(barred.query('SELECT 1', []), { any: true, code: 'unavailable' }, change)
+    await account.alter(change)
+    await t.throwsAsync(barred.query('SELECT 1', []), isUnavailable, change)
     t.is(barred.downSinceMs(), undefined)
-    await barred.close()
-    await admin.query(`DROP USER ${account}@'%'`)
   }
 })
 
 test.serial('transaction: repeated if a schema change or a conflict between nodes has ended it', async t => {
-  const { arm, struck, through, close } = await openThroughProxy(config.database.queryTimeoutMs)
+  const { arm, struck, through, close } = await openThroughProxy()
   for (const [errno, statement] of [
     [1412, /insert/],
     [3101, /COMMIT/],
@@ -350,9 +352,9 @@ test.serial('transaction: repeated if a schema change or a conflict between node
 })
 
 test.serial('pool: an interrupted UPDATE of several tables is unavailable', async t => {
-  const { arm, through, close } = await openThroughProxy(config.database.queryTimeoutMs)
+  const { arm, through, close } = await openThroughProxy()
   arm(/SELECT 1/, { errno: 1105, sqlState: 'HY000' })
-  await t.throwsAsync(through.query('SELECT 1', []), { any: true, code: 'unavailable' })
+  await t.throwsAsync(through.query('SELECT 1', []), isUnavailable)
   await close()
 })
 
@@ -395,7 +397,7 @@ test.serial('hosts: a connection goes to the first host that answers and accepts
     return false
   })
   first.proxy.refuse()
-  await t.throwsAsync(both.query('SELECT 1', []), { any: true, code: 'unavailable' })
+  await t.throwsAsync(both.query('SELECT 1', []), isUnavailable)
   t.is(await current(), 'second')
   await close()
   const other = await openTwoHosts()
@@ -438,8 +440,7 @@ test.serial('probe: a server that accepts no writes, or has left its cluster, ca
       await both.probe()
       t.is(typeof both.downSinceMs(), 'number')
     }
-    for (let n = 0; n < 3; n++)
-      await t.throwsAsync(both.query('SELECT 1', []), { any: true, code: 'unavailable' })
+    for (let n = 0; n < 3; n++) await t.throwsAsync(both.query('SELECT 1', []), isUnavailable)
     for (const { disarm } of [first, second]) disarm()
     await both.probe()
     t.is(both.downSinceMs(), undefined)
@@ -543,7 +544,7 @@ test.serial('pool: the server releases the locks of a node that vanished during 
     proxy.block()
     await trx.execute('UPDATE users SET version = 2 WHERE id = ?', [id])
   })
-  await t.throwsAsync(vanished, { any: true, code: 'unavailable' })
+  await t.throwsAsync(vanished, isUnavailable)
   const update = () =>
     database.transaction(trx => trx.execute('UPDATE users SET version = 3 WHERE id = ?', [id]))
   t.is((await update()).affectedRows, 1)
@@ -556,9 +557,9 @@ test.serial(
     const [holder, observer] = [mysql.createConnection(url).promise(), mysql.createConnection(url).promise()]
     t.teardown(() => [holder, observer].map(connection => connection.destroy()))
     await holder.query('LOCK TABLES count_changes WRITE')
-    const impatient = open(500)
+    const impatient = openSilent({ queryTimeoutMs: 500 })
     const write = impatient.transaction(trx => trx.execute('DELETE FROM count_changes WHERE id = 0', []))
-    await t.throwsAsync(write, { any: true, code: 'unavailable' })
+    await t.throwsAsync(write, isUnavailable)
     const isWaiting = ({ info }: Session) => info?.startsWith('DELETE FROM count_changes') === true
     await until(async () => !(await sessionsOf(url, observer)).some(isWaiting))
     await holder.query('UNLOCK TABLES')
