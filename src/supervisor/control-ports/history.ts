@@ -48,54 +48,49 @@ export function createHistory(labels: readonly string[], takeSample: () => Sampl
   // After the heartbeats that have arrived already.
   setInterval(() => setImmediate(addSample), INTERVAL_MS).unref()
 
-  /** Returns one value for each sample but the first, computed from it and the sample one window earlier. */
-  function series<T>(value: (sample: Sample, before: Sample, seconds: number) => T): T[] {
-    return samples.slice(1).map((sample, index) => {
+  /** Returns each sample but the first, with the one that is a window earlier. */
+  const steps = () =>
+    samples.slice(1).map((sample, index) => {
       const before = samples[Math.max(0, index + 1 - WINDOW)] ?? sample
-      return value(sample, before, (sample.atMs - before.atMs) / 1000)
+      return { sample, before, seconds: (sample.atMs - before.atMs) / 1000 }
     })
-  }
 
   function ofPort(label: string) {
-    const traffic = <T>(value: (latest: TrafficTotals, earlier: TrafficTotals, seconds: number) => T) =>
-      series((sample, before, seconds) => {
-        const [latest = noTraffic, earlier = noTraffic] = [
-          sample.totals.ports[label],
-          before.totals.ports[label],
-        ]
-        return value(latest, earlier, seconds)
-      })
+    const traffic = steps().map(({ sample, before, seconds }) => ({
+      latest: sample.totals.ports[label] ?? noTraffic,
+      earlier: before.totals.ports[label] ?? noTraffic,
+      seconds,
+    }))
     const rate = (outcomes: readonly string[]) =>
-      traffic(
-        (latest, earlier, seconds) => (countOf(latest, outcomes) - countOf(earlier, outcomes)) / seconds,
+      traffic.map(
+        ({ latest, earlier, seconds }) => (countOf(latest, outcomes) - countOf(earlier, outcomes)) / seconds,
       )
     const percentile = (share: number) =>
-      traffic((latest, earlier) =>
-        percentileMs(
-          latest.latency.map((count, at) => count - (earlier.latency[at] ?? 0)),
-          share,
-        ),
-      )
+      traffic.map(({ latest, earlier }) => {
+        const latency = latest.latency.map((count, at) => count - (earlier.latency[at] ?? 0))
+        return percentileMs(latency, share)
+      })
     return {
       requests: rate(allOutcomes),
       client_errors: rate(['4xx']),
       server_errors: rate(['5xx']),
       p50_ms: percentile(0.5),
       p99_ms: percentile(0.99),
-      connections: series(sample => sample.connections[label] ?? 0),
+      connections: steps().map(({ sample }) => sample.connections[label] ?? 0),
     }
   }
 
-  function hitRatio(sample: Sample, before: Sample): number | null {
-    const hits = sample.totals.cache.hits - before.totals.cache.hits
-    const misses = sample.totals.cache.misses - before.totals.cache.misses
-    return hits + misses === 0 ? null : hits / (hits + misses)
-  }
+  const cacheHitRatio = () =>
+    steps().map(({ sample, before }) => {
+      const hits = sample.totals.cache.hits - before.totals.cache.hits
+      const misses = sample.totals.cache.misses - before.totals.cache.misses
+      return hits + misses === 0 ? null : hits / (hits + misses)
+    })
 
   return {
     /** Series by label, oldest value first; rates are per second. */
     ports: () => Object.fromEntries(labels.map(label => [label, ofPort(label)])),
-    cacheHitRatio: () => series(hitRatio),
+    cacheHitRatio,
     intervalMs: INTERVAL_MS,
   }
 }
