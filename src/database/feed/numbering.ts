@@ -68,9 +68,12 @@ export function createNumbering(transaction: RunTransaction, log: Log) {
     pauseMs = Infinity
     const served = waiting.splice(0)
     const startedMs = performance.now()
-    await number().then(() => {
+    try {
+      await number()
       logged = undefined
-    }, onFailed)
+    } catch (error) {
+      onFailed(error)
+    }
     const endedMs = performance.now()
     last = { endedMs, durationMs: endedMs - startedMs }
     isRunning = false
