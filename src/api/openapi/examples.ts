@@ -10,8 +10,7 @@ import { bodyTooLarge, malformedPath, notAnObject, notFound, notJson, versionMis
 import { pageMeta } from '../page-meta.ts'
 import { batchText, deleted, entriesOf, failed, type Success } from '../requests/batch.ts'
 import { jsonTypes, patchTypes, unsupportedCoding, unsupportedType } from '../requests/body.ts'
-import { parseIdsQuery } from '../requests/ids-query.ts'
-import { createListParser } from '../requests/query.ts'
+import { createListParser, parseIdsQuery } from '../requests/query.ts'
 import { checkBody, checkReference, type Mode } from '../requests/validation.ts'
 
 const EXAMPLE_ID = 1

@@ -1,10 +1,12 @@
-// The queries of collections and of single records: paging, sort, search and include. filters.ts adds the filters.
+// The queries of collections and of single records: paging, sort, search and include, and the ids of a DELETE of several records.
+// filters.ts adds the filters.
 import type { Config } from '../../config/config.ts'
+import type { Fault } from '../../core/api-error.ts'
 import { quoted } from '../../core/quoted.ts'
 import type { Selection, SortKey } from '../../database/reading/page-query.ts'
-import { columnsOf, MAX_ID, type Resource } from '../../model/resource.ts'
+import { columnsOf, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
 import { filtersOf, parseFilters } from './filters.ts'
-import { Parameters } from './parameters.ts'
+import { notAnId, Parameters } from './parameters.ts'
 
 const DEFAULT_RECORDS_PER_PAGE = 100
 
@@ -126,4 +128,36 @@ export function parseRecordQuery(resource: Resource, queryString: string): Pick<
   const include = parseInclude(parameters, resource)
   parameters.faults.throw()
   return { include }
+}
+
+const idNames = ['id', 'id[in]']
+
+/** Whether a fault is about `id` or `id[in]` with a value that is not UTF-8: its parameter is the pair as sent. */
+const isUndecodedList = (fault: Fault): boolean =>
+  'parameter' in fault && /^id(\[in\]|%5[Bb]in%5[Dd])?=/.test(fault.parameter)
+
+/**
+ * Parses `id=1`, or `id[in]=1,2&id[in]=3`, which is one list, in its order. At least one id is required, and no other parameter is
+ * allowed. `id` must be alone: a GET with `id=1&id[in]=1,2` selects the one record that matches both.
+ * @param max maximum number of ids
+ * @throws ApiError with all faults
+ */
+export function parseIdsQuery(queryString: string, max: number): number[] {
+  const parameters = new Parameters(queryString, idNames)
+  const ids: number[] = []
+  const lists = parameters.pairs.filter(({ name }) => idNames.includes(name))
+  for (const { name, value } of lists)
+    for (const part of name === 'id' ? [value] : value.split(',')) {
+      const id = parseId(part)
+      if (id === undefined) parameters.fault(name, notAnId(part))
+      else ids.push(id)
+    }
+  const isGiven = lists.length > 0 || parameters.faults.listed.some(isUndecodedList)
+  if (!isGiven) parameters.fault('id[in]', 'is required: the ids to delete, separated by commas')
+  if (lists.length > 1 && lists.some(({ name }) => name === 'id'))
+    parameters.fault('id', 'must be the only parameter; use id[in] for several ids')
+  if (ids.length > max)
+    parameters.fault('id[in]', `has ${ids.length} ids; at most ${max} are allowed`, 'limit_exceeded')
+  parameters.faults.throw()
+  return ids
 }
