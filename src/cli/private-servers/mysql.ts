@@ -1,11 +1,10 @@
 // Prepares a private MySQL or MariaDB: creates its data folder once, listens only on a Unix socket, uses little
 // memory.
 import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import mysql from 'mysql2/promise'
 import { socketFolder } from './folders.ts'
-import { mariadbSystemTables } from './mariadb-bootstrap.ts'
 import { findProgram, mysqlProgram } from './programs.ts'
 import { runProgram } from './run-program.ts'
 import type { PrivateServer, ServerOptions } from './server.ts'
@@ -67,6 +66,33 @@ function settings({ isMariadb }: Installation, folder: string, durable: boolean)
     `--innodb-flush-log-at-trx-commit=${durable ? 1 : 0}`,
     `--innodb-doublewrite=${durable ? 'ON' : 'OFF'}`,
   ]
+}
+
+// The names begin with mysql_ in older versions and with mariadb_ in newer ones.
+const systemTables = [
+  /^\w+_system_tables\.sql$/,
+  /^\w+_performance_tables\.sql$/,
+  /^\w+_system_tables_data\.sql$/,
+]
+
+/**
+ * Returns the statements for `mariadbd --bootstrap`, which mariadb-install-db sends to a new server. They create `root` without a
+ * password. The script itself needs a program that Debian's mariadb-server-core package does not contain.
+ */
+async function mariadbSystemTables(program: string): Promise<string> {
+  const help = await runProgram(program, ['--no-defaults', '--verbose', '--help'])
+  const charsets = /^character-sets-dir\s+(\S.*)$/m.exec(help)?.[1]
+  if (charsets === undefined) throw new Error(`${program} --help does not print character-sets-dir`)
+  const folder = dirname(charsets)
+  const names = await readdir(folder)
+  const parts = systemTables.map(file => {
+    const name = names.find(one => file.test(one))
+    if (name === undefined) throw new Error(`${folder} lacks the SQL files of the system tables`)
+    return readFile(join(folder, name), 'utf8')
+  })
+  // A line must not have two statements.
+  const begin = ['CREATE DATABASE mysql;', 'USE mysql;', 'SET @auth_root_socket = NULL;']
+  return [...begin, ...(await Promise.all(parts))].join('\n')
 }
 
 /** Creates the data folder under another name and renames it at the end, so that an incomplete one is never used. */
