@@ -40,11 +40,13 @@ test('health: an outage goes on while the worker that has reported it is silent'
   t.is(databaseDownMs(viewOf({ ...worker, heartbeat }, 1000, 400)), 800)
 })
 
-test('health: the first result that applies', t => {
-  const codeOf = (state: 'serving' | 'draining', ...downMs: (number | undefined)[]) =>
-    healthOf('http', state, downMs, 10_000).code
-  t.is(codeOf('draining'), 'no_worker')
-  t.is(codeOf('draining', 10_001), 'no_database')
-  t.is(codeOf('draining', 10_000), 'maintenance')
-  t.is(codeOf('serving', 10_001, undefined), 'serving')
+test('health: no_worker, no_database, maintenance and serving, in this order of precedence', t => {
+  const health = (state: 'serving' | 'draining' | 'drained', ...downMs: (number | undefined)[]) =>
+    healthOf('http', state, downMs, 10_000)
+  t.like(health('draining'), { code: 'no_worker', status: 503 })
+  t.like(health('draining', 10_001, 20_000), { code: 'no_database', status: 503 })
+  t.like(health('draining', 10_001, undefined), { code: 'maintenance', status: 404 })
+  t.like(health('drained', 10_000), { code: 'maintenance', status: 404 })
+  t.like(health('serving', 10_000, 20_000), { code: 'serving', status: 200 })
+  t.like(health('serving', 10_001, undefined), { code: 'serving', status: 200 })
 })

@@ -159,16 +159,6 @@ test('state file: a damaged one is logged as an error and a missing one as info;
   }
 })
 
-test('health: no_worker, no_database, maintenance and serving, in this order of precedence', t => {
-  const health = (state: 'serving' | 'draining' | 'drained', downMs: (number | undefined)[]) =>
-    healthOf('http', state, downMs, 10_000)
-  t.like(health('draining', []), { code: 'no_worker', status: 503 })
-  t.like(health('draining', [10_001, 20_000]), { code: 'no_database', status: 503 })
-  t.like(health('draining', [10_001, undefined]), { code: 'maintenance', status: 404 })
-  t.like(health('drained', [10_000]), { code: 'maintenance', status: 404 })
-  t.like(health('serving', [10_000, 20_000]), { code: 'serving', status: 200 })
-})
-
 test('any sequence of commands: a port in maintenance is never healthy, also after a restart', t => {
   const command = fc.record({
     label: fc.constantFrom(...labels),
