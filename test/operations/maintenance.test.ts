@@ -543,6 +543,7 @@ test.serial('pm2: receives the available commands and the ready message', async 
     env: supervisorEnv(database, config),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
+  t.teardown(() => child.kill('SIGKILL'))
   const seen: unknown[] = []
   child.on('message', message => seen.push(message))
   while (seen.at(-1) !== 'ready') await once(child, 'message')
