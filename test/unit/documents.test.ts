@@ -117,6 +117,14 @@ test('config/README.md: has a row for each command of operators', t => {
   t.deepEqual(missing, [])
 })
 
+test('config/README.md: has a row for each result of the health check, in the order of the code', t => {
+  const health = readDocument('src/supervisor/control-ports/health.ts')
+  const codes = [...health.matchAll(/ status: \d+, code: '(\w+)'/g)].map(([, code = '']) => code)
+  t.true(codes.length > 3)
+  const rows = sectionOf('config/README.md', 'Health checks').matchAll(/^\| \d+ \| `(\w+)`/gm)
+  t.deepEqual([...rows].map(([, code = '']) => code).slice(-codes.length), codes)
+})
+
 test('config/README.md: names every metric of the service', t => {
   const names =
     readDocument('src/supervisor/control-ports/metrics.ts').match(/(?<=')(?:http|users_api)_\w+(?=')/g) ?? []
