@@ -448,10 +448,12 @@ test.serial('coverage: every error code is documented, and the tests received it
   t.deepEqual(
     Object.keys(statuses).filter(code => !documented.has(code)),
     onlyWithCallers,
+    'no operation documents these codes',
   )
   const received = new Set([...seen].map(response => response.split(' ')[2]))
   t.deepEqual(
     [...documented].filter(code => !received.has(code) && !testedElsewhere.includes(code)),
     [],
+    'no request of these tests gets these documented codes',
   )
 })

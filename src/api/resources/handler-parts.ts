@@ -36,7 +36,9 @@ export function refused(resource: Resource, refusal: Refusal, id = 0): ApiError 
   if (refusal === 'not_found') return notFound(resource, id)
   if (refusal === 'precondition_failed') return versionMismatch(resource, id)
   if (refusal === 'exists') return exists(resource)
-  throw new Error(`a write of ${resource.plural} was refused: ${refusal}`)
+  // The handlers of memberships have errors of their own for these. The compiler asks for the error of any other refusal.
+  const unexpected: 'full' | 'membership_not_found' = refusal
+  throw new Error(`a write of ${resource.plural} was refused: ${unexpected}`)
 }
 
 /** Returns the id of a record in the path. @throws ApiError with status 404 if it is not a valid id */
