@@ -70,9 +70,7 @@ export const statusSchema = z.object({
 })
 export type Status = z.output<typeof statusSchema>
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, one) => total + one, 0)
-}
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
 
 function workerStatus({ pid, state, killed, startedMs, heartbeat }: WorkerView): WorkerStatus {
   return {
