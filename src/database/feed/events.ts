@@ -89,11 +89,10 @@ export function unpackEvents(
   at: string,
 ): FeedEvent[] {
   const entries = entriesOfRow.parse(JSON.parse(events))
-  const time = `"at":"${at.replace(' ', 'T')}Z"`
   let id = lastId - amount
-  return entries.flatMap(({ type, ids, by, request_id }) => {
+  return entries.flatMap(({ type, ids, ...common }) => {
     const names = Object.keys(ids)
-    const rest = `${time},"by":${JSON.stringify(by)},"request_id":${JSON.stringify(request_id)}}`
+    const rest = JSON.stringify({ at: `${at.replace(' ', 'T')}Z`, ...common }).slice(1)
     const [first = []] = Object.values(ids)
     return first.map((_, index): FeedEvent => {
       id++
