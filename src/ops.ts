@@ -8,7 +8,7 @@ import { REPLY_TIMEOUT_MS, type Reply, readStatus, sendCommand } from './cli/ope
 import { describePending, describeReply, describeWatch } from './cli/operator/reply-text.ts'
 import { loadControlSocket } from './config/config.ts'
 import { quoted } from './core/quoted.ts'
-import { isCommandName } from './supervisor/command-names.ts'
+import { type CommandName, isCommandName } from './supervisor/command-names.ts'
 import type { Status } from './supervisor/control-ports/status.ts'
 
 const usage = `usage: npm run ops -- <command> [argument] [--json]
@@ -37,7 +37,7 @@ const PROGRESS_MS = 3000
 /** The longest time-out: the watch of a reload can be as long. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 // These commands reply when they are complete. If the service exits first, the wait ends at once.
-const longTimeoutsMs: Readonly<Record<string, number>> = {
+const longTimeoutsMs: Readonly<Partial<Record<CommandName, number>>> = {
   wait: MAX_TIMEOUT_MS,
   reload: MAX_TIMEOUT_MS,
   'heap-snapshot': 10 * 60_000,
