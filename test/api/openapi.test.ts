@@ -1,15 +1,22 @@
-// The OpenAPI document against the service: the tests call every operation, and each response must match the document.
+// The OpenAPI document against the service: the tests call every operation, and each response must match the document. They call
+// the operations of each resource and of each relation of the registry.
+import { randomUUID } from 'node:crypto'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import test, { type ExecutionContext } from 'ava'
 import mysql from 'mysql2/promise'
+import { capitalize } from '../../src/api/openapi/json-schema.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { statuses } from '../../src/core/api-error.ts'
+import { resources } from '../../src/model/index.ts'
+import { idName, type Relation, type Resource } from '../../src/model/resource.ts'
 import { type Answer, createClient } from '../support/http.ts'
 import { codesOf, createContract, readContract, visitObjects } from '../support/openapi.ts'
-import { createGroup, createUser, newGroup, newPerson } from '../support/records.ts'
+import { createUser, newPerson } from '../support/records.ts'
 import { startService } from '../support/service.ts'
 
 // Small limits that the tests can exceed.
 const limits = { bodyBytes: 2000, batchEntries: 3, recordsPerPage: 5, membershipsPerUser: 2, filters: 2 }
+const allLimits = { ...(await loadConfig()).limits, ...limits }
 
 const service = await startService({ config: { limits } })
 const client = createClient(service.url)
@@ -96,65 +103,64 @@ async function sendInvalidReads(t: ExecutionContext, id: string, sent: RequestOp
 
 const ifAnother = { 'if-match': '"another"' }
 const unknownId = { id: 999_999 }
-const unknownUser = { user_id: 999_999 }
-const unknownGroup = { group_id: 999_999 }
 const tooManyRecords = `?records_per_page=${limits.recordsPerPage + 1}`
 /** More than `limits.batchEntries`. */
 const tooManyEntries = [{}, {}, {}, {}]
 
-/** A resource as its operations name it. */
-interface Named {
-  readonly Type: 'User' | 'Group'
-  readonly plural: 'users' | 'groups'
-  /** Returns fields that no other record has. */
-  readonly newFields: () => Record<string, string>
-}
-
-const pathTo = ({ Type }: Named, id: number): Ids => ({ [`${Type.toLowerCase()}_id`]: id })
+/** Returns fields that no other record has. */
+const newFields = ({ fields }: Resource): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, { maxCodePoints }]) => [name, randomUUID().slice(0, maxCodePoints)]),
+  )
+const createRecord = (resource: Resource): Promise<number> =>
+  client.create(`/v1/${resource.plural}`, newFields(resource))
+const pathTo = (resource: Resource, id: number): Ids => ({ [idName(resource)]: id })
+const unknownPath = (resource: Resource): Ids => pathTo(resource, 999_999)
 const withValue = (fields: object, value: string | null) =>
   Object.fromEntries(Object.keys(fields).map(name => [name, value]))
 
 /** Calls the operation that creates records. @returns the id of a new record, and its fields */
-async function callCreate(t: ExecutionContext, { Type, plural, newFields }: Named) {
-  const create = `create${Type}`
-  const fields = newFields()
+async function callCreate(t: ExecutionContext, resource: Resource) {
+  const { singular, plural } = resource
+  const create = `create${capitalize(singular)}`
+  const fields = newFields(resource)
   const { body: created } = await call(t, create, { body: fields })
-  const headers = { 'idempotency-key': Type }
-  const batch = { body: { [plural]: [newFields(), fields, 'nothing'] }, headers }
+  const headers = { 'idempotency-key': create }
+  const batch = { body: { [plural]: [newFields(resource), fields, 'nothing'] }, headers }
   t.like((await call(t, create, batch)).body.meta, { created: 1, failed: 2 })
   t.is((await call(t, create, batch)).headers['idempotent-replayed'], 'true')
-  await call(t, create, { body: newFields(), headers })
+  await call(t, create, { body: newFields(resource), headers })
   await sendBodies(t, create, {}, {}, withValue(fields, ''), fields)
   await sendBodies(t, create, {}, { [plural]: [] }, { [plural]: tooManyEntries })
-  await sendInvalidBodies(t, create, { body: newFields() })
+  await sendInvalidBodies(t, create, { body: newFields(resource) })
   return { id: created.id, fields }
 }
 
-async function callReads(t: ExecutionContext, named: Named, id: number): Promise<void> {
-  const [list, get] = [`list${named.Type}s`, `get${named.Type}`]
+async function callReads(t: ExecutionContext, resource: Resource, id: number): Promise<void> {
+  const [list, get] = [`list${capitalize(resource.plural)}`, `get${capitalize(resource.singular)}`]
   await call(t, list, { query: '?id=!1&sort=-id&records_per_page=1' })
   await call(t, list, { query: '?id=abc' })
   await call(t, list, { query: tooManyRecords })
   await sendInvalidReads(t, list)
-  await call(t, get, { path: pathTo(named, 999_999) })
-  await sendInvalidReads(t, get, { path: pathTo(named, id) })
+  await call(t, get, { path: unknownPath(resource) })
+  await sendInvalidReads(t, get, { path: pathTo(resource, id) })
 }
 
 /** Calls an operation that changes a record. @param fields those of the record */
-async function callChange(t: ExecutionContext, change: string, named: Named, id: number, fields: object) {
-  const valid = { path: pathTo(named, id), body: fields }
+async function callChange(t: ExecutionContext, verb: string, resource: Resource, id: number, fields: object) {
+  const change = `${verb}${capitalize(resource.singular)}`
+  const valid = { path: pathTo(resource, id), body: fields }
   t.truthy((await call(t, change, valid)).headers.etag)
-  const { body: other } = await call(t, `create${named.Type}`, { body: named.newFields() })
-  await call(t, change, { path: pathTo(named, other.id ?? 0), body: fields })
+  await call(t, change, { path: pathTo(resource, await createRecord(resource)), body: fields })
   const otherId = { ...fields, id: 1_000_000 }
   await sendBodies(t, change, valid.path, otherId, withValue(fields, ''), withValue(fields, null))
-  await call(t, change, { path: pathTo(named, 999_999), body: named.newFields() })
+  await call(t, change, { path: unknownPath(resource), body: newFields(resource) })
   await call(t, change, { ...valid, headers: ifAnother })
   await sendInvalidBodies(t, change, valid)
 }
 
-async function callUpdateMany(t: ExecutionContext, { Type, plural }: Named, id: number, fields: object) {
-  const update = `update${Type}s`
+async function callUpdateMany(t: ExecutionContext, { plural }: Resource, id: number, fields: object) {
+  const update = `update${capitalize(plural)}`
   const entry = { id, ...fields }
   const changes = [entry, { ...entry, id: 999_999 }, { colour: 'red' }]
   t.like((await call(t, update, { body: { [plural]: changes } })).body.meta, { updated: 1, failed: 2 })
@@ -165,18 +171,17 @@ async function callUpdateMany(t: ExecutionContext, { Type, plural }: Named, id: 
 }
 
 /** Calls the operations that delete records. @param id that of a record */
-async function callDeletes(t: ExecutionContext, named: Named, id: number): Promise<void> {
-  const { Type, newFields } = named
-  const { body: last } = await call(t, `create${Type}`, { body: newFields() })
-  const removeMany = `delete${Type}s`
-  await sendInvalidRequests(t, removeMany, { query: `?id=${last.id}` })
+async function callDeletes(t: ExecutionContext, resource: Resource, id: number): Promise<void> {
+  const last = await createRecord(resource)
+  const removeMany = `delete${capitalize(resource.plural)}`
+  await sendInvalidRequests(t, removeMany, { query: `?id=${last}` })
   await call(t, removeMany, { query: '?id[in]=abc' })
   await call(t, removeMany, { query: '?id[in]=1,2,3,4' })
-  const removed = await call(t, removeMany, { query: `?id[in]=${last.id},999999` })
+  const removed = await call(t, removeMany, { query: `?id[in]=${last},999999` })
   t.like(removed.body.meta, { deleted: 1, failed: 1 })
 
-  const remove = `delete${Type}`
-  const path = pathTo(named, id)
+  const remove = `delete${capitalize(resource.singular)}`
+  const path = pathTo(resource, id)
   await sendInvalidRequests(t, remove, { path })
   await call(t, remove, { path, headers: ifAnother })
   await call(t, remove, { path })
@@ -184,17 +189,18 @@ async function callDeletes(t: ExecutionContext, named: Named, id: number): Promi
 }
 
 /** Calls every operation on a resource. */
-async function callAllOperations(t: ExecutionContext, named: Named): Promise<void> {
-  const { id = 0, fields } = await callCreate(t, named)
-  await callReads(t, named, id)
-  await callChange(t, `replace${named.Type}`, named, id, fields)
-  await callChange(t, `update${named.Type}`, named, id, fields)
-  await callUpdateMany(t, named, id, fields)
-  await callDeletes(t, named, id)
+async function callAllOperations(t: ExecutionContext, resource: Resource): Promise<void> {
+  const { id = 0, fields } = await callCreate(t, resource)
+  await callReads(t, resource, id)
+  await callChange(t, 'replace', resource, id, fields)
+  await callChange(t, 'update', resource, id, fields)
+  await callUpdateMany(t, resource, id, fields)
+  await callDeletes(t, resource, id)
 }
 
 /**
  * Calls an operation that adds records to another record.
+ * @param paths that of the record, and one that does not exist
  * @param name the field of a batch
  * @param id that of a record that can be added
  * @param others further entries of the batch, which fail
@@ -203,7 +209,7 @@ async function callAdd(
   t: ExecutionContext,
   add: string,
   [path, unknownPath]: readonly [Ids, Ids],
-  name: 'users' | 'groups',
+  name: string,
   id: number | undefined,
   ...others: readonly unknown[]
 ): Promise<void> {
@@ -311,65 +317,79 @@ test('document: a request of each operation can be sent after an import', t => {
   }
 })
 
-test.serial('users and groups: responses match the document', async t => {
-  await callAllOperations(t, { Type: 'User', plural: 'users', newFields: newPerson })
-  await callAllOperations(t, { Type: 'Group', plural: 'groups', newFields: newGroup })
-})
+for (const resource of resources)
+  test.serial(`${resource.plural}: responses match the document`, t => callAllOperations(t, resource))
 
-test.serial('memberships: responses match the document', async t => {
-  const path = { user_id: await createUser(client) }
-  const ids: number[] = []
-  for (let created = 0; created < limits.membershipsPerUser + 1; created++)
-    ids.push(await createGroup(client))
-  const [first, second, third] = ids
-  const add = 'addUserGroups'
+/** Calls the operations on the related records of a record of `resource`. */
+async function callMemberships(
+  t: ExecutionContext,
+  resource: Resource,
+  { name, to, maxPerRecord }: Relation,
+) {
+  const [Type, plural] = [capitalize(resource.singular), capitalize(resource.plural)]
+  const [path, unknown] = [pathTo(resource, await createRecord(resource)), unknownPath(resource)]
+  const max = maxPerRecord(allLimits)
+  const ids = [await createRecord(to)]
+  while (ids.length <= max) ids.push(await createRecord(to))
+  const [first, second] = ids
+  const [add, list] = [`add${Type}${capitalize(name)}`, `list${Type}${capitalize(name)}`]
 
-  await callAdd(t, add, [path, unknownUser], 'groups', first, unknownId, 7)
-  await call(t, add, { path, body: { id: second } })
-  // More than `limits.membershipsPerUser`.
-  await call(t, add, { path, body: { id: third } })
+  await callAdd(t, add, [path, unknown], name, first, unknownId, 7)
+  // The last one is more than `maxPerRecord`.
+  for (const id of ids.slice(1)) await call(t, add, { path, body: { id } })
 
-  const one = await call(t, 'getUser', { path, query: '?include=groups' })
-  t.is(one.body.groups?.length, 2)
-  await call(t, 'listUsers', { query: `?groups[*].id=${first}&include=groups` })
-  await call(t, 'listUserGroups', { path, query: '?start_index=1' })
-  await call(t, 'listUserGroups', { path, query: '?start_index=-1' })
-  await call(t, 'listUserGroups', { path, query: tooManyRecords })
-  await call(t, 'listUserGroups', { path: unknownUser })
-  await sendInvalidReads(t, 'listUserGroups', { path })
+  const one = await call(t, `get${Type}`, { path, query: `?include=${name}` })
+  t.is(one.text.match(/"id":/g)?.length, 1 + max)
+  await call(t, `list${plural}`, { query: `?${name}[*].id=${first}&include=${name}` })
+  await call(t, list, { path, query: '?start_index=1' })
+  await call(t, list, { path, query: '?start_index=-1' })
+  // A page can have all related records.
+  await call(t, list, { path, query: `?records_per_page=${Math.max(max, limits.recordsPerPage) + 1}` })
+  await call(t, list, { path: unknown })
+  await sendInvalidReads(t, list, { path })
 
-  await callRemoveMany(t, 'removeUserGroups', path, unknownUser, second)
-  const member = { path: { ...path, group_id: first ?? 0 } }
-  await sendInvalidRequests(t, 'removeUserGroup', member)
-  await call(t, 'removeUserGroup', { ...member, headers: ifAnother })
-  await call(t, 'removeUserGroup', member)
-  await call(t, 'removeUserGroup', member)
-  await call(t, 'removeUserGroup', { path: { ...unknownUser, group_id: 1 } })
-})
+  await callRemoveMany(t, `remove${Type}${capitalize(name)}`, path, unknown, second)
+  const remove = `remove${Type}${capitalize(to.singular)}`
+  const member = { path: { ...path, ...pathTo(to, first ?? 0) } }
+  await sendInvalidRequests(t, remove, member)
+  await call(t, remove, { ...member, headers: ifAnother })
+  await call(t, remove, member)
+  await call(t, remove, member)
+  await call(t, remove, { path: { ...unknown, ...pathTo(to, 1) } })
+}
 
-test.serial('members: responses match the document', async t => {
-  const path = { group_id: await createGroup(client) }
-  const id = await createUser(client)
-  const full = await createUser(client)
-  for (let count = 0; count < limits.membershipsPerUser; count++)
-    await client.post(`/v1/groups/${await createGroup(client)}/users`, { id: full })
-  const add = 'addGroupUsers'
+/** Calls the operations on the members of a record of `to`. */
+async function callMembers(t: ExecutionContext, resource: Resource, { name, to, maxPerRecord }: Relation) {
+  const { plural } = resource
+  const members = `${capitalize(to.singular)}${capitalize(plural)}`
+  const [path, unknown] = [pathTo(to, await createRecord(to)), unknownPath(to)]
+  const [id, full] = [await createRecord(resource), await createRecord(resource)]
+  for (let count = 0; count < maxPerRecord(allLimits); count++)
+    await client.post(`/v1/${to.plural}/${await createRecord(to)}/${plural}`, { id: full })
+  const add = `add${members}`
 
-  await callAdd(t, add, [path, unknownGroup], 'users', id, unknownId, { id: full })
-  await sendBodies(t, add, path, { users: [{}, 7] }, { id: full })
+  await callAdd(t, add, [path, unknown], plural, id, unknownId, { id: full })
+  await sendBodies(t, add, path, { [plural]: [{}, 7] }, { id: full })
 
-  await callRemoveMany(t, 'removeGroupUsers', { group_id: await createGroup(client) }, unknownGroup)
-  const list = 'listGroupUsers'
-  const page = await call(t, list, {
-    path,
-    query: '?include=groups&sort=-id&first_name=Ada&records_per_page=1',
-  })
-  t.is(page.body.users?.length, 1)
+  await callRemoveMany(t, `remove${members}`, pathTo(to, await createRecord(to)), unknown)
+  const list = `list${members}`
+  const page = await call(t, list, { path, query: `?include=${name}&sort=-id&id=${id}&records_per_page=1` })
+  t.like(page.body.meta, { total_records: 1 })
   await call(t, list, { path, query: '?id=abc' })
   await call(t, list, { path, query: tooManyRecords })
-  await call(t, list, { path: unknownGroup })
+  await call(t, list, { path: unknown })
   await sendInvalidReads(t, list, { path })
-})
+}
+
+for (const resource of resources)
+  for (const relation of resource.relations) {
+    test.serial(`${relation.name} of ${resource.plural}: responses match the document`, t =>
+      callMemberships(t, resource, relation),
+    )
+    test.serial(`${resource.plural} of ${relation.name}: responses match the document`, t =>
+      callMembers(t, resource, relation),
+    )
+  }
 
 test.serial('changes: responses match the document', async t => {
   const list = 'listChanges'
@@ -418,7 +438,7 @@ test.serial('internal error: the response matches the document', async t => {
   const database = await mysql.createConnection(service.database)
   await database.query('RENAME TABLE users TO people')
   await database.end()
-  t.is((await call(t, 'getUser', { path: unknownUser })).status, 500)
+  t.is((await call(t, 'getUser', { path: { user_id: 1 } })).status, 500)
 })
 
 /** These codes need a timeout, a race or an outage. Other tests cover them. */
