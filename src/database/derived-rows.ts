@@ -1,8 +1,9 @@
 // The rows that follow from the changes of a transaction: counts, events and generations. They are stored before its COMMIT.
+import { raw } from 'mysql2'
 import type { Resource } from '../model/resource.ts'
 import type { Change } from './changes.ts'
 import { type CountChange, insertCountChanges, memberChange, recordChange } from './counting/counts.ts'
-import { appendEvents } from './feed/events.ts'
+import { eventRowsOf } from './feed/events.ts'
 import type { Transaction } from './transaction.ts'
 import { renewGeneration } from './version.ts'
 
@@ -21,18 +22,16 @@ function outdatedBy(change: Change): Resource | undefined {
 }
 
 /**
- * Returns the changes that have events. The end of a record ends its memberships, which have no events then. If a transaction
- * ends memberships of a record that it leaves for a later one to delete, they have events: the record may stay.
+ * Appends the events of changes to `change_queue`. Events get their numbers after its COMMIT, see feed/numbering.ts.
+ * Call it while the transaction holds the locks of the changed records: the rows of one record then have their ids in the order of
+ * the commits, because a server gives each row a greater id than every row that it has seen.
+ * @returns whether there are any
  */
-function withEvents(changes: readonly Change[]): readonly Change[] {
-  const deleted = new Set<string>()
-  for (const { type, resource, id } of changes)
-    if (type === 'deleted') deleted.add(`${resource.plural} ${id}`)
-  if (deleted.size === 0) return changes
-  const endsWithRecord = (change: Change) =>
-    change.type === 'ended' &&
-    deleted.has(`${change.ending.plural} ${change.ending === change.resource ? change.id : change.otherId}`)
-  return changes.filter(change => !endsWithRecord(change))
+export async function appendEvents(trx: Transaction, changes: readonly Change[]): Promise<boolean> {
+  const now = raw('UTC_TIMESTAMP(3)')
+  const rows = eventRowsOf(changes).map(({ amount, events }) => [now, amount, events])
+  if (rows.length > 0) await trx.execute('INSERT INTO change_queue (at, amount, events) VALUES ?', [rows])
+  return rows.length > 0
 }
 
 /**
@@ -51,9 +50,8 @@ export async function storeDerivedRows(trx: Transaction, recordsEvents: boolean)
     if (generation !== undefined) outdated.add(generation)
   }
   const countRows = await insertCountChanges(trx, countChanges)
-  const events = recordsEvents ? withEvents(changes) : []
-  await appendEvents(trx, events)
+  const hasEvents = recordsEvents && (await appendEvents(trx, changes))
   // All writers share these rows, so they are locked last.
   for (const generation of [...outdated].sort()) await renewGeneration(trx, generation)
-  return { countRows, hasEvents: events.length > 0 }
+  return { countRows, hasEvents }
 }

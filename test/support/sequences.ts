@@ -2,7 +2,8 @@
 // appends an event with the new count. Of each record, the feed must have the counts in ascending order.
 import type { ExecutionContext } from 'ava'
 import type { Database } from '../../src/database/database.ts'
-import { appendEvents, type FeedEvent } from '../../src/database/feed/events.ts'
+import { appendEvents } from '../../src/database/derived-rows.ts'
+import type { FeedEvent } from '../../src/database/feed/events.ts'
 import { readPortion } from '../../src/database/feed/portion.ts'
 import { users } from '../../src/model/users.ts'
 

@@ -1,10 +1,8 @@
 // The events of the change feed, and their form in the database. A row has the events of one transaction; consecutive
 // events of one request and type share an entry, so that a batch of 1,000 records is a few kilobytes.
-import { raw } from 'mysql2'
 import * as z from 'zod'
 import { idName } from '../../model/resource.ts'
 import type { Change } from '../changes.ts'
-import type { Transaction } from '../transaction.ts'
 
 /** The most events of one row. It bounds what a page reads beyond its end. */
 export const MAX_ROW_EVENTS = 1000
@@ -62,19 +60,27 @@ function packRow(changes: readonly Change[]) {
 }
 
 /**
- * Appends an event for each change of a transaction to `change_queue`. Events get their numbers after its COMMIT, see numbering.ts.
- * Call it while the transaction holds the locks of the changed records: the rows of one record then have their ids in the order of
- * the commits, because a server gives each row a greater id than every row that it has seen.
+ * Returns the changes that have events. The end of a record ends its memberships, which have no events then. If a transaction
+ * ends memberships of a record that it leaves for a later one to delete, they have events: the record may stay.
  */
-export async function appendEvents(trx: Transaction, changes: readonly Change[]): Promise<void> {
-  if (changes.length === 0) return
-  const now = raw('UTC_TIMESTAMP(3)')
-  const rows: unknown[][] = []
-  for (let start = 0; start < changes.length; start += MAX_ROW_EVENTS) {
-    const row = packRow(changes.slice(start, start + MAX_ROW_EVENTS))
-    rows.push([now, row.amount, row.events])
-  }
-  await trx.execute('INSERT INTO change_queue (at, amount, events) VALUES ?', [rows])
+function withEvents(changes: readonly Change[]): readonly Change[] {
+  const deleted = new Set<string>()
+  for (const { type, resource, id } of changes)
+    if (type === 'deleted') deleted.add(`${resource.plural} ${id}`)
+  if (deleted.size === 0) return changes
+  const endsWithRecord = (change: Change) =>
+    change.type === 'ended' &&
+    deleted.has(`${change.ending.plural} ${change.ending === change.resource ? change.id : change.otherId}`)
+  return changes.filter(change => !endsWithRecord(change))
+}
+
+/** Returns the rows with the events of the changes of a transaction. */
+export function eventRowsOf(changes: readonly Change[]) {
+  const evented = withEvents(changes)
+  const rows: ReturnType<typeof packRow>[] = []
+  for (let start = 0; start < evented.length; start += MAX_ROW_EVENTS)
+    rows.push(packRow(evented.slice(start, start + MAX_ROW_EVENTS)))
+  return rows
 }
 
 /**
