@@ -6,7 +6,8 @@ import { hasCode } from '../core/error-reason.ts'
 import { retry } from '../core/retry.ts'
 import type { Change, Versions } from './changes.ts'
 import { isContention, isUnreachable } from './driver-errors.ts'
-import { rowsOf } from './results.ts'
+import { eventRowsOf } from './feed/events.ts'
+import { rawRows, rowsOf } from './results.ts'
 
 const LOOKUP_TIMEOUT_MS = 3000
 const LOOKUP_PAUSE_MS = 100
@@ -30,42 +31,50 @@ function proofsOf(changes: readonly Change[]): Proof[] {
   return [...proofs.values()]
 }
 
+/** The newest rows of the feed, in which the events of a transaction are looked for. The look-up follows its COMMIT within seconds. */
+const NEWEST_ROWS = 1000
+const eventsSql = `SELECT 1 FROM change_queue WHERE events = ? UNION ALL
+  SELECT 1 FROM (SELECT events FROM changes ORDER BY last_id DESC LIMIT ${NEWEST_ROWS}) AS newest WHERE events = ?`
+
 /**
- * Returns whether a transaction was stored; undefined if the rows do not tell.
- * @param versionOf returns the version that a row has now; undefined if it does not exist
+ * Returns whether the feed has the events of a transaction that creates or deletes records. Their text has the ids of the records and
+ * of the requests, and a record is created and deleted once.
  */
-function isStored(
-  proofs: readonly Proof[],
-  versionOf: (proof: Proof) => number | undefined,
-): boolean | undefined {
-  const absent = new Set<boolean | undefined>()
-  for (const proof of proofs) {
-    const version = versionOf(proof)
-    const stored = version === proof.after ? true : version === proof.before ? false : undefined
-    // A row that exists is a proof. One that does not may have been deleted by another transaction. If all rows are new and absent,
-    // the transaction counts as not stored: none of its records exists.
-    if (version !== undefined && stored !== undefined) return stored
-    absent.add(stored)
-  }
-  const [stored] = absent
-  return absent.size === 1 ? stored : undefined
+async function hasEvents(knex: Knex, changes: readonly Change[]): Promise<boolean> {
+  if (!changes.some(({ type }) => type === 'created' || type === 'deleted')) return false
+  const [row] = eventRowsOf(changes)
+  return row !== undefined && (await rawRows(knex, eventsSql, [row.events, row.events])).length > 0
 }
 
-/** Returns undefined if the outcome is unknown: other transactions have changed the rows since. */
-async function wasStored(knex: Knex, proofs: readonly Proof[]): Promise<boolean | undefined> {
-  const versions = new Map<string, number>()
-  for (const table of new Set(proofs.map(proof => proof.table))) {
-    const ids = proofs.filter(proof => proof.table === table).map(({ id }) => id)
-    // The lock waits for the end of the transaction, in case the server is still executing its COMMIT.
-    const read = async () => rowsOf(await knex(table).whereIn('id', ids).forShare().select('id', 'version'))
-    const rows = await retry(read, {
+/** Returns undefined if the outcome is unknown: other transactions have changed or deleted the rows since, and no event is found. */
+async function wasStored(
+  knex: Knex,
+  proofs: readonly Proof[],
+  changes: readonly Change[],
+): Promise<boolean | undefined> {
+  const lookUp = <T>(read: () => Promise<T>) =>
+    retry(read, {
       timeoutMs: LOOKUP_TIMEOUT_MS,
       pauseMs: () => LOOKUP_PAUSE_MS,
       isTransient: error => isUnreachable(error) || isContention(error),
     })
+  const versions = new Map<string, number>()
+  for (const table of new Set(proofs.map(proof => proof.table))) {
+    const ids = proofs.filter(proof => proof.table === table).map(({ id }) => id)
+    // The lock waits for the end of the transaction, in case the server is still executing its COMMIT.
+    const rows = await lookUp(async () =>
+      rowsOf(await knex(table).whereIn('id', ids).forShare().select('id', 'version')),
+    )
     for (const { id, version } of rows) versions.set(`${table} ${id}`, Number(version))
   }
-  return isStored(proofs, ({ table, id }) => versions.get(`${table} ${id}`))
+  for (const { table, id, before, after } of proofs) {
+    const version = versions.get(`${table} ${id}`)
+    if (version !== undefined && (version === after || version === before)) return version === after
+  }
+  // No row is a proof: another transaction can have deleted it. Without events, a transaction whose records are all new and absent
+  // counts as not stored.
+  if (await lookUp(() => hasEvents(knex, changes))) return true
+  return proofs.every(({ before }) => before === undefined) && versions.size === 0 ? false : undefined
 }
 
 /**
@@ -75,7 +84,7 @@ async function wasStored(knex: Knex, proofs: readonly Proof[]): Promise<boolean 
 export async function checkStored(knex: Knex, changes: readonly Change[], error: unknown): Promise<void> {
   const proofs = proofsOf(changes)
   if (proofs.length === 0 || isContention(error)) throw error
-  const stored = await wasStored(knex, proofs).catch(() => undefined)
+  const stored = await wasStored(knex, proofs, changes).catch(() => undefined)
   if (stored) return
   // A server of a database cluster that is only silent can store the transaction later, and the rows can be read on another one.
   const isSilent = hasCode(error, 'ETIMEDOUT')

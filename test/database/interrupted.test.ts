@@ -2,6 +2,7 @@
 // statement has changed nothing, without an error, its transaction is repeated.
 import test, { type ExecutionContext } from 'ava'
 import type { Change } from '../../src/database/changes.ts'
+import type { Database } from '../../src/database/database.ts'
 import { users } from '../../src/model/users.ts'
 import { openApi } from '../support/api-suite.ts'
 import { expectError, expectOk } from '../support/expect.ts'
@@ -18,10 +19,11 @@ const mysqlProxy = await openMysqlProxy(url)
 const config = { idempotency: { removeEveryMs: 3_600_000 } }
 const { api, close } = await openApi({ database: mysqlProxy.url, config })
 const database = openDatabase({ url: mysqlProxy.url }, { level: 'silent' })
+const recording = openDatabase({ url: mysqlProxy.url }, { level: 'silent', recordsEvents: true })
 const group = await api.create('/v1/groups', { name: 'Lost' })
 test.after.always(async t => {
   mysqlProxy.disarm()
-  await database.close()
+  await Promise.all([database.close(), recording.close()])
   await close(t)
   mysqlProxy.proxy.close()
 })
@@ -180,6 +182,28 @@ test.serial(
       code: 'unavailable',
       message: /unknown/,
     })
+  },
+)
+
+test.serial(
+  'COMMIT: the events show whether a transaction has created or deleted a record that is gone',
+  async t => {
+    const absent = 2 ** 50
+    const write = (
+      on: Database,
+      fault: Fault,
+      change: Pick<Change & { type: 'created' | 'deleted' }, 'type' | 'before' | 'after'>,
+    ) => {
+      armCommit(fault)
+      return on.transaction(async trx => trx.record({ resource: users, id: absent, origin, ...change }))
+    }
+    const created = { type: 'created', before: undefined, after: 1 } as const
+    const deleted = { type: 'deleted', before: 1, after: undefined } as const
+    const unknown = { any: true, code: 'unavailable', message: /unknown/ } as const
+    await t.throwsAsync(write(database, 'cut before', deleted), unknown)
+    await t.notThrowsAsync(write(recording, 'cut after', created))
+    await t.throwsAsync(write(recording, 'cut before', deleted), unknown)
+    await t.notThrowsAsync(write(recording, 'cut after', deleted))
   },
 )
 
