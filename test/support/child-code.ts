@@ -12,6 +12,6 @@ export const evalArgs: readonly string[] = [
   '--eval',
 ]
 
-/** Returns the URL of a module. @param name its path in src/ without the extension */
+/** Returns the URL of a module, which code can have in quotes. @param name its path in src/ without the extension */
 export const moduleOf = (name: string): string =>
-  pathToFileURL(join(import.meta.dirname, '../../src', name + extension)).href
+  pathToFileURL(join(import.meta.dirname, '../../src', name + extension)).href.replaceAll("'", '%27')
