@@ -27,6 +27,8 @@ const exitCodeFor = (error: unknown): number =>
  * @returns the exit code: the one that the command returns, or the one for the error that it throws
  */
 export async function runCommand(command: () => Promise<number>, usage = ''): Promise<number> {
+  // The reader of the output can end first, as in `npm start | head -1`. That must not end the command halfway.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   if (process.argv.slice(2).some(argument => argument === '--help' || argument === '-h')) {
     console.log(usage)
     return 0
