@@ -7,6 +7,16 @@ import { build } from 'esbuild'
 
 const outdir = 'dist'
 
+/** The oldest version of Node.js that runs the service, as `engines` of package.json says. */
+const oldestNode = '20.19'
+
+if (process.versions.node.localeCompare(oldestNode, 'en', { numeric: true }) < 0) {
+  console.error(
+    `users-api: needs Node.js ${oldestNode} or newer, and this is ${process.versions.node}: install a newer one`,
+  )
+  process.exit(1)
+}
+
 /** Files and folders that modules read beside themselves. All modules come into dist/, so these do, too. */
 const assets = [
   'src/api/docs/page',
@@ -37,7 +47,7 @@ const { outputFiles, metafile } = await build({
   splitting: true,
   format: 'esm',
   platform: 'node',
-  target: 'node20.19',
+  target: `node${oldestNode}`,
   // The `main` of some packages is a UMD module, in which esbuild does not see the calls of `require`.
   mainFields: ['module', 'main'],
   // What packages that are CommonJS modules use.

@@ -27,3 +27,13 @@ test('ready: installs the packages after a change of the lock file, and if those
   await utimes(join(modules, '.package-lock.json'), 0, 0)
   t.true(await isInstalling())
 })
+
+test('build: a version of Node.js that is too old is named', async t => {
+  for (const version of ['18.20.8', '20.9.0']) {
+    const versions = JSON.stringify({ ...process.versions, node: version })
+    const pretend = `data:text/javascript,${encodeURIComponent(`Object.defineProperty(process, "versions", { value: ${versions} })`)}`
+    const { code, stderr } = await runToEnd(process.execPath, ['--import', pretend, '.esbuild.js'])
+    t.is(code, 1)
+    t.is(stderr, `users-api: needs Node.js 20.19 or newer, and this is ${version}: install a newer one\n`)
+  }
+})
