@@ -27,7 +27,7 @@ const path = z
 export const MAX_SOCKET_PATH = 103
 const socketPath = path.refine(file => Buffer.byteLength(file) <= MAX_SOCKET_PATH, {
   error: ({ input }) =>
-    `is ${Buffer.byteLength(String(input))} bytes long as an absolute path; the maximum for a Unix socket is ${MAX_SOCKET_PATH}`,
+    `is ${Buffer.byteLength(String(input))} bytes long as an absolute path; the maximum for a Unix socket is ${MAX_SOCKET_PATH}: set a shorter one, or move the folder of the project`,
 })
 const label = z
   .string()

@@ -166,7 +166,7 @@ test('configuration: all errors are reported together', async t => {
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
   const socket = `/${'a'.repeat(101)}é`
   t.deepEqual(faultsOf({ control: { ...raw.control, socket } }), [
-    'control.socket: is 104 bytes long as an absolute path; the maximum for a Unix socket is 103',
+    'control.socket: is 104 bytes long as an absolute path; the maximum for a Unix socket is 103: set a shorter one, or move the folder of the project',
   ])
   t.deepEqual(faultsOf({ control: { ...raw.control, offset: 2 } }), ['control.offset: must be 1 or 8000'])
   for (const hosts of ['a,', 'a,,b', 'a:x,b', 'a b,c', 'u@,a'])
