@@ -189,6 +189,13 @@ test.serial('start: a failure prints one line with the remedy, and leaves no pro
     const refused = await here.startUnprivileged({ NODE_CONFIG: JSON.stringify({ ports: [privileged] }) })
     fails(refused, 71, /:80 .*permission denied; give node .* or choose ports of at least 1024/)
   } else t.log('skipped: all users can listen on ports below 1024, or setpriv is missing')
+
+  await writeFile(join(here.folder, 'dist/supervisor.js'), "throw new Error('broken')\n")
+  fails(
+    await here.start({ ...servers, DATABASE_URL: await createDatabase() }),
+    1,
+    /the service exited with code 1: Error: broken$/m,
+  )
   t.deepEqual(await here.processes(), [])
 })
 

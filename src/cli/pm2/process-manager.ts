@@ -44,12 +44,15 @@ const appSchema = z
   }))
 type App = z.output<typeof appSchema>
 
-/** The end of an app's error log: its last lines with `ERROR`, or else its last line. */
+/** The end of an app's error log: its last lines with `ERROR`, or else its last line, or the uncaught error above it. */
 async function lastErrors(name: string, { errorLog }: App): Promise<string> {
   const text = await readFile(errorLog, 'utf8').catch(() => '')
   const lines = text.trim().split('\n').slice(-20)
   const errors = lines.filter(line => line.includes('ERROR'))
-  const shown = errors.length > 0 ? errors.slice(-3).join(' ') : (lines.at(-1) ?? '')
+  const last = lines.at(-1) ?? ''
+  // Node.js prints its version below an uncaught error.
+  const uncaught = last.startsWith('Node.js v') ? lines.findLast(line => /^\w*Error\b/.test(line)) : undefined
+  const shown = errors.length > 0 ? errors.slice(-3).join(' ') : (uncaught ?? last)
   return shown.replace(`${name}: `, '') || `see ${errorLog}`
 }
 
