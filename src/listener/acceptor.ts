@@ -95,8 +95,7 @@ export function createAcceptor(
     /** Stops when no connection waits: no other process will accept it. */
     stopWhenEmpty(): void {
       isStarted = false
-      if (server.listening) emptyQueue(server, stop)
-      else stop()
+      emptyQueue(server, stop)
     },
 
     isAccepting: () => server.listening,
