@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import test from 'ava'
 import { ConfigError, loadConfig, parseConfig } from '../../../src/config/config.ts'
+import { root } from '../../../src/config/root.ts'
 import { folder } from '../../support/folder.ts'
 
 const supervisor = fileURLToPath(new URL('../../../dist/supervisor.js', import.meta.url))
@@ -26,6 +27,20 @@ test('configuration: the defaults are complete, and paths are absolute', async t
   t.is(config.ports.length, 2)
   t.true(config.stateFile.startsWith('/'))
   t.is(config.node, hostname())
+})
+
+test('configuration: relative paths begin in the folder of the project, not in that of the process', async t => {
+  const { production, ...settings } = await loadConfig()
+  const auth = { keys: [], jwt: { jwks: 'keys.json', issuer: 'a', audience: 'a' } }
+  const before = process.cwd()
+  process.chdir(folder(t))
+  try {
+    const config = parseConfig({ ...settings, stateFile: 'state.json', auth }, production)
+    t.is(config.stateFile, join(root, 'state.json'))
+    t.is(config.auth.jwt?.jwks, pathToFileURL(join(root, 'keys.json')).href)
+  } finally {
+    process.chdir(before)
+  }
 })
 
 test('configuration: the names of hosts are in lower case', async t => {
@@ -140,6 +155,12 @@ test('configuration: all errors are reported together', async t => {
   t.deepEqual(faultsOf({ ports: [{ label: 'a', port: 65_535, protocol: 'http' }] }), [
     'ports: the control port of a is 65536; the maximum is 65535',
   ])
+  t.deepEqual(faultsOf({ limits: { ...raw.limits, receivingBytes: raw.limits.bodyBytes - 1 } }), [
+    'limits.receivingBytes: must be at least limits.bodyBytes, so that a body of that size can be received',
+  ])
+  t.deepEqual(faultsOf({ fleet: { ...raw.fleet, silentMs: 2 * raw.fleet.beatMs } }), [
+    'fleet.silentMs: must be more than twice fleet.beatMs, so that one late heartbeat does not kill a healthy worker',
+  ])
   const timeouts = { ...raw.timeouts, headersMs: 2, requestMs: 1 }
   t.regex(faultsOf({ timeouts }).join(), /^timeouts.headersMs/)
   for (const limit of ['headersMs', 'requestMs', 'keepAliveMs'])
@@ -163,6 +184,11 @@ test('configuration: all errors are reported together', async t => {
   t.deepEqual(faultsOf({ ports: [withCertificate] }), [
     'ports: a must not have a certificate, because its protocol is http',
   ])
+  const https = { label: 'a', port: 8000, protocol: 'https' }
+  for (const half of [{ certificate: 'a' }, { key: 'a' }])
+    t.deepEqual(faultsOf({ ports: [{ ...https, ...half }] }), [
+      'ports: a needs both a certificate and a key, or neither',
+    ])
   t.regex(faultsOf({}, true).join(), /https needs a certificate and a key in production/)
   const socket = `/${'a'.repeat(101)}é`
   t.deepEqual(faultsOf({ control: { ...raw.control, socket } }), [
@@ -184,6 +210,8 @@ test('configuration: all errors are reported together', async t => {
     ['a/users?ssl={"key":"secret"', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
     ['a/users?ssl=secret', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
     ['a/users?ssl-mode=REQUIRED', /: can have only the parameters ssl and socketPath; for TLS: [^,]*$/],
+    ['a/users?ssl={}&ssl=secret', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
+    ['u%@a/users', /: must have a percent-encoded user, password and database name; write a % as %25$/],
     ['a/users?ssl=true', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
     // The driver would connect without TLS.
     ['a/users?ssl=null', /^[^{]*: must have a JSON object as its parameter ssl, [^,]*$/],
@@ -205,7 +233,8 @@ test('configuration: all errors are reported together', async t => {
     faultsOf({
       database: { ...raw.database, acquireTimeoutMs: 0 },
       cache: { ...raw.cache, ttlSeconds: huge, timeoutMs: 2 ** 31 - 1 },
-      idempotency: { ...raw.idempotency, keepSeconds: huge },
+      idempotency: { keepSeconds: huge, removeEveryMs: 0 },
+      certificates: { readEveryMs: 0 },
       changes: { keepSeconds: huge },
       limits: { ...raw.limits, urlBytes: huge, headerBytes: huge },
       timeouts: { ...raw.timeouts, keepAliveMs: 2 ** 31 - 1 },
@@ -215,7 +244,9 @@ test('configuration: all errors are reported together', async t => {
       'cache.ttlSeconds: must be at most 3155760000',
       'cache.timeoutMs: must be at most 86400000',
       'idempotency.keepSeconds: must be at most 3155760000',
+      'idempotency.removeEveryMs: must be at least 1',
       'changes.keepSeconds: must be at most 3155760000',
+      'certificates.readEveryMs: must be at least 1',
       'limits.urlBytes: must be at most 65536',
       'limits.headerBytes: must be at most 1073741824',
       'timeouts.keepAliveMs: must be at most 86400000',
@@ -228,10 +259,16 @@ test('configuration: all errors are reported together', async t => {
     'me@localhost/users?socketPath=/a',
     'me@a,b/users?ssl={"ca":"a","rejectUnauthorized":true}',
     'me@a/users?ssl=Amazon%20RDS',
+    'me@a/users?ssl=false',
   ]) {
     const database = { ...raw.database, url: `mysql://${rest}` }
     t.is(parseConfig({ ...settings, database }, false).database.url, database.url)
   }
+  // WORKERS is a text.
+  t.is(parseConfig({ ...settings, workers: '4' }, false).workers, 4)
+  const sameTime = { ...raw.timeouts, headersMs: raw.timeouts.requestMs }
+  const ports = [{ ...https, certificate: 'a', key: 'b' }]
+  t.notThrows(() => parseConfig({ ...settings, timeouts: sameTime, ports }, true))
 })
 
 test('configuration: an error ends the supervisor with exit code 78; the message contains no password', t => {
@@ -246,6 +283,7 @@ test('configuration: an error ends the supervisor with exit code 78; the message
   ])
     t.regex(faulty.stderr, name)
   t.notRegex(faulty.stderr, /secret/)
+  t.regex(start('').stderr, /^users-api: invalid settings: database\.url \(DATABASE_URL\): is missing\n$/)
   const nameless = start('{}', { DATABASE_URL: 'mysql://me:secret@127.0.0.1:9' })
   t.is(nameless.status, 78)
   t.regex(nameless.stderr, /: must include the database name: mysql:\/\/user:password@host:port\/database\n$/)
@@ -270,12 +308,16 @@ test('configuration: an error ends the supervisor with exit code 78; the message
       stderr: `users-api: invalid settings: ${file}: must be a JSON object, such as {"workers": 2}\n`,
     })
   }
+  writeFileSync(file, '{')
+  const cut = start('{}', { NODE_CONFIG_DIR: configFolder, NODE_ENV: 'development' })
+  t.is(cut.status, 78)
+  t.regex(cut.stderr, /^users-api: invalid settings: .*local\.json.*\n$/)
   for (const variable of ['NODE_ENV', 'NODE_CONFIG_ENV'])
     t.like(start('{}', { [variable]: 'staging' }), {
       status: 78,
       stderr: `users-api: invalid settings: ${variable}: config/staging.json does not exist; use development, production or test\n`,
     })
-  const inProduction = start('{}', { NODE_ENV: 'production,test', DATABASE_URL: 'mysql://127.0.0.1:9/users' })
+  const inProduction = start('{}', { NODE_ENV: 'test,production', DATABASE_URL: 'mysql://127.0.0.1:9/users' })
   t.regex(inProduction.stderr, /: ports: https needs a certificate and a key in production\n$/)
   t.regex(
     start('{"workers": 0}').stderr,
