@@ -162,6 +162,18 @@ test.serial('start: a failure prints one line with the remedy, and leaves no pro
     /cannot be migrated \(Access denied.*\): correct DATABASE_URL, the settings of the server, or /,
   )
 
+  const certificate = join(here.folder, 'package.json')
+  const ports = [{ label: 'https', port: here.port, protocol: 'https', certificate, key: certificate }]
+  fails(
+    await here.start({
+      ...servers,
+      DATABASE_URL: await createDatabase(),
+      NODE_CONFIG: JSON.stringify({ ports }),
+    }),
+    1,
+    /: the service exited with code 78: .*the certificate of https cannot be used: its file has no certificate/,
+  )
+
   const privileged = { label: 'http', port: 80, protocol: 'http' }
   await rm(join(here.folder, 'var'), { recursive: true, force: true })
   await writeFile(join(here.folder, 'var'), '')
