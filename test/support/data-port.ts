@@ -38,7 +38,8 @@ export async function makeKeyPair(name: string): Promise<KeyPair> {
   const { cert, private: key } = await generate([{ name: 'commonName', value: name }], { keyType: 'ec' })
   return { certificate: cert, key }
 }
-const keyPair = await makeKeyPair('one.test')
+/** The certificate with which every port begins. */
+export const keyPair = await makeKeyPair('one.test')
 /** The TLS session ticket keys of every port. */
 export const ticketKeys = Buffer.alloc(48, 1)
 

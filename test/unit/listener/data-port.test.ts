@@ -14,6 +14,7 @@ import {
   echo,
   get,
   holdResponses,
+  keyPair,
   makeKeyPair,
   never,
   post,
@@ -226,6 +227,20 @@ test('https: drain: a TCP connection without a TLS handshake is counted and clos
   atLeast(t, await timed(client.closed), idleMs)
 })
 
+test('drain: a state that is set again does not let the idle time begin anew', async t => {
+  const { port, open } = await start(t, { drain: { deadlineMs: never, idleMs: 300 } })
+  const { socket } = await open()
+  await until(() => port.report().connections === 1)
+  await until(
+    () => {
+      port.setState('draining')
+      return socket.destroyed
+    },
+    { withinMs: 10_000 },
+  )
+  t.pass()
+})
+
 test('report: a port is quiet from the end of its last connection on', async t => {
   const { port, open } = await start(t)
   const client = await open()
@@ -409,6 +424,8 @@ test('certificate: a new one applies to new connections, and open connections st
   t.is(nameOf(before), 'one.test')
   port.useTls({ keyPair: await makeKeyPair('two.test'), ticketKeys })
   t.is(nameOf(await open()), 'two.test')
+  port.useTls({ keyPair, ticketKeys })
+  t.is(nameOf(await open()), 'one.test')
   t.regex(await before.ask(get), /200 OK/)
   await t.throwsAsync(
     once(tls.connect({ port: number, maxVersion: 'TLSv1.1', rejectUnauthorized: false }), 'secureConnect'),
