@@ -1,6 +1,15 @@
 // The control socket of a real service: requests, the file and its folder, and many operators at once.
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, connect as open } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -230,10 +239,13 @@ test.serial('file: no other file is replaced, and no folder is used that others 
 
   const open = join(path, 'open')
   mkdirSync(open)
-  chmodSync(open, 0o777)
   const link = join(path, 'link')
   symlinkSync(open, link)
-  for (const entered of [open, link]) {
+  for (const [entered, mode] of [
+    [open, 0o777],
+    [link, 0o775],
+  ] as const) {
+    chmodSync(open, mode)
     const refused = await runSupervisor(t, join(entered, 'control.sock'))
     t.is(refused.code, 78)
     t.regex(
@@ -241,8 +253,13 @@ test.serial('file: no other file is replaced, and no folder is used that others 
       new RegExp(`${open} must be a folder that belongs to this user, and that no other user can write to; `),
     )
   }
-  t.is(statSync(open).mode & 0o777, 0o777)
+  t.is(statSync(open).mode & 0o777, 0o775)
   chmodSync(open, 0o755)
+  if (process.getuid?.() === 0) {
+    chownSync(open, 1, 1)
+    t.is((await runSupervisor(t, join(open, 'control.sock'))).code, 78, 'the folder of another user')
+    chownSync(open, 0, 0)
+  }
   const { socket } = await start(t, { config: { control: { socket: join(link, 'control.sock') } } })
   t.is((await createSocketOperator(socket).run('status')).error, undefined)
 })
