@@ -168,7 +168,10 @@ function workerMetrics(workers: readonly WorkerView[]) {
 }
 
 /** Creates the text of `/metrics` and its media type. */
-export function createMetrics(status: StatusReader, fleet: Fleet) {
+export function createMetrics(
+  status: Pick<StatusReader, 'current'>,
+  fleet: Pick<Fleet, 'workers' | 'totals' | 'lostWorkers'>,
+) {
   const supervisorRegistry = new Registry()
   collectDefaultMetrics({ register: supervisorRegistry })
 

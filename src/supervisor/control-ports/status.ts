@@ -14,10 +14,10 @@ import { databaseDownMs, type Health, healthOf, isServing } from './health.ts'
 
 interface StatusOptions {
   readonly config: Pick<Config, 'ports' | 'control' | 'health' | 'drain' | 'node'>
-  readonly maintenance: Maintenance
-  readonly fleet: Fleet
-  readonly checkers: Checkers
-  readonly certificates: Certificates
+  readonly maintenance: Pick<Maintenance, 'get' | 'startOf'>
+  readonly fleet: Pick<Fleet, 'workers' | 'watch' | 'isStopping'>
+  readonly checkers: Pick<Checkers, 'list'>
+  readonly certificates: Pick<Certificates, 'validTo'>
 }
 
 export const portSchema = z.object({
