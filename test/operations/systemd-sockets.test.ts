@@ -40,8 +40,8 @@ async function prepare(t: ExecutionContext) {
 }
 
 /** Binds a socket, which does not listen yet. @returns its descriptor */
-async function bindPort(t: ExecutionContext, port: number): Promise<number> {
-  const { handle } = await bind({ host: HOST, port }, 'socket of systemd')
+async function bindPort(t: ExecutionContext, port: number, host = HOST): Promise<number> {
+  const { handle } = await bind({ host, port }, 'socket of systemd')
   t.teardown(() => handle.close())
   if (!('fd' in handle) || typeof handle.fd !== 'number') throw new Error('the handle has no descriptor')
   return handle.fd
@@ -89,7 +89,7 @@ test.serial('systemd sockets: restarts under load refuse no connection and lose 
 })
 
 test.serial('systemd sockets: one that matches no port is an error that names it', async t => {
-  const { port, config } = await prepare(t)
+  const { port, config, socket } = await prepare(t)
   for (const offset of [3, 0]) {
     // The port that matches is passed twice.
     const descriptor = await bindPort(t, port + offset)
@@ -98,8 +98,13 @@ test.serial('systemd sockets: one that matches no port is an error that names it
     t.regex(log.text(), new RegExp(`the socket ${HOST}:${port + offset} from systemd matches no port`))
   }
   // Each port has a socket, as after a port was removed from the settings alone.
-  const descriptors = [await bindPort(t, port), await bindPort(t, port + 1), await bindPort(t, port + 2)]
-  const { exited, log } = startWith(config, descriptors)
+  const controlHost = '127.0.0.2'
+  const descriptors = [
+    await bindPort(t, port),
+    await bindPort(t, port + 1, controlHost),
+    await bindPort(t, port + 2),
+  ]
+  const { exited, log } = startWith({ ...config, control: { socket, host: controlHost } }, descriptors)
   t.is(await exited, 78)
   t.regex(log.text(), new RegExp(`socket ${HOST}:${port + 2} .* ports without a socket: none;`))
 })

@@ -26,7 +26,7 @@ export interface Settings {
     key?: string
     proxyProtocol?: boolean
   }[]
-  control?: { socket: string }
+  control?: { socket: string; host?: string }
   [key: string]: unknown
 }
 
