@@ -1,5 +1,6 @@
 // Connections that begin with a PROXY header, before HTTP and TLS: how it arrives, which peers may send it, and that
 // draining, counting and the limits hold while the header is awaited.
+import type { RequestListener } from 'node:http'
 import net from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import fc from 'fast-check'
@@ -8,6 +9,7 @@ import {
   collectRequestLog,
   countsOf,
   get,
+  holdResponses,
   never,
   type Overrides,
   startDataPort,
@@ -24,7 +26,11 @@ const v2 = version2(client, '192.0.2.1', Buffer.from('\x04\0\x03abc'))
 const local = version2Raw(0x20, 0, Buffer.alloc(0))
 
 /** Opens a data port that trusts `proxies`, and collects the lines of its log. */
-async function start(t: ExecutionContext, protocol: 'http' | 'https', overrides: Overrides = {}) {
+async function start(
+  t: ExecutionContext,
+  protocol: 'http' | 'https',
+  overrides: Overrides & { listener?: RequestListener } = {},
+) {
   const { proxies = trusted } = overrides
   const { lines, requestLog } = collectRequestLog()
   return { ...(await startDataPort(t, { protocol, ...overrides, proxies, requestLog })), lines }
@@ -248,6 +254,27 @@ test('time-out: a connection without a complete header is closed after 5 seconds
     ['proxy_header_timeout', 'proxy_header_timeout'],
   )
   t.regex(await inTime.ask(get), /200 OK/)
+})
+
+test('ends: a reset before the header ends only its connection, and a client that ends its side gets its response', async t => {
+  const { listener, answerHeld } = holdResponses()
+  const { port, open } = await start(t, 'http', { listener })
+  /** What other connections have sent before it is read then. */
+  const untilRead = async () => {
+    const malformed = await open()
+    malformed.write('x')
+    await malformed.closed
+  }
+  const reset = await open()
+  reset.write(v2.subarray(0, 20))
+  const ended = await open({ allowHalfOpen: true })
+  ended.socket.end(Buffer.concat([v2, Buffer.from(get)]))
+  await untilRead()
+  reset.socket.resetAndDestroy()
+  await until(() => port.report().connections === 1)
+  await answerHeld()
+  t.regex(await ended.answer(), /200 OK/)
+  await ended.closed
 })
 
 test('connection limit: a connection that waits for its header makes room', async t => {
