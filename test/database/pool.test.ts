@@ -9,6 +9,8 @@ import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
 import { loadConfig } from '../../src/config/config.ts'
 import { createDatabase } from '../../src/database/database.ts'
+import { createEpochs } from '../../src/database/epochs.ts'
+import { openPool } from '../../src/database/pool.ts'
 import { prepareSession } from '../../src/database/session.ts'
 import { throughProxy } from '../faults/database-url.ts'
 import { collectGarbage } from '../support/garbage.ts'
@@ -61,6 +63,16 @@ test.serial('pool: the server ends a statement after queryTimeoutMs', async t =>
   const isRunning = ({ info }: Session) => info?.startsWith('SELECT BENCHMARK') === true
   await until(async () => !(await sessionsOf(url, observer)).some(isRunning))
   t.pass()
+})
+
+test.serial('pool: it forgets the connections that have ended', async t => {
+  const epochs = createEpochs()
+  const settings = { max: 1, acquireTimeoutMs: 5000, silenceTimeoutMs: 0, epochs }
+  const knex = openPool(url, settings, pino({ level: 'silent' }))
+  await knex.raw('SELECT 1')
+  t.is(epochs.connections.size, 1)
+  await knex.destroy()
+  await until(() => epochs.connections.size === 0)
 })
 
 test.serial('pool: statements that have no connection when it closes are unavailable', async t => {

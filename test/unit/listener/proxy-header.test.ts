@@ -34,7 +34,7 @@ const unknown = fc
   .stringMatching(/^( [ -~]{0,90})?$/)
   .map(text => ({ header: Buffer.from(`PROXY UNKNOWN${text}\r\n`), source: undefined }))
 const local = fc
-  .tuple(fc.nat({ max: 255 }), bytes(300))
+  .tuple(fc.oneof(fc.constantFrom(0x11, 0x21), fc.nat({ max: 255 })), bytes(300))
   .map(([family, rest]) => ({ header: version2Raw(0x20, family, rest), source: undefined }))
 const withoutAddress = fc
   .tuple(fc.constantFrom(0, 0x10, 0x01, 0x12, 0x22, 0x31, 0x32), bytes(300))
