@@ -24,9 +24,11 @@ function terminal(columns = 80) {
 
 test('progress: shows the share of the file, and how many users and failures there are', t => {
   const { progress, line } = terminal()
-  const tallies = { users: { created: 900, unchanged: 90, failed: 10 }, groups: none, memberships: none }
-  progress.progress(0.1, tallies)
-  t.is(line(), '10 %  1000 users, 10 failures')
+  const memberships = { ...none, failed: 2 }
+  progress.progress(0.109, { users: { created: 900, unchanged: 90, failed: 10 }, groups: none, memberships })
+  t.is(line(), '10 %  1000 users, 12 failures')
+  progress.end()
+  t.is(line(), '', 'what follows has a line of its own')
 })
 
 test('progress: fits on one line, and a failure is printed above it', t => {
