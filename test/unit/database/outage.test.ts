@@ -17,6 +17,7 @@ test('probe: one that the end of the process interrupts is no outage', async t =
   const outage = createOutage({ ...(await loadConfig()).database, url }, createEpochs(), log)
   const connected = once(server, 'connection')
   const probe = outage.probe()
+  t.is(outage.probe(), probe, 'requests that fail at once wait for one probe')
   const [socket]: Socket[] = await connected
   const closed = outage.close()
   socket?.destroy()

@@ -18,6 +18,13 @@ test('arrivals: the rate of the last five seconds, and the busiest addresses fir
   t.deepEqual(arrivals.report(6600), { perSecond: 0, addresses: [] })
 })
 
+test('arrivals: only the last thousand are remembered', t => {
+  const arrivals = createArrivals(0)
+  arrivals.add({ address: '10.0.0.1', atMs: 0 })
+  for (let count = 0; count < 1000; count++) arrivals.add({ address: '10.0.0.2', atMs: 0 })
+  t.deepEqual(arrivals.report(0).addresses, ['10.0.0.2'])
+})
+
 test('arrivals: an IPv4 address has its usual form on a socket of all IPv6 addresses, too', t => {
   const arrivals = createArrivals(0)
   for (const address of ['::ffff:10.0.0.1', '10.0.0.1', '2001:db8::1']) arrivals.add({ address, atMs: 1000 })

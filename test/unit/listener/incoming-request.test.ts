@@ -9,11 +9,10 @@ const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
 
 /** Sends a body in chunks. @returns the fragments that arrive @param onFragment is called for each of them */
 async function fragmentsOf(t: ExecutionContext, texts: readonly string[], onFragment = () => {}) {
-  const fragments: string[] = []
+  const fragments: Buffer[] = []
   const { open } = await startDataPort(t, {
     listener(request, response) {
-      request.setEncoding('latin1')
-      request.on('data', (fragment: string) => fragments.push(fragment))
+      request.on('data', (fragment: Buffer) => fragments.push(fragment))
       request.on('data', onFragment).on('end', () => answer(response))
     },
   })
@@ -23,7 +22,8 @@ async function fragmentsOf(t: ExecutionContext, texts: readonly string[], onFrag
     await client.ask(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`),
     /^HTTP\/1.1 200/,
   )
-  return fragments
+  // Their content must stay as it has arrived.
+  return fragments.map(fragment => fragment.toString('latin1'))
 }
 
 test('body: many fragments of one byte are joined', async t => {
@@ -55,6 +55,16 @@ test('body: the event loop turns while many fragments of one byte arrive', async
   const fragments = await fragmentsOf(t, new Array<string>(200_000).fill('a'), () => turns.add(turn))
   t.is(fragments.join('').length, 200_000)
   t.true(turns.size > 15, `${turns.size} turns`)
+})
+
+test('body: several of many fragments that arrive at once are all read', async t => {
+  const { open } = await startDataPort(t)
+  const clients = await Promise.all([open(), open(), open()])
+  for (const client of clients)
+    client.write(
+      `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk('a').repeat(20_000)}0\r\n\r\n`,
+    )
+  for (const client of clients) t.regex(await client.answer(), /^HTTP\/1.1 200/)
 })
 
 test('body: of many fragments that nothing reads, the rest is dropped after the response', async t => {

@@ -174,6 +174,13 @@ test('waiting requests: beyond the limit of the port, the connection with most o
     await greedy.closed
     t.is(port.report().inFlight, 3)
   }
+  for (let round = 1; round <= 6; round++) {
+    const gone = await open()
+    gone.write(large.repeat(10))
+    await until(() => port.report().inFlight === 13)
+    gone.socket.resetAndDestroy()
+    await until(() => port.report().inFlight === 3)
+  }
   for (const inFlight of [4, 5]) {
     modest.write(get)
     await until(() => port.report().inFlight === inFlight)
