@@ -21,7 +21,7 @@ const isTaken = (error: unknown): boolean => hasCode(error, 'EADDRINUSE')
  */
 export async function lockStart(): Promise<void> {
   if (platform() !== 'linux') return
-  const server = createServer().unref()
+  const server = createServer()
   const name = hash('sha256', root, 'hex')
   const lock = async () => {
     server.listen(`\0users-api start ${name}`)
