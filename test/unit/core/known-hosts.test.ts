@@ -36,6 +36,7 @@ test('known hosts: on a loopback address', async t => {
       'users.example.com.rebound.example',
       'localhost.rebound.example',
       'notlocalhost.example',
+      'rebound.notlocalhost',
       '127.0.0.1.rebound.example',
       '127.0.0.1.5',
     ])

@@ -5,10 +5,12 @@ import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import test from 'ava'
+import { createTimestamp } from '../../../src/core/log.ts'
 import { createOutput } from '../../../src/core/log-output.ts'
 import { evalArgs, moduleOf } from '../../support/child-code.ts'
 import { folder } from '../../support/folder.ts'
 import { collectLog } from '../../support/log.ts'
+import { until } from '../../support/until.ts'
 
 const log = moduleOf('core/log')
 
@@ -130,6 +132,36 @@ test('log: buffered lines are written before a later event and at process exit',
     events.map(({ msg, i }) => i ?? msg),
     [...Array(100).keys(), 'now', 'last'],
   )
+})
+
+test('log: each line has the time of its event', t => {
+  const { now } = Date
+  const timeOf = createTimestamp()
+  try {
+    for (const ms of [1, 1, 2]) {
+      Date.now = () => ms
+      t.is(timeOf(), `,"time":"1970-01-01T00:00:00.00${ms}Z"`)
+    }
+  } finally {
+    Date.now = now
+  }
+})
+
+test('log: buffered lines are written after a moment, also later ones, and an error adds one line break', async t => {
+  const chunks: string[] = []
+  const write = (chunk: Buffer, _: unknown, done: () => void) => {
+    chunks.push(String(chunk))
+    done()
+  }
+  const stream = new Writable({ write })
+  const { buffered, immediate } = createOutput(stream, () => {})
+  for (const count of [1, 2]) {
+    buffered.write(`${count}\n`)
+    await until(() => chunks.length === count)
+  }
+  stream.emit('error', new Error('no space left on device'))
+  for (const line of ['3\n', '4\n']) immediate.write(line)
+  t.deepEqual(chunks, ['1\n', '2\n', '\n', '3\n', '4\n'])
 })
 
 test('log: chunks contain whole lines, at most 32 KiB; without a reader, lines are dropped and counted', async t => {

@@ -32,9 +32,11 @@ test('retry: after the timeout, the last error is thrown', async t => {
 })
 
 test('retry: an error thrown by beforePause ends the retries', async t => {
-  const beforePause = () => {
+  const fail = (): never => {
     throw new Error('the process has ended')
   }
-  const error = await t.throwsAsync(retry(failing([new Error('one')]), { ...transient, beforePause }))
-  t.is(error?.message, 'the process has ended')
+  for (const beforePause of [fail, async () => fail()]) {
+    const error = await t.throwsAsync(retry(failing([new Error('one')]), { ...transient, beforePause }))
+    t.is(error?.message, 'the process has ended')
+  }
 })

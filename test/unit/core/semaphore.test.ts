@@ -31,6 +31,24 @@ test('semaphore: runs all operations in order, at most `max` at a time, also if 
   await fc.assert(property, { numRuns: 50 })
 })
 
+test('semaphore: a call that comes while an operation runs that has waited waits, too', async t => {
+  const run = createSemaphore(1, 60_000)
+  const ends: (() => void)[] = []
+  const start = () => run(() => new Promise<void>(resolve => ends.push(resolve)))
+  const running = [start(), start()]
+  ends[0]?.()
+  await running[0]
+  await nextTurn()
+  running.push(start())
+  await nextTurn()
+  t.is(ends.length, 2)
+  ends[1]?.()
+  await running[1]
+  await nextTurn()
+  ends[2]?.()
+  await running[2]
+})
+
 test('semaphore: an operation that cannot start in time is unavailable, and later ones still run', async t => {
   const run = createSemaphore(1, 20)
   let finish = (): void => {}
