@@ -1,20 +1,73 @@
 // Tables for a terminal, and time spans.
 import test from 'ava'
 import fc from 'fast-check'
-import { describeReply, describeWatch } from '../../../src/cli/operator/reply-text.ts'
-import { formatSpan, portTables } from '../../../src/cli/operator/status-tables.ts'
+import { describePending, describeReply, describeWatch } from '../../../src/cli/operator/reply-text.ts'
+import { formatSpan, portTables, workerTable } from '../../../src/cli/operator/status-tables.ts'
 import { formatTable } from '../../../src/cli/operator/table.ts'
 
 test('reload: the watch is shown with its time and figures', t => {
-  t.is(
-    describeWatch({
-      pid: 12,
-      left_ms: 6100,
-      fresh: { responses: 40, failed: 2 },
-      old: { responses: 80, failed: 0 },
-    }),
-    'worker 12 serves beside the old ones for 7 s more: it answered 5xx, or nothing, to 2 of 40 requests, the old ones to 0 of 80',
-  )
+  const watch = { pid: 12, fresh: { responses: 40, failed: 2 }, old: { responses: 80, failed: 0 } }
+  for (const [left_ms, time] of [
+    [6100, 'for 7 s more'],
+    [0, 'until it is clear how it does'],
+  ] as const)
+    t.is(
+      describeWatch({ ...watch, left_ms }),
+      `worker 12 serves beside the old ones ${time}: it answered 5xx, or nothing, to 2 of 40 requests, the old ones to 0 of 80`,
+    )
+})
+
+const since = new Date().toISOString()
+const screen = { columns: 120, hasColors: false }
+/** A port that drains, with no connection. */
+const draining = {
+  port: 80,
+  control_port: 81,
+  state: 'draining' as const,
+  mode: '404' as const,
+  since,
+  by: 'ada',
+  connections: 0,
+  in_flight: 0,
+  valid_to: null,
+  checkers: [1, 2].map(noticed => ({
+    address: `10.0.0.${noticed}`,
+    seen: since,
+    status: 404,
+    server_state: null,
+    noticed,
+  })),
+}
+
+test('wait: says what it waits for', t => {
+  const quiet = { ...draining, checkers: [] }
+  for (const [port, text] of [
+    [
+      { ...draining, connections: 1, in_flight: 1 },
+      '1 connection (1 request in flight); checkers that have not noticed: 10.0.0.1',
+    ],
+    [{ ...quiet, connections: 2 }, '2 connections (0 requests in flight)'],
+    [quiet, 'drain.quietMs to pass without a connection'],
+    [{ ...quiet, state: 'drained' }, 'the workers to confirm the drain'],
+    [{ ...quiet, state: 'drained', mode: 'refuse' }, 'the end of the drain delay for TCP checks'],
+  ] as const)
+    t.is(describePending(port), text)
+  const deadline = { ...quiet, connections: 1, ended: 'deadline', waiting_for: [], addresses: ['10.0.0.9'] }
+  const sentence = (requests_per_second: number) =>
+    describeReply('wait', 'http', { ...deadline, requests_per_second }, screen)[0]
+  const start = 'http has reached the drain deadline and still waits for 1 connection (0 requests in flight)'
+  t.is(sentence(0), start)
+  t.is(sentence(2.5), `${start}; 2.5 requests a second still arrive, from 10.0.0.9`)
+})
+
+test('tables: checkers of a port that refuses connections have not noticed anything, and empty tables say so', t => {
+  const textOf = (port: typeof draining | (Omit<typeof draining, 'mode'> & { mode: 'refuse' })) =>
+    portTables({ http: port }, screen).join('\n')
+  t.regex(textOf(draining), /1 of 2.*10\.0\.0\.1 .* 404 +not yet\n10\.0\.0\.2 .* 404 +yes$/s)
+  t.regex(textOf({ ...draining, mode: 'refuse' }), / 2 +refuse.* 404\n[^\n]* 404$/s)
+  t.is(portTables({ http: { ...draining, checkers: [] } }, screen).at(-1), 'no checkers')
+  t.deepEqual(workerTable([], screen), ['no workers'])
+  t.deepEqual(describeReply('reload-certificates', undefined, {}, screen), ['no port has a certificate'])
 })
 
 test('table: no line is wider than the terminal, and no text controls the terminal', t => {
