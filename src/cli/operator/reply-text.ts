@@ -19,9 +19,7 @@ export function describePending(port: PortStatus): string {
   if (pending.length > 0) reasons.push(`checkers that have not noticed: ${pending.join(', ')}`)
   if (reasons.length > 0) return reasons.join('; ')
   if (state === 'draining') return 'drain.quietMs to pass without a connection'
-  return mode === 'refuse' && state === 'drained'
-    ? 'the end of the drain delay for TCP checks'
-    : 'the workers to confirm the drain'
+  return mode === 'refuse' ? 'the end of the drain delay for TCP checks' : 'the workers to confirm the drain'
 }
 
 /** Returns how the first new worker of a reload does, beside the old ones. */
