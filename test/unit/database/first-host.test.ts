@@ -1,4 +1,5 @@
 // The choice of the host for a connection.
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'ava'
 import { connectToFirst } from '../../../src/database/first-host.ts'
 import { until } from '../../support/until.ts'
@@ -56,6 +57,20 @@ test('hosts: a connection that comes too late is closed', async t => {
   accept()
   await until(() => closed.length > 0)
   t.deepEqual(closed, ['a'])
+})
+
+test('hosts: after a connection, one that rejects lets no other be tried', async t => {
+  let reject = () => {}
+  const { connected, attempts } = await connect({
+    a: () =>
+      new Promise((_, refuse) => {
+        reject = () => refuse(new Error('late'))
+      }),
+  })
+  t.is(connected, 'b')
+  reject()
+  await nextTurn()
+  t.deepEqual(attempts, ['a', 'b'])
 })
 
 test('hosts: the error names all hosts, without the password', async t => {
