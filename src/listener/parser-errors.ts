@@ -30,7 +30,7 @@ export const isTimeout = ({ code }: ParserError) => code === 'ERR_HTTP_REQUEST_T
 /** Whether the client has sent an invalid TLS record. Nothing can be sent after it, except to a client that does not use TLS. */
 export const isTlsError = ({ code = '' }: ParserError) => code.startsWith('ERR_SSL_')
 
-/** Whether the beginning of a TLS connection is a GET, HEAD, POST or PUT request without TLS. */
+/** Whether the beginning of a TLS connection is a request without TLS. OpenSSL 3.0 recognizes only GET, HEAD, POST and PUT. */
 export const isPlainRequest = ({ code }: ParserError) => code === 'ERR_SSL_HTTP_REQUEST'
 
 export const plainRequest = () =>
@@ -65,7 +65,7 @@ export function parserError(error: ParserError, limits: Limits): ApiError {
   if (error.rawPacket !== undefined && typeof parseProxyHeader(error.rawPacket) === 'object')
     return new ApiError(
       'malformed_request',
-      'the input is a PROXY header, which this port does not expect: its setting proxyProtocol is false',
+      'the input is a PROXY header, which is not expected here: see the setting proxyProtocol of the port',
     )
   if (error.code !== 'HPE_HEADER_OVERFLOW')
     return new ApiError('malformed_request', `the request is not valid HTTP: ${error.message}`)

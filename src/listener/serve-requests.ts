@@ -69,6 +69,7 @@ export function serveRequests(
   server.on('checkContinue', serve)
   server.on('checkExpectation', serve)
   server.on('clientError', (error: ParserError, socket) => {
+    // Node.js closes the TCP socket in the next microtask: a client that still sends can lose the response.
     if (socket instanceof TLSSocket && isPlainRequest(error)) return reject(socket._parent, plainRequest())
     if (!(socket instanceof Socket) || isTlsError(error)) return void socket.destroy()
     const connection = connections.get(socket)

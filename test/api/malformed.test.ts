@@ -226,10 +226,9 @@ test.serial('malformed: connections that are reset during a request have no side
 test.serial('malformed: plain HTTP on the https port is 400, other data without TLS closes it', async t => {
   const port = `http://127.0.0.1:${service.port('https')}`
   await expectNoSideEffects(t, service, countUsers, async () => {
-    const long = `${json}Content-Length: 1000000\r\n\r\n${' '.repeat(1_000_000)}`
     for (const request of [
       'GET /v1/users HTTP/1.1\r\nHost: x\r\n\r\n',
-      `POST /v1/users HTTP/1.1\r\n${long}`,
+      `POST /v1/users HTTP/1.1\r\n${json}Content-Length: ${body.length}\r\n\r\n${body}`,
     ]) {
       const { answer } = await sendRaw(port, request)
       expectError(t, answer, 400, 'malformed_request')
