@@ -28,7 +28,10 @@ const exitCodeFor = (error: unknown): number =>
  */
 export async function runCommand(command: () => Promise<number>, usage = ''): Promise<number> {
   // The reader of the output can end first, as in `npm start | head -1`. That must not end the command halfway.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  for (const stream of [process.stdout, process.stderr])
+    stream.on('error', error => {
+      if (!hasCode(error, 'EPIPE')) throw error
+    })
   if (process.argv.slice(2).some(argument => argument === '--help' || argument === '-h')) {
     console.log(usage)
     return 0
