@@ -31,7 +31,7 @@ function proofsOf(changes: readonly Change[]): Proof[] {
   return [...proofs.values()]
 }
 
-/** The newest rows of the feed, in which the events of a transaction are looked for. The look-up follows its COMMIT within seconds. */
+/** The newest rows of the feed, in which the events of a transaction are looked for. Usually, the look-up follows its COMMIT within seconds. */
 const NEWEST_ROWS = 1000
 const eventsSql = `SELECT 1 FROM change_queue WHERE events = ? UNION ALL
   SELECT 1 FROM (SELECT events FROM changes ORDER BY last_id DESC LIMIT ${NEWEST_ROWS}) AS newest WHERE events = ?`
