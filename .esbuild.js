@@ -7,8 +7,8 @@ import { build } from 'esbuild'
 
 const outdir = 'dist'
 
-/** The oldest version of Node.js that runs the service, as `engines` of package.json says. */
-const oldestNode = '20.19'
+/** The oldest version of Node.js that runs the service. */
+const oldestNode = JSON.parse(await readFile('package.json', 'utf8')).engines.node.replace('>=', '')
 
 if (process.versions.node.localeCompare(oldestNode, 'en', { numeric: true }) < 0) {
   console.error(
