@@ -46,6 +46,7 @@ test('health: no_worker, no_database, maintenance and serving, in this order of 
   t.like(health('draining'), { code: 'no_worker', status: 503 })
   t.like(health('draining', 10_001, 20_000), { code: 'no_database', status: 503 })
   t.like(health('draining', 10_001, undefined), { code: 'maintenance', status: 404 })
+  t.like(health('draining', 10_000), { code: 'maintenance', status: 404 })
   t.like(health('drained', 10_000), { code: 'maintenance', status: 404 })
   t.like(health('serving', 10_000, 20_000), { code: 'serving', status: 200 })
   t.like(health('serving', 10_001, undefined), { code: 'serving', status: 200 })
