@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type Socket } from 'node:net'
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import mysql, { type RowDataPacket } from 'mysql2'
 import { pino } from 'pino'
@@ -481,8 +481,8 @@ test.serial(
     const stalled = createDatabase({ ...config.database, url }, warnings)
     t.teardown(() => stalled.close())
     await stalled.probe()
-    // A timer begins the probe, as in a worker.
-    await setTimeout(0)
+    // From here, and from a timer as in a worker, the next immediate runs after what has arrived is read.
+    await setImmediate()
     // This process waits for another one, which closes the connection of the probe.
     execFileSync(process.execPath, ['--input-type=module', '-e', closeOtherSessions], {
       env: { ...process.env, DATABASE_URL: url },
