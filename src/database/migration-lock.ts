@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { retryContention } from './driver-errors.ts'
+import { isAddedTwice, isContention, retryContention } from './driver-errors.ts'
 import { type Columns, rawRows } from './results.ts'
 
 const TIMEOUT_MS = 120_000
@@ -15,9 +15,12 @@ const MAX_SILENT_POLLS = 20
 const table = 'migration_lock'
 const FREE = ''
 
-/** Repeats an operation if a schema change or another server interrupts it. */
+/**
+ * Repeats an operation if a schema change or a write of another server interrupts it. The last statement of a run that was
+ * interrupted goes on in the server: an operation that has waited for it fails, because the column or the index exists then.
+ */
 export const retryMigration = <T>(operation: () => PromiseLike<T>): Promise<T> =>
-  retryContention(operation, TIMEOUT_MS)
+  retryContention(operation, TIMEOUT_MS, error => isContention(error) || isAddedTwice(error))
 
 /** Creates the row. Several processes can do this at the same time. */
 async function create(knex: Knex): Promise<void> {

@@ -5,20 +5,23 @@ import { databaseNameOf, withDatabase } from '../config/host-urls.ts'
 import { hasCode } from '../core/error-reason.ts'
 import { exitCodes, FatalError } from '../core/exit-codes.ts'
 import type { Log } from '../core/log.ts'
-import { isAddedTwice } from './driver-errors.ts'
 import { retryMigration, underMigrationLock } from './migration-lock.ts'
-import {
-  codeVersion,
-  createMigrationSource,
-  excludeEarlier,
-  type Migration,
-  migrations,
-} from './migrations/index.ts'
+import { codeVersion, excludeEarlier, migrations } from './migrations/index.ts'
 import { openPool } from './pool.ts'
 
 type OnNotice = (notice: string) => void
 
 const pool = { max: 3, acquireTimeoutMs: 10_000, silenceTimeoutMs: 0 }
+
+/** The names of the applied migrations. The table is that of Knex, which runs the migrations in earlier versions of the service. */
+const applied = 'knex_migrations'
+const createAppliedSql = `
+  CREATE TABLE IF NOT EXISTS ${applied} (
+    id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    name VARCHAR(255) NULL,
+    batch INT NULL,
+    migration_time TIMESTAMP NULL
+  ) ENGINE = InnoDB`
 
 /** Creates the error of a schema with which this code cannot serve. */
 const unfit = (message: string): FatalError => new FatalError(exitCodes.configuration, message)
@@ -48,8 +51,8 @@ async function pendingMigrations(knex: Knex): Promise<string[]> {
     throw unfit(
       `the database needs version ${minVersion} of the code, and this is version ${codeVersion}: run a newer release`,
     )
-  const applied = await rowsIfPresent<{ name: string }>(knex('knex_migrations').select('name'))
-  return migrations.map(({ name }) => name).filter(name => applied.every(row => row.name !== name))
+  const rows = await rowsIfPresent<{ name: string }>(knex(applied).select('name'))
+  return migrations.map(({ name }) => name).filter(name => rows.every(row => row.name !== name))
 }
 
 /**
@@ -71,23 +74,6 @@ async function createMissingDatabase(url: string, log: Log): Promise<void> {
   await knex.raw(`CREATE DATABASE IF NOT EXISTS ${name}`).finally(() => knex.destroy())
 }
 
-/** Has Knex run the migrations that its table lacks. It can be repeated, because each migration can. */
-async function runMigrations(knex: Knex, migrationSource: Knex.MigrationSource<Migration>): Promise<void> {
-  const run = async () => {
-    // A remaining lock of Knex belongs to a process that is gone.
-    await knex.migrate.forceFreeMigrationsLock({ migrationSource })
-    await knex.migrate.latest({ migrationSource, disableMigrationsListValidation: true })
-  }
-  try {
-    await run()
-  } catch (error) {
-    // The last statement of a run that was interrupted goes on in the server: this run waited for it, and then failed, because the
-    // column or the index exists.
-    if (!isAddedTwice(error)) throw error
-    await run()
-  }
-}
-
 /** Applies the pending migrations while this process holds the lock. */
 async function applyPending(knex: Knex, assertHeld: () => Promise<void>, onNotice: OnNotice) {
   // Another process can have applied some of them meanwhile.
@@ -97,13 +83,18 @@ async function applyPending(knex: Knex, assertHeld: () => Promise<void>, onNotic
     await assertHeld()
     // Before the first migration: after an interruption, only this shows that no earlier version has used the database.
     await retryMigration(() => excludeEarlier(knex))
+    await retryMigration(() => knex.raw(createAppliedSql))
   }
   const minVersion = await minCodeVersion(knex)
-  const source = createMigrationSource(assertHeld, ({ name, demand }, number) => {
-    if (demand !== undefined && !isNew && minVersion < number) onNotice(`${name}: ${demand}`)
-  })
-  // On a database cluster, a write of the service can interrupt a migration.
-  await retryMigration(() => runMigrations(knex, source))
+  for (const [index, { name, up, demand }] of migrations.entries()) {
+    if (!pending.includes(name)) continue
+    await retryMigration(async () => {
+      await assertHeld()
+      await up(knex)
+    })
+    if (demand !== undefined && !isNew && minVersion <= index) onNotice(`${name}: ${demand}`)
+    await retryMigration(() => knex(applied).insert({ name, batch: 1, migration_time: new Date() }))
+  }
   return pending
 }
 

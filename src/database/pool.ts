@@ -24,9 +24,9 @@ const FULL_PAUSE_MS = 200
 
 /**
  * A statement after whose failure the state of the session is unknown: a transaction can be open, or the next one can
- * have the wrong isolation level. ROLLBACK TO SAVEPOINT fails after a deadlock, which has ended the transaction.
+ * have the wrong isolation level.
  */
-const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK(?! TO\b))/
+const transactionControl = /^(SET TRANSACTION|START TRANSACTION|BEGIN|COMMIT|ROLLBACK)/
 
 const rollback = /^ROLLBACK\b/
 

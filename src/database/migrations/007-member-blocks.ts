@@ -34,8 +34,6 @@ export async function up(knex: Knex): Promise<void> {
   const groups = await knex('groups').max('id as last').first()
   const last = Number(groups?.last ?? 0)
   for (let first = 1; first <= last; first += GROUPS_PER_STATEMENT)
-    // At this isolation level, the statement does not lock the memberships that it counts.
-    await knex.transaction(async trx => trx.raw(moveSql, { first, last: first + GROUPS_PER_STATEMENT - 1 }), {
-      isolationLevel: 'read committed',
-    })
+    // At the isolation level of the session, READ COMMITTED, the statement does not lock the memberships that it counts.
+    await knex.raw(moveSql, { first, last: first + GROUPS_PER_STATEMENT - 1 })
 }

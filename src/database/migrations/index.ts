@@ -59,24 +59,3 @@ export async function excludeEarlier(knex: Knex): Promise<void> {
   await schemaInfo.up(knex)
   await knex.raw(excludeEarlierSql)
 }
-
-/**
- * Provides the migrations to Knex from this module, not from a folder whose path depends on the build.
- * @param before called before each migration; an error that it throws ends the migrations
- * @param after called after each migration with its number
- */
-export const createMigrationSource = (
-  before: () => Promise<void>,
-  after: (migration: Migration, number: number) => void,
-): Knex.MigrationSource<Migration> => ({
-  getMigrations: async () => [...migrations],
-  getMigrationName: migration => migration.name,
-  getMigration: async migration => ({
-    up: async (knex: Knex) => {
-      await before()
-      await migration.up(knex)
-      after(migration, migrations.indexOf(migration) + 1)
-    },
-    down: () => Promise.reject(new Error('migrations cannot be reverted: restore a backup instead')),
-  }),
-})
