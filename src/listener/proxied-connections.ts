@@ -7,7 +7,7 @@ import { type ProxyHeader, parseProxyHeader } from './proxy-header.ts'
 const TIMEOUT_MS = 5000
 
 /** Why a connection is closed. */
-export type Refusal = 'untrusted_proxy' | 'malformed_proxy_header' | 'proxy_header_timeout'
+export type ProxyFault = 'untrusted_proxy' | 'malformed_proxy_header' | 'proxy_header_timeout'
 
 /**
  * Reads the header. The bytes after it are put back into `socket`. A connection that ends before its header is complete
@@ -16,7 +16,7 @@ export type Refusal = 'untrusted_proxy' | 'malformed_proxy_header' | 'proxy_head
 function readHeader(
   socket: Socket,
   onHeader: (header: ProxyHeader) => void,
-  refuse: (reason: Refusal) => void,
+  refuse: (reason: ProxyFault) => void,
 ): void {
   let received: Buffer = Buffer.alloc(0)
   const close = () => void socket.destroy()
@@ -49,12 +49,12 @@ export function requireProxyHeaders(
   server: Server,
   isTrusted: IsTrusted,
   onHeader: (socket: Socket, header: ProxyHeader) => void,
-  onRefused: (socket: Socket, reason: Refusal) => void,
+  onRefused: (socket: Socket, reason: ProxyFault) => void,
 ): void {
   const serve = server.listeners('connection')
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
-    const refuse = (reason: Refusal) => {
+    const refuse = (reason: ProxyFault) => {
       onRefused(socket, reason)
       socket.destroy()
     }

@@ -6,7 +6,7 @@ import { type ApiError, errorBody } from '../core/api-error.ts'
 import { createTimestamp, type Log } from '../core/log.ts'
 import type { LineOutput } from '../core/log-output.ts'
 import { networkOf } from './client-address.ts'
-import type { Refusal } from './proxied-connections.ts'
+import type { ProxyFault } from './proxied-connections.ts'
 import { traceOf } from './request-identity.ts'
 
 declare module 'node:http' {
@@ -95,7 +95,7 @@ export function createRequestLog(log: Log, output: LineOutput, shown: Shown) {
     },
 
     /** Logs a connection that is closed because it does not begin with a PROXY header of a trusted proxy. */
-    logRefusal(port: string, client: string | undefined, reason: Refusal): void {
+    logRefusal(port: string, client: string | undefined, reason: ProxyFault): void {
       if (!log.isLevelEnabled('info')) return
       output.write(
         `{"level":30${now()},${fields},"port":"${port}","refused":"${reason}"${clientField(client)}}\n`,
