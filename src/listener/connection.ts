@@ -44,8 +44,8 @@ export function createConnection(
 
   /** Returns the response to the request whose body is being received. */
   const receiving = (): ServerResponse | undefined => (latest?.req.complete === false ? latest : undefined)
-  /** Identifies what arrives next: the headers of a request, or the body of the latest one. */
-  const arriving = () => (receiving() === undefined ? `headers ${started + 1}` : `body ${started}`)
+  /** Identifies what arrives next: the response to the request whose body does, or the number of requests before the next. */
+  const arriving = () => receiving() ?? started
   /** Whether nothing more is read for now. Node.js keeps every request that it reads, also one after rejected input. */
   const isFull = () => requests.isFull() || sendRejection !== undefined
   /** Whether the request that is being received waits for its turn, so that little or nothing of it is read. */
