@@ -70,16 +70,16 @@ export async function writeGroup<I>(
   const unused: Claim[] = []
   const responses: { readonly claim: Claim; readonly response: SavedResponse }[] = []
   const deliveries = entries.map((entry): Delivery => {
-    const { receipt } = entry
     const result = resultOf.get(entry) ?? 'locked'
-    if (receipt === undefined) return result === 'locked' ? result : () => entry.settle(result)
+    if (entry.receipt === undefined) return result === 'locked' ? result : () => entry.settle(result)
+    const { receipt, settle } = entry
     const row = saved.get(receipt.key)
-    if (row !== undefined) return () => receipt.settle(row)
+    if (row !== undefined) return () => settle(row)
     const response = result === 'locked' ? result : responseTo(receipt, result)
     if (response === 'locked' || response instanceof ApiError) unused.push(receipt)
     else responses.push({ claim: receipt, response })
     if (response === 'locked') return response
-    return response instanceof ApiError ? () => entry.reject(response) : () => receipt.settle(response)
+    return response instanceof ApiError ? () => entry.reject(response) : () => settle(response)
   })
   await saveResponses(trx, responses)
   await releaseKeys(trx, unused)

@@ -11,6 +11,7 @@ import {
   fits,
   type Item,
   isSingle,
+  type Receiver,
   type Ticket,
   type Writer,
   type WriterOptions,
@@ -95,17 +96,12 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
       })
     }
 
-    function add(
-      item: I,
-      { receipt, settle, reject }: Pick<Entry<I>, 'receipt' | 'settle' | 'reject'>,
-    ): void {
+    function add(item: I, receiver: Receiver): void {
       const entry: Entry<I> = {
+        ...receiver,
         item,
         keys: [...writer.keysOf(item)],
         deadlineMs: performance.now() + timeoutMs,
-        receipt,
-        settle,
-        reject,
         wake() {
           if (!pending.has(entry)) return
           candidates.add(entry)
@@ -125,7 +121,7 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
 
       writeOnce: (item, receipt) =>
         new Promise((settle, reject) => {
-          add(item, { receipt: { ...receipt, settle }, settle: () => {}, reject })
+          add(item, { receipt, settle, reject })
         }),
     }
   }

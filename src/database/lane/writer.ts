@@ -46,16 +46,19 @@ export interface Ticket extends Keyed {
   wake(): void
 }
 
+/** What gets the result of a write; with an Idempotency-Key, its response, or the row of the key if it has one. */
+export type Receiver = { reject(error: unknown): void } & (
+  | { readonly receipt: undefined; settle(result: Result): void }
+  | { readonly receipt: Receipt; settle(response: SavedResponse | SavedRow): void }
+)
+
 /** A write that waits for its result. */
-export interface Entry<I> extends Ticket {
-  readonly item: I
-  /** The time, as `performance.now()`, after which it does not wait for a lock any longer. */
-  readonly deadlineMs: number
-  /** Undefined for a write without an Idempotency-Key. With one, `receipt.settle` gets the response, and `settle` is not called. */
-  readonly receipt: (Receipt & { settle(response: SavedResponse | SavedRow): void }) | undefined
-  settle(result: Result): void
-  reject(error: unknown): void
-}
+export type Entry<I> = Ticket &
+  Receiver & {
+    readonly item: I
+    /** The time, as `performance.now()`, after which it does not wait for a lock any longer. */
+    readonly deadlineMs: number
+  }
 
 /** Whether an entry has a transaction of its own. */
 export const isSingle = ({ keys }: Keyed): boolean => keys.length > MAX_KEYS
