@@ -248,10 +248,11 @@ async function populate(t: ExecutionContext) {
   return { ada, alan, reader, writer, owner, guest, red, blue }
 }
 
-test.serial('third resource: filters, sort, includes, memberships, totals and ETags', async t => {
-  const { ada, alan, reader, writer, owner, guest, red, blue } = await populate(t)
+type World = Awaited<ReturnType<typeof populate>>
 
-  // Own filters, sort and pages.
+const withBoth = (user: number) => `/v1/users/${user}?include=roles,groups`
+
+async function expectFilters(t: ExecutionContext, { ada, alan, reader, writer, owner, guest }: World) {
   await expectIds(t, '/v1/roles?description[exists]=false', [reader, guest])
   await expectIds(t, '/v1/roles?description=!a', [reader, writer, guest])
   await expectIds(t, '/v1/roles?name[prefix]=w', [writer])
@@ -271,14 +272,15 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   await expectIds(t, '/v1/users?roles[*].description[prefix]=b', [ada, alan])
   await expectIds(t, '/v1/users?roles[*].name=writer&groups[*].name=blue', [alan])
   await expectIds(t, '/v1/users?groups[*].name=red&roles[*].id=!999999', [ada, alan])
+}
 
-  // Includes, alone and together.
+async function expectIncludes(t: ExecutionContext, { ada, reader, writer, red }: World) {
   const inRoles = [
     { id: reader, name: 'reader' },
     { id: writer, name: 'writer', description: 'b' },
   ]
   const inGroups = [{ id: red, name: 'red' }]
-  const both = `/v1/users/${ada}?include=roles,groups`
+  const both = withBoth(ada)
   for (const path of [both, both]) t.like(await read(t, path), { roles: inRoles, groups: inGroups })
   const onlyRoles = await read(t, `/v1/users/${ada}?include=roles`)
   t.is(JSON.stringify(onlyRoles.roles), JSON.stringify(inRoles))
@@ -299,8 +301,11 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   ])
     expectError(t, await call(t, 'GET', path), 400, 'invalid_parameter')
   expectFaults(t, await call(t, 'PATCH', `/v1/users/${ada}`, { roles: [] }), { roles: 'invalid_field' })
+}
 
-  // Every change to what is included changes the ETag and the includes.
+/** Each change of what is included changes the ETag and the includes. */
+async function expectEtags(t: ExecutionContext, { ada, reader, writer, owner, red }: World) {
+  const both = withBoth(ada)
   let etag = String((await call(t, 'GET', both)).headers.etag)
   const changes: [method: string, path: string, body?: unknown][] = [
     ['PATCH', `/v1/roles/${writer}`, { description: null }],
@@ -319,8 +324,10 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   }
   t.like(await read(t, both), { roles: [{ id: writer, name: 'writer' }], groups: [] })
   t.like(await read(t, `/v1/users/${ada}/roles`), { roles: [{ id: writer }], meta: { total_records: 1 } })
+}
 
-  // Each relation has its own limit.
+/** Each relation has its own limit. @returns the ids of further roles, of which Ada has as many as fit */
+async function expectLimits(t: ExecutionContext, { ada, guest, blue }: World): Promise<number[]> {
   const more: number[] = []
   for (const name of ['a', 'b', 'c']) more.push(await created(t, '/v1/roles', { name }))
   const added = await call(t, 'POST', `/v1/users/${ada}/roles`, { roles: more.map(id => ({ id })) })
@@ -331,8 +338,11 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   expectOk(t, await call(t, 'POST', `/v1/users/${ada}/groups`, { id: blue }))
   const absent = `/v1/users/${ada}/roles/${guest}`
   expectError(t, await call(t, 'DELETE', absent), 404, 'membership_not_found')
+  return more
+}
 
-  // The other side lists and adds the same memberships.
+/** The other side lists and adds the same memberships. */
+async function expectMembers(t: ExecutionContext, { ada, alan, writer, guest, red, blue }: World) {
   await expectIds(t, `/v1/roles/${writer}/users`, [ada, alan])
   await expectIds(t, `/v1/roles/${writer}/users?sort=-id&groups[*].id=${red}`, [])
   const joining = { users: [{ id: alan }, { id: ada }, { id: 999_999 }] }
@@ -348,8 +358,11 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   })
   expectError(t, await call(t, 'POST', '/v1/roles/999999/users', { id: ada }), 404, 'role_not_found')
   await expectIds(t, `/v1/groups/${blue}/users?include=roles,groups`, [ada, alan])
+}
 
-  // Totals are exact after records with memberships were deleted.
+/** Totals are exact after records with memberships were deleted. @param more the ids of further roles */
+async function expectTotals(t: ExecutionContext, world: World, more: readonly number[]) {
+  const { ada, alan, reader, writer, guest } = world
   expectOk(t, await call(t, 'DELETE', `/v1/users/${ada}`))
   await expectIds(t, `/v1/users?roles[*].id=${writer}`, [alan])
   await expectIds(t, `/v1/users?roles[*].id=!${writer}`, [])
@@ -358,6 +371,16 @@ test.serial('third resource: filters, sort, includes, memberships, totals and ET
   await expectIds(t, '/v1/users?roles[*].name=!writer', [alan])
   await expectIds(t, '/v1/roles?sort=name', [...more, guest, reader])
   t.deepEqual(await createRecount(database, resources).find(), [])
+}
+
+test.serial('third resource: filters, sort, includes, memberships, totals and ETags', async t => {
+  const world = await populate(t)
+  await expectFilters(t, world)
+  await expectIncludes(t, world)
+  await expectEtags(t, world)
+  const more = await expectLimits(t, world)
+  await expectMembers(t, world)
+  await expectTotals(t, world, more)
 })
 
 test.serial('third resource: no write of a user waits for a row that users share', async t => {
