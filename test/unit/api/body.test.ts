@@ -127,3 +127,25 @@ test.serial('body: one that has been read is not kept while its request is serve
   await client.until(/^HTTP\/1.1 200 /)
   t.pass()
 })
+
+test.serial('body: one that is refused leaves the memory while its connection is open', async t => {
+  let part: WeakRef<Buffer> | undefined
+  const { port } = await listen(t, async (ctx, readBody) => {
+    let first: WeakRef<Buffer> | undefined
+    ctx.req.once('data', chunk => {
+      first = new WeakRef(chunk)
+    })
+    const error: unknown = await readBody(ctx).catch((error: unknown) => error)
+    if (error instanceof ApiError && error.code === 'unavailable') part = first
+  })
+  // Nine bodies but for their last bytes: the limit is eight.
+  const clients = await Promise.all(Array.from({ length: 9 }, () => connect(port)))
+  for (const client of clients) client.write(head + '['.repeat(BYTES - 1))
+  await until(() => {
+    if (part === undefined) return false
+    collectGarbage()
+    return part.deref() === undefined
+  })
+  t.true(clients.every(({ socket }) => !socket.destroyed))
+  for (const { socket } of clients) socket.destroy()
+})
