@@ -91,7 +91,11 @@ export function createConnection(
     if (isFull() && !socket.writableEnded) socket.pause()
   })
 
-  lingerAtEnd(socket, () => receiving() !== undefined || requests.hasWaiting())
+  // A client that has not asked for the end can have sent another request before it learns of it (RFC 9112, 9.6).
+  lingerAtEnd(
+    socket,
+    () => receiving() !== undefined || requests.hasWaiting() || requests.first()?.keepAlive === true,
+  )
 
   return {
     /** Returns the request whose body is being received. */

@@ -1,5 +1,6 @@
 // The end of a connection over real sockets: the client gets its responses, whatever it still sends or no longer sends.
 import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
 import net from 'node:net'
 import tls from 'node:tls'
 import test from 'ava'
@@ -175,6 +176,27 @@ test('http: a client that pipelines before it reads gets the response that close
   await client.closed
   t.is(client.text(), '')
 })
+
+for (const protocol of ['http', 'https'] as const)
+  test(`${protocol}: drain: a request that crosses the last response on the way does not cut it off`, async t => {
+    const body = 'x'.repeat(2 ** 20)
+    const listener: RequestListener = (_request, response) =>
+      void response.setHeader('Content-Length', body.length).end(body)
+    const { port, open } = await start(t, { protocol, listener })
+    port.setState('draining')
+    const client = await open()
+    client.write(get)
+    await client.until(/Connection: close\r\n/)
+    client.socket.pause()
+    // The service has handed all of the response to the system.
+    await until(() => port.traffic.totals().responses['2xx'] === 1)
+    await writeAll(client.socket, get)
+    client.socket.resume()
+    const text = await client.answer()
+    t.is(text.slice(text.indexOf('\r\n\r\n') + 4), body)
+    await client.closed
+    t.is(client.text(), '')
+  })
 
 test('http: a client that goes on sending after the last response is cut off after 64 MiB', async t => {
   const { open } = await start(t)
