@@ -48,6 +48,8 @@ export async function* rowsOf(file: string, separator: string): AsyncGenerator<R
     bom: true,
     delimiter: separator,
     max_record_size: MAX_RECORD_BYTES,
+    // Not only the one after the first row: a file that is made of several can have different ones.
+    record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
     // Also empty lines. Spreadsheets save cleared rows as rows of empty values.
     skip_records_with_empty_values: true,

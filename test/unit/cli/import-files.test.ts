@@ -23,3 +23,17 @@ test('csv: the header tells the separator, also after empty lines', async t => {
   for await (const user of users) t.like(user, { fields: { first_name: 'Ada', last_name: 'Lovelace' } })
   t.plan(1)
 })
+
+test('csv: rows can end with different line breaks', async t => {
+  const file = join(folder(t), 'a.csv')
+  writeFileSync(file, 'first_name,last_name\r\nAda,Lovelace\nEmmy,"No\nether"\rAlan,Turing\n')
+  const { users } = await readCsv(file)
+  const read: unknown[] = []
+  for await (const { place, ...user } of users)
+    read.push([place, 'fields' in user ? user.fields : user.fault])
+  t.deepEqual(read, [
+    ['line 2', { first_name: 'Ada', last_name: 'Lovelace' }],
+    ['line 4', { first_name: 'Emmy', last_name: 'No\nether' }],
+    ['line 5', { first_name: 'Alan', last_name: 'Turing' }],
+  ])
+})
