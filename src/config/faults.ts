@@ -55,3 +55,16 @@ export function faultsOf(issue: z.core.$ZodIssue): string[] {
   const variable = variableOf(setting)
   return [`${setting}${variable === undefined ? '' : ` (${variable})`}: ${issue.message}`]
 }
+
+/**
+ * Returns the condition of a check that compares several settings of an object: each of them has its type. Without it, Zod skips the
+ * check for any setting of the object that is missing, unknown or of another type.
+ */
+export const areComparable =
+  (...settings: readonly string[]) =>
+  ({ issues }: z.core.ParsePayload): boolean =>
+    issues.every(
+      ({ code, path: [name] = [], continue: hasType }) =>
+        hasType === true ||
+        (name === undefined ? code === 'unrecognized_keys' : !settings.includes(String(name))),
+    )

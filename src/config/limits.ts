@@ -1,6 +1,7 @@
 // The limits of requests, responses and connections.
 import { constants } from 'node:buffer'
 import * as z from 'zod'
+import { areComparable } from './faults.ts'
 
 export const atLeastOne = z.int().min(1)
 /** Far below 2^53: the URL and the headers together must be a safe integer, or Node.js throws an error. */
@@ -35,6 +36,7 @@ export const limitsSchema = z
   })
   .refine(({ receivingBytes, bodyBytes }) => receivingBytes >= bodyBytes, {
     path: ['receivingBytes'],
+    when: areComparable('receivingBytes', 'bodyBytes'),
     error: 'must be at least limits.bodyBytes, so that a body of that size can be received',
   })
   // The response to a batch repeats names of unknown fields in a limited number of messages.
@@ -42,11 +44,13 @@ export const limitsSchema = z
     ({ responseBytes, bodyBytes, batchEntries }) => responseBytes >= 6 * bodyBytes + 4096 * batchEntries,
     {
       path: ['responseBytes'],
+      when: areComparable('responseBytes', 'bodyBytes', 'batchEntries'),
       error:
         'must be at least 6 * limits.bodyBytes + 4096 * limits.batchEntries, the largest response to a batch',
     },
   )
   .refine(({ unreadBytes, responseBytes }) => unreadBytes >= responseBytes + RESPONSE_HEAD_BYTES, {
     path: ['unreadBytes'],
+    when: areComparable('unreadBytes', 'responseBytes'),
     error: `must be at least limits.responseBytes + ${RESPONSE_HEAD_BYTES}, so that a client can read a response of that size`,
   })

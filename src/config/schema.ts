@@ -5,6 +5,7 @@ import * as z from 'zod'
 import { hostName, listenHost, network } from './addresses.ts'
 import { authSchema } from './auth.ts'
 import { databaseUrl } from './database-url.ts'
+import { areComparable } from './faults.ts'
 import { atLeastOne, limitsSchema } from './limits.ts'
 import { redisUrl } from './redis-url.ts'
 import { root } from './root.ts'
@@ -118,6 +119,7 @@ export const schema = z.strictObject({
     .strictObject({ headersMs: upToADay.min(1), requestMs: upToADay.min(1), keepAliveMs: upToADay.min(1) })
     .refine(({ headersMs, requestMs }) => headersMs <= requestMs, {
       path: ['headersMs'],
+      when: areComparable('headersMs', 'requestMs'),
       error: 'must be at most timeouts.requestMs, which includes the time for the headers',
     }),
   drain: z.strictObject({
@@ -137,6 +139,7 @@ export const schema = z.strictObject({
     })
     .refine(({ silentMs, beatMs }) => silentMs > 2 * beatMs, {
       path: ['silentMs'],
+      when: areComparable('silentMs', 'beatMs'),
       error:
         'must be more than twice fleet.beatMs, so that one late heartbeat does not kill a healthy worker',
     }),
@@ -163,7 +166,11 @@ export const servingSchema = schema.extend({ database: schema.shape.database.ext
 export const socketSchema = z.object({ control: z.object({ socket: socketPath }) })
 
 /** The settings that `portFaults` checks, even if other settings are invalid. */
-export const portsSchema = z.object(schema.pick({ ports: true, control: true, proxies: true }).shape)
+export const portsSchema = z.object({
+  ports: schema.shape.ports,
+  control: z.object(schema.shape.control.pick({ offset: true }).shape),
+  proxies: z.object(schema.shape.proxies.shape),
+})
 
 /** Returns the errors that involve several settings: colliding ports and labels, missing certificates and proxies. */
 export function portFaults(config: z.output<typeof portsSchema>, needsCertificates: boolean): string[] {

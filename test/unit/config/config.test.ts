@@ -169,6 +169,34 @@ test('configuration: all errors are reported together', async t => {
       new RegExp(`^timeouts.${limit}: must be at least 1`),
     )
   t.deepEqual(faultsOf({ timeouts, fleet: { ...raw.fleet, silentMs: 1 }, workers: 0 }).length, 3)
+  // Whatever is wrong with the settings beside them.
+  t.deepEqual(
+    faultsOf({
+      limits: { ...raw.limits, filters: '', header: 1, receivingBytes: 1, responseBytes: 1, unreadBytes: 1 },
+      timeouts: { headersMs: 2, requestMs: 1, keepAliveMs: null },
+      fleet: { ...raw.fleet, silentMs: 1, bootMs: undefined },
+      ports: twice,
+      control: { ...raw.control, socket: '', port: 1 },
+      proxies: { ...raw.proxies, header: 'Forwarded' },
+    }).map(fault => fault.split(':', 1)[0]),
+    [
+      ...['control.socket', 'control.port'],
+      ...[
+        'limits.filters',
+        'limits.header',
+        'limits.receivingBytes',
+        'limits.responseBytes',
+        'limits.unreadBytes',
+      ],
+      ...['timeouts.keepAliveMs', 'timeouts.headersMs', 'fleet.bootMs', 'fleet.silentMs', 'proxies.header'],
+      ...['ports', 'ports'],
+    ],
+  )
+  t.deepEqual(faultsOf({ limits: { ...raw.limits, bodyBytes: '', batchEntries: null }, fleet: 7 }), [
+    'limits.bodyBytes: must be a number',
+    'limits.batchEntries: is missing',
+    'fleet: must be an object',
+  ])
   const behindProxy = [{ label: 'a', port: 8000, protocol: 'http', proxyProtocol: true }]
   t.deepEqual(faultsOf({ ports: behindProxy, host: 7 }), [
     'host: must be a string',
