@@ -19,8 +19,9 @@ export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error instanceof ApiError && error.cause !== undefined) return reasonOf(error.cause)
   if ('sqlMessage' in error && typeof error.sqlMessage === 'string') return error.sqlMessage
-  // If all addresses of a host refuse the connection, the AggregateError has a code but no message.
-  return error.message || (hasCode(error) ? error.code : error.name)
+  // The messages of OpenSSL end with a line break. If all addresses of a host refuse the connection, the AggregateError has a code
+  // but no message.
+  return error.message.trim() || (hasCode(error) ? error.code : error.name)
 }
 
 /** Returns the cause of an error of `fetch`, whose own message says only that it has failed. */

@@ -87,8 +87,7 @@ export function createApi(url: string, timeoutMs: number, onWait: (line: string)
         body: JSON.stringify(sent),
       }),
     }).catch((error: unknown) => {
-      // Those of OpenSSL end with a line break.
-      const reason = reasonOf(fetchCauseOf(error)).trim()
+      const reason = reasonOf(fetchCauseOf(error))
       throw failure(reason, !/certificate|bad port|wrong version number/.test(reason))
     })
     const target = response.headers.get('location')
