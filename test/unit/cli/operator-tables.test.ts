@@ -70,6 +70,11 @@ test('tables: checkers of a port that refuses connections have not noticed anyth
   t.deepEqual(describeReply('reload-certificates', undefined, {}, screen), ['no port has a certificate'])
 })
 
+test('heap-snapshot and cpu-profile: only the path of the file is shown', t => {
+  for (const command of ['heap-snapshot', 'cpu-profile'] as const)
+    t.deepEqual(describeReply(command, '12', { pid: 12, path: '/var/a' }, screen), ['/var/a'])
+})
+
 test('table: no line is wider than the terminal, and no text controls the terminal', t => {
   const cell = fc.string({ unit: 'binary', maxLength: 200 })
   const table = fc.integer({ min: 1, max: 10 }).chain(count =>
