@@ -163,7 +163,7 @@ test.serial('pages: all pages together are the feed, from the oldest event on', 
   await changesSince(start)
   const first = await api.get('/v1/changes?records_per_page=1')
   expectOk(t, first)
-  t.is(first.body.meta.message, '1 changes')
+  t.is(first.body.meta.message, '1 change')
   t.is(changesIn(first)[0]?.id, 1)
   t.is(linkIn(first), '/v1/changes?after=1&records_per_page=1')
   t.deepEqual(changesIn(await api.get('/v1/changes?after=0&records_per_page=1')), changesIn(first))

@@ -31,7 +31,7 @@ export function describeChanges(resources: readonly Resource[], limits: Config['
     request_id: '5c9a1c5e-0b8f-4f0e-9d0a-6e1f5c6f2a11',
   }
   const next = `/v1/changes?after=42&records_per_page=${defaultRecordsPerPage(limits)}`
-  const page = { changes: [event], meta: { status: 200, message: '1 changes', links: { next } } }
+  const page = { changes: [event], meta: { status: 200, message: '1 change', links: { next } } }
   const position: Schema = {
     anyOf: [integer(0, MAX_ID), { type: 'string', pattern: '^(latest|0|[1-9][0-9]{0,15})$' }],
   }

@@ -18,7 +18,7 @@ import { type SelectedChanges, selectChanges } from './select-changes.ts'
 function metaOf(path: string, { recordsPerPage, others }: ChangesQuery, { events, end }: SelectedChanges) {
   return {
     status: 200,
-    message: `${events.length} changes`,
+    message: events.length === 1 ? '1 change' : `${events.length} changes`,
     links: { next: `${path}?${others}after=${end}&records_per_page=${recordsPerPage}` },
   }
 }
