@@ -3,7 +3,7 @@
 import type { Config } from '../../config/config.ts'
 import type { Fault } from '../../core/api-error.ts'
 import { quoted } from '../../core/quoted.ts'
-import type { Selection, SortKey } from '../../database/reading/page-query.ts'
+import type { PageQuery, SortKey } from '../../database/reading/page-query.ts'
 import { columnsOf, MAX_ID, parseId, type Resource } from '../../model/resource.ts'
 import { filtersOf, parseFilters } from './filters.ts'
 import { notAnId, Parameters } from './parameters.ts'
@@ -21,8 +21,7 @@ export interface Paging {
   readonly others: string
 }
 
-export interface ListQuery extends Paging, Selection {
-  readonly sort: readonly SortKey[]
+export interface ListQuery extends Paging, PageQuery {
   /** The names of relations, in the order of the definition. */
   readonly include: readonly string[]
 }
