@@ -277,6 +277,13 @@ test.serial('command line: usage, the default URL, and a URL without this servic
     ports: [{ label: 'a', port: service.port('http'), protocol: 'http' }],
   })
   t.is((await runNode('dist/load.js', [file], { ...process.env, NODE_CONFIG })).code, 0)
+  const behindProxies = JSON.stringify({
+    ports: [{ label: 'a', port: service.port('http'), protocol: 'http', proxyProtocol: true }],
+    proxies: { trusted: ['127.0.0.1'] },
+  })
+  const refused = await runNode('dist/load.js', [file], { ...process.env, NODE_CONFIG: behindProxies })
+  t.is(refused.code, 2)
+  t.regex(refused.stderr, /^users-api: every port expects the PROXY protocol: set --url to /)
   const advice: [string, RegExp][] = [
     [service.controlUrl, /responds with 400 /],
     [`${service.url}/v1`, /responds with 404 /],

@@ -317,6 +317,12 @@ test('migrate: a server whose default is the row format of older versions', asyn
   t.is((await migrate(href, log)).length, migrations.length)
 })
 
+test('npm run migrate: needs the URL of a database', async t => {
+  const { code, stderr } = await runNode('dist/migrate.js', [], { ...process.env, DATABASE_URL: '' })
+  t.is(code, 78)
+  t.regex(stderr, /^users-api: invalid settings: database\.url: is missing; set DATABASE_URL .*\n$/)
+})
+
 test('npm run migrate: says that the database is read-only', async t => {
   const { url, arm, proxy } = await openMysqlProxy(await createDatabase())
   t.teardown(() => proxy.close())
