@@ -28,8 +28,6 @@ export function createLockedWrites<I>({ writer, inWaitSlot, run, awaitLock, fail
   let isAwaiting = false
   /** The earliest time of the next try, as `performance.now()`. */
   let nextMs = 0
-  /** Those that have waited for their lock. */
-  const haveWaited = new WeakSet<Entry<I>>()
 
   /** Sets entries aside, with their keys, until they get their locks or their time is up. */
   function setAside(entries: readonly Entry<I>[]): void {
@@ -49,13 +47,12 @@ export function createLockedWrites<I>({ writer, inWaitSlot, run, awaitLock, fail
 
   /**
    * Lets one entry wait for the lock of its row in the queue of the database. Other sessions can lock a row in turn, so that no
-   * try ever finds it free. Only rows are waited for, not names.
+   * try ever finds it free. Only rows are waited for, not names. One that has waited in vain is mostly set aside behind the others.
    */
   async function awaitOne(): Promise<void> {
-    const entry = locked.find(one => !haveWaited.has(one)) ?? locked[0]
+    const [entry, ...others] = locked
     if (entry === undefined) return
-    haveWaited.add(entry)
-    locked = locked.filter(one => one !== entry)
+    locked = others
     await awaitLock(entry)
   }
 
