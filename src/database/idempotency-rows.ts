@@ -75,14 +75,6 @@ const deleteExpiredSql = `DELETE FROM ${table} WHERE created_at < UTC_TIMESTAMP(
   ORDER BY created_at LIMIT ${MAX_DELETED_KEYS}`
 const now = raw('UTC_TIMESTAMP()')
 
-/** The columns that a version of the service without the column `packed` replays. */
-const unreadable: SavedResponse = {
-  status: 503,
-  location: null,
-  etag: null,
-  body: '{"meta":{"status":503,"message":"a newer version of the service has saved this response, please try again","code":"unavailable"}}',
-}
-
 const responseTooLarge = () =>
   new ApiError(
     'limit_exceeded',
@@ -96,7 +88,7 @@ async function pack(response: SavedResponse) {
   if (length > MAX_BODY_LENGTH) throw responseTooLarge()
   const packed = await promisify(deflateRaw)(JSON.stringify(response))
   if (packed.length > MAX_PACKED_BYTES) throw responseTooLarge()
-  return { ...unreadable, packed }
+  return { ...response, body: '', packed }
 }
 
 /** Returns the saved response. */
