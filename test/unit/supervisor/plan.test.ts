@@ -437,6 +437,21 @@ test('reload with a watch: a worker that booted before the reload is none of its
   t.is(watchOf(simulation.fleet())?.id, 5)
 })
 
+test('reload with a watch: a worker of the old code is not watched because one of the new code boots', t => {
+  const simulation = createRunningSimulation()
+  simulation.exit(3)
+  simulation.exit(2)
+  simulation.passInHealth(1000)
+  simulation.reload(10_000)
+  simulation.exit(5)
+  simulation.passInHealth(5000)
+  t.deepEqual(simulation.workerIds(), [1, 4, 6])
+  simulation.listen(4)
+  t.is(watchOf(simulation.fleet()), undefined)
+  simulation.listen(6)
+  t.is(watchOf(simulation.fleet())?.id, 6)
+})
+
 test('reload with a watch: a worker that fails it retires, and the old ones stay', t => {
   const simulation = createRunningSimulation()
   simulation.reload(10_000)
@@ -553,6 +568,18 @@ test('stop: waits the drain delay, retires the workers, kills at the deadline an
   simulation.exit(3)
   t.deepEqual(simulation.lastAction(), { type: 'exit', exitCode: 0, reason: 'all workers have exited' })
   t.is(simulation.fleet().lostWorkers, 0, 'nor are those that exit during a stop')
+})
+
+test('stop: a worker without a database is killed at the deadline, too', t => {
+  const simulation = createRunningSimulation()
+  simulation.exit(3)
+  simulation.exit(2)
+  simulation.stop(0)
+  for (let ms = 0; ms < fleetSettings.retireMs; ms += 1000) {
+    simulation.message(1, { databaseDownMs: ms })
+    simulation.pass(1000)
+  }
+  t.like(simulation.lastAction(), { reason: 'worker did not exit within 32000 ms, and had no database' })
 })
 
 test('stop: a worker that boots has no requests, and is killed at once', t => {
