@@ -181,7 +181,7 @@ export function reduce(
   if (next.reload.state !== 'running') return next
   if (next.stop !== undefined)
     return { ...next, reload: { state: 'failed', reason: 'the service is stopping' } }
-  const fresh = next.workers.filter(worker => worker.state === 'ready' && !worker.toBeReplaced).length
-  const hasOld = next.workers.some(worker => worker.toBeReplaced)
-  return fresh >= settings.workers && !hasOld ? { ...next, reload: { state: 'done' } } : next
+  const ready = next.workers.filter(({ state }) => state === 'ready').length
+  const hasOld = next.workers.some(({ toBeReplaced }) => toBeReplaced)
+  return ready >= settings.workers && !hasOld ? { ...next, reload: { state: 'done' } } : next
 }
