@@ -51,14 +51,13 @@ export async function readPortion(
   const [head, floor] = [Number(rows[0]?.head), Number(rows[0]?.floor)]
   const isIncomplete = Number(rows[0]?.is_incomplete) === 1
   const start = after ?? floor
-  if (start < floor || start > head) return { head, floor, isIncomplete, events: [] }
+  if (start < floor) return { head, floor, isIncomplete, events: [] }
   const events = rows.flatMap(({ last_id, amount, events, at }) =>
     last_id === null
       ? []
       : unpackEvents({ amount: Number(amount), events: String(events) }, Number(last_id), String(at)),
   )
-  const first = events.findIndex(({ id }) => id > start)
-  return { head, floor, isIncomplete, events: first === -1 ? [] : events.slice(first, first + limit) }
+  return { head, floor, isIncomplete, events: events.filter(({ id }) => id > start).slice(0, limit) }
 }
 
 /**
