@@ -63,7 +63,6 @@ function parseVersion2(bytes: Buffer): ProxyHeader | 'incomplete' | 'malformed' 
 /** Parses the first bytes of a connection. `incomplete` asks for more of them. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader | 'incomplete' | 'malformed' {
   const startsAs = (start: Buffer) => bytes.subarray(0, start.length).equals(start.subarray(0, bytes.length))
-  if (startsAs(V1_START)) return bytes.length < V1_START.length ? 'incomplete' : parseVersion1(bytes)
-  if (startsAs(V2_START)) return bytes.length < V2_START.length ? 'incomplete' : parseVersion2(bytes)
-  return 'malformed'
+  if (startsAs(V1_START)) return parseVersion1(bytes)
+  return startsAs(V2_START) ? parseVersion2(bytes) : 'malformed'
 }
