@@ -23,22 +23,20 @@ export function openSupervisorChannel() {
   /** Resolvers of the sockets that were requested, by port label. */
   const requests = new Map<string, (socket: SocketHandle) => void>()
   let latest: DesiredState | undefined
+  /** Receives each desired state. */
   let apply = (_state: DesiredState): void => {}
-  const first = new Promise<DesiredState>(resolve => {
-    process.on('message', (sent, handle) => {
-      const message = parseSupervisorMessage(sent)
-      if (message?.type === 'socket' && handle !== undefined && 'close' in handle) {
-        const deliver = requests.get(message.label)
-        requests.delete(message.label)
-        if (deliver === undefined) handle.close()
-        else deliver(handle)
-      } else if (message?.type === 'diagnose') void answerDiagnosis(message)
-      else if (message?.type === 'desired-state') {
-        latest = message
-        resolve(message)
-        apply(message)
-      }
-    })
+  process.on('message', (sent, handle) => {
+    const message = parseSupervisorMessage(sent)
+    if (message?.type === 'socket' && handle !== undefined && 'close' in handle) {
+      const deliver = requests.get(message.label)
+      requests.delete(message.label)
+      if (deliver === undefined) handle.close()
+      else deliver(handle)
+    } else if (message?.type === 'diagnose') void answerDiagnosis(message)
+    else if (message?.type === 'desired-state') {
+      latest = message
+      apply(message)
+    }
   })
   const { worker } = cluster
   // The cluster module fails to send when the supervisor is gone. The `disconnect` event handles that case.
@@ -47,10 +45,12 @@ export function openSupervisorChannel() {
   return {
     send,
 
-    /** Tells the supervisor that the worker receives messages. @returns the first desired state, its reply */
+    /** Tells the supervisor that the worker receives messages. @returns the desired state, its reply */
     hello(): Promise<DesiredState> {
       void send({ type: 'hello' })
-      return first
+      return new Promise(resolve => {
+        apply = resolve
+      })
     },
 
     /** Calls `listener` with the desired state that was received last, and with each later one. */
