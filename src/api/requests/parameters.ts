@@ -29,7 +29,7 @@ export class Parameters {
   private unknown(parameter: string, allowed: readonly string[]): void {
     this.faults.add(() => {
       const hint = allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${allowed.join(', ')}`
-      const message = `unknown parameter ${quoted(parameter)}: ${hint}`
+      const message = `unknown parameter ${quoted(parameter)}; ${hint}`
       return { parameter: shortened(parameter), code: 'unknown_parameter', message }
     })
   }

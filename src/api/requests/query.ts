@@ -73,7 +73,7 @@ function parseInclude(parameters: Parameters, resource: Resource): string[] {
   const names = value.split(',')
   for (const name of names.filter(name => !offered.includes(name))) {
     const hint = offered.length === 0 ? 'nothing can be included' : `allowed: ${offered.join(', ')}`
-    parameters.fault('include', `${quoted(name)} is unknown: ${hint}`)
+    parameters.fault('include', `${quoted(name)} is unknown; ${hint}`)
   }
   if (new Set(names).size < names.length) parameters.fault('include', 'a name must not be repeated')
   return offered.filter(name => names.includes(name))
