@@ -98,6 +98,9 @@ export function createServer(options: ServerOptions): http.Server | https.Server
           handshakeTimeout: timeouts.headersMs,
         })
   keepHalfOpen(server)
+  // Without a listener, the parser of Node.js reads the TLS socket directly. While a long response is being sent, Node.js pauses the
+  // parser, but the socket hands over all records that it has received, and the parser rejects them.
+  server.on('secureConnection', (socket: Socket) => void socket.on('data', () => {}))
   // Sockets are destroyed after this time without activity. The request timeout is shorter: it comes first and responds 408.
   server.timeout = timeouts.requestMs + 4 * TIMEOUT_CHECK_MS
   server.maxHeadersCount = maxParsedHeaders(limits)

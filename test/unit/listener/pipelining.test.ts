@@ -72,6 +72,30 @@ for (const protocol of ['http', 'https'] as const) {
     for (let at = 0; at < 300; at++) t.true((await client.answer()).endsWith(`\r\n\r\n/${at}`))
   })
 
+  test(`${protocol}: requests that arrive while a long response is being sent are answered after it`, async t => {
+    const long = 'x'.repeat(10_000_000)
+    const { port, open } = await start(t, {
+      protocol,
+      limits: { unreadBytes: 2 * long.length },
+      listener(request, response) {
+        const body = request.url === '/0' ? long : (request.url ?? '')
+        response.setHeader('Content-Length', body.length).end(body)
+      },
+    })
+    const client = await open()
+    client.write(get.replace('/', '/0'))
+    await client.until(/x/)
+    client.socket.pause()
+    // In one packet, and in TLS records of their own.
+    for (const path of ['/1', '/2', '/3']) client.write(get.replace('/', path))
+    await until(() => port.report().inFlight > 1)
+    client.socket.resume()
+    for (const body of [long, '/1', '/2', '/3']) {
+      const text = await client.answer()
+      t.true(text.endsWith(`\r\n\r\n${body}`), text.slice(0, 300))
+    }
+  })
+
   test(`${protocol}: each request is served in a turn of the event loop of its own`, async t => {
     let inTurn = 0
     const { open } = await start(t, {
