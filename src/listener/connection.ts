@@ -91,11 +91,8 @@ export function createConnection(
     if (isFull() && !socket.writableEnded) socket.pause()
   })
 
-  // A client that has not asked for the end can have sent another request before it learns of it (RFC 9112, 9.6).
-  lingerAtEnd(
-    socket,
-    () => receiving() !== undefined || requests.hasWaiting() || requests.first()?.keepAlive === true,
-  )
+  // Whatever the client still sends, or has sent already: another request, the rest of a body, or the end of its side of TLS.
+  lingerAtEnd(socket, () => receiving() !== undefined || requests.length() > 0)
 
   return {
     /** Returns the request whose body is being received. */

@@ -178,25 +178,29 @@ test('http: a client that pipelines before it reads gets the response that close
 })
 
 for (const protocol of ['http', 'https'] as const)
-  test(`${protocol}: drain: a request that crosses the last response on the way does not cut it off`, async t => {
-    const body = 'x'.repeat(2 ** 20)
-    const listener: RequestListener = (_request, response) =>
-      void response.setHeader('Content-Length', body.length).end(body)
-    const { port, open } = await start(t, { protocol, listener })
-    port.setState('draining')
-    const client = await open()
-    client.write(get)
-    await client.until(/Connection: close\r\n/)
-    client.socket.pause()
-    // The service has handed all of the response to the system.
-    await until(() => port.traffic.totals().responses['2xx'] === 1)
-    await writeAll(client.socket, get)
-    client.socket.resume()
-    const text = await client.answer()
-    t.is(text.slice(text.indexOf('\r\n\r\n') + 4), body)
-    await client.closed
-    t.is(client.text(), '')
-  })
+  for (const [title, asks, crossing] of [
+    ['drain: a request', get, get],
+    ['Connection: close: the end of the client’s side', get.replace('Host', 'Connection: close\r\nHost'), ''],
+  ] as const)
+    test(`${protocol}: ${title} that crosses the last response on the way does not cut it off`, async t => {
+      const body = 'x'.repeat(2 ** 20)
+      const listener: RequestListener = (_request, response) =>
+        void response.setHeader('Content-Length', body.length).end(body)
+      const { port, open } = await start(t, { protocol, listener })
+      if (title.startsWith('drain')) port.setState('draining')
+      const client = await open({ tls: protocol === 'https', allowHalfOpen: true })
+      client.write(asks)
+      await client.until(/Connection: close\r\n/)
+      client.socket.pause()
+      // The service has handed all of the response to the system.
+      await until(() => port.traffic.totals().responses['2xx'] === 1)
+      await new Promise<void>(resolve => client.socket.end(crossing, resolve))
+      client.socket.resume()
+      const text = await client.answer()
+      t.is(text.slice(text.indexOf('\r\n\r\n') + 4), body)
+      await client.closed
+      t.is(client.text(), '')
+    })
 
 test('http: a client that goes on sending after the last response is cut off after 64 MiB', async t => {
   const { open } = await start(t)
