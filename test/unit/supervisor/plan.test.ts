@@ -207,6 +207,16 @@ test('boot failures: a worker that exits by itself has failed, also while the da
   t.true(simulation.ended())
 })
 
+test('boot failures: a worker that is killed at its boot timeout has failed', t => {
+  const simulation = createSimulation({ ...fleetSettings, workers: 1 })
+  for (let failure = 0; failure < fleetSettings.bootFailures; failure++) {
+    t.false(simulation.ended())
+    while (simulation.actions('kill').length === failure) simulation.passInHealth(1000)
+    simulation.exit(simulation.workerIds()[0] ?? 0)
+  }
+  t.true(simulation.ended())
+})
+
 test('boot failures: without memory for a process, the supervisor waits longer after each attempt', t => {
   const simulation = createSimulation(fleetSettings, true)
   t.is(simulation.actions('fork').length, 1)

@@ -10,6 +10,7 @@ import {
   figuresBetween,
 } from '../../../src/supervisor/fleet/figures.ts'
 import { emptyFleet, watchOf } from '../../../src/supervisor/fleet/fleet-state.ts'
+import { describeWatch } from '../../../src/supervisor/fleet/watch.ts'
 import { fleetSettings } from '../../support/fleet.ts'
 import { emptyHeartbeat } from '../../support/heartbeat.ts'
 
@@ -143,9 +144,23 @@ function openWatch(watchMs = 1e9) {
     beat: (id: number, message: Heartbeat, nowMs = 0) => record({ type: 'message', id, message }, nowMs),
     listen,
     outcome: () => (watchOf(fleet) === undefined ? fleet.reload.state : 'watching'),
+    shown: (nowMs: number) => describeWatch(fleet, nowMs),
     reload: () => record({ type: 'reload', watchMs }),
   }
 }
+
+test('watch: the status shows the figures of the new worker and of the old ones', t => {
+  const { beat, shown } = openWatch(10_000)
+  beat(1, heartbeat({ '2xx': 3 }))
+  beat(2, heartbeat({ '2xx': 4, '5xx': 1 }))
+  beat(3, heartbeat({ '5xx': 2 }))
+  t.deepEqual(shown(4000), {
+    pid: 3,
+    left_ms: 6000,
+    fresh: { responses: 2, failed: 2 },
+    old: { responses: 8, failed: 1 },
+  })
+})
 
 test('watch: gives up when each old worker has sent a heartbeat without the fault of the new one', t => {
   const { beat, listen, outcome } = openWatch()
