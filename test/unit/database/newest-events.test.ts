@@ -14,6 +14,15 @@ test('newest events: positions that have expired are not served from memory', t 
   t.is(newest.after(2, 10), undefined)
 })
 
+test('newest events: a position beyond the head, which another process may know, is not served from memory', t => {
+  const newest = createNewestEvents()
+  newest.add({ head: 1, floor: 0, events: [event(1)] })
+  t.deepEqual(newest.after(1, 10), { head: 1, floor: 0, events: [] })
+  t.is(newest.after(2, 10), undefined)
+  t.true(newest.hasEventAfter(0))
+  t.false(newest.hasEventAfter(1))
+})
+
 test('newest events: it begins anew after a gap, and if the feed has gone back or its positions have expired', t => {
   for (const portion of [
     { head: 2, floor: 0, events: [] },
