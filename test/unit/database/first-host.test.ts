@@ -33,6 +33,17 @@ test('hosts: the first one that accepts gets the connection', async t => {
   t.like(await connect({ a: refuse('x'), b: refuse('y') }), { connected: 'c', attempts: ['a', 'b', 'c'] })
 })
 
+/** The number of timers that can call a function. */
+const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+
+test.serial('hosts: no timer outlives the connection or the error: it would try hosts again', async t => {
+  const before = timers()
+  await connect({ a: refuse('x') })
+  t.is(timers(), before)
+  await t.throwsAsync(connect({ a: refuse('x'), b: refuse('y'), c: refuse('z') }))
+  t.is(timers(), before)
+})
+
 test('hosts: a host that does not answer is not waited for', async t => {
   t.like(await connect({ a: forever, b: refuse('ECONNREFUSED') }), { connected: 'c' })
 })
