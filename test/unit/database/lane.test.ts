@@ -113,6 +113,21 @@ test('lane: three transactions run at once, and the writes that wait meanwhile s
   t.deepEqual(lane.groups, [[1], [2], [3], [4, 5]])
 })
 
+test('lane: writes that wait for one of their key share the next transaction, in their order', async t => {
+  const { open: end, opened: ended } = createGate()
+  const lane = open(async items => {
+    await ended
+    return items.map(() => stored)
+  })
+  const writes = [lane.write(write(1, 'a'))]
+  for (let turn = 0; turn < 20; turn++) await nextTurn()
+  for (const number of [2, 3, 4]) writes.push(lane.write(write(number, 'a')))
+  for (let turn = 0; turn < 20; turn++) await nextTurn()
+  end()
+  await Promise.all(writes)
+  t.deepEqual(lane.groups, [[1], [2, 3, 4]])
+})
+
 test('lane: a locked write delays only writes that share a key with it', async t => {
   let held = true
   const lane = open(async items =>
