@@ -194,6 +194,12 @@ test('boot failures: those before a worker that becomes ready do not count', t =
   t.false(simulation.ended())
 })
 
+test('boot failures: the exit of a worker that was ready is none', t => {
+  const simulation = createRunningSimulation()
+  for (const id of [1, 2, 3]) simulation.exit(id)
+  t.is(simulation.fleet().bootFailures, 0)
+})
+
 test('boot failures: a worker that exits by itself has failed, also while the database is unreachable', t => {
   const simulation = createSimulation({ ...fleetSettings, workers: 1 })
   for (let failure = 0; failure < fleetSettings.bootFailures; failure++) {
