@@ -86,10 +86,9 @@ export function createConnection(
     if (receiving() === undefined) latest = undefined
   }
 
-  // Node.js resumes the socket too, for example to read the body of a request.
-  socket.on('resume', () => {
-    if (isFull() && !socket.writableEnded) socket.pause()
-  })
+  // Node.js resumes the socket too, for example to read the body of a request. Then it would hand over all that it has read.
+  const { resume } = socket
+  socket.resume = () => (isFull() && !socket.writableEnded ? socket : resume.call(socket))
 
   // Whatever the client still sends, or has sent already: another request, the rest of a body, or the end of its side of TLS.
   lingerAtEnd(socket, () => receiving() !== undefined || requests.length() > 0)
