@@ -28,6 +28,8 @@ export function createLockedWrites<I>({ writer, inWaitSlot, run, awaitLock, fail
   let isAwaiting = false
   /** The earliest time of the next try, as `performance.now()`. */
   let nextMs = 0
+  /** Those that have waited for their lock. */
+  const haveWaited = new WeakSet<Entry<I>>()
 
   /** Sets entries aside, with their keys, until they get their locks or their time is up. */
   function setAside(entries: readonly Entry<I>[]): void {
@@ -47,12 +49,13 @@ export function createLockedWrites<I>({ writer, inWaitSlot, run, awaitLock, fail
 
   /**
    * Lets one entry wait for the lock of its row in the queue of the database. Other sessions can lock a row in turn, so that no
-   * try ever finds it free. Only rows are waited for, not names. One that has waited in vain is mostly set aside behind the others.
+   * try ever finds it free. Only rows are waited for, not names.
    */
   async function awaitOne(): Promise<void> {
-    const [entry, ...others] = locked
+    const entry = locked.find(one => !haveWaited.has(one)) ?? locked[0]
     if (entry === undefined) return
-    locked = others
+    haveWaited.add(entry)
+    locked = locked.filter(one => one !== entry)
     await awaitLock(entry)
   }
 
