@@ -18,4 +18,5 @@ export const isEstablished = ({ _handle: handle }: Socket): boolean => handle?.g
  * Whether the client has reset the connection: it has no peer any more. Node.js reports it later, when it reads or writes. A Unix
  * socket tells nothing.
  */
-export const isGone = ({ _handle: handle }: Socket): boolean => (handle?.getpeername?.({}) ?? 0) !== 0
+export const isGone = ({ destroyed, _handle: handle }: Socket): boolean =>
+  destroyed || (handle?.getpeername?.({}) ?? 0) !== 0

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from 'koa'
 import { ApiError } from '../../core/api-error.ts'
+import { isGone } from '../../listener/peer.ts'
 import { notJson } from '../errors.ts'
 
 /** More than one record needs. A longer body waits for its turn to be parsed. */
@@ -49,6 +50,8 @@ export function createBodyParser() {
         if (bytes === undefined) return
         const startMs = performance.now()
         try {
+          // A client that has only ended its side still gets its response.
+          if (isGone(req.socket)) throw endedEarly()
           resolve(parseJson(bytes))
         } catch (error) {
           reject(error)
