@@ -19,7 +19,7 @@ export interface Row {
 /**
  * Detects the separator from the first line that is not blank. Excel uses a semicolon if its locale has a decimal comma, and
  * saves "Unicode text" as UTF-16 with tabs.
- * @returns the separator, and the size of the file in bytes
+ * @returns the separator, the line breaks, and the size of the file in bytes
  * @throws Error if the file is not a text file
  */
 export async function detectFormat(file: string) {
@@ -28,10 +28,15 @@ export async function detectFormat(file: string) {
     const { size } = await handle.stat()
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
     const isUtf16 = buffer.readUInt16LE(0) === 0xfeff
-    const lines = buffer.toString(isUtf16 ? 'utf16le' : 'utf8', 0, bytesRead).split(/[\r\n]+/)
-    const header = lines.find(line => line.trim() !== '') ?? ''
+    const start = buffer.toString(isUtf16 ? 'utf16le' : 'utf8', 0, bytesRead)
+    const header = start.split(/[\r\n]+/).find(line => line.trim() !== '') ?? ''
     if (/[^\P{Cc}\t]/u.test(header)) throw new Error('not a text file: save a spreadsheet as CSV')
-    return { separator: ['\t', ';'].find(one => header.includes(one)) ?? ',', size }
+    const separator = ['\t', ';'].find(one => header.includes(one)) ?? ','
+    // A file that is made of several can have different ones. A single CR is one in files of old Macs only: elsewhere, it is a
+    // character of a value, which the service refuses.
+    const [firstBreak] = /\r\n?|\n/.exec(start) ?? []
+    const lineBreaks = firstBreak === '\r' ? ['\r\n', '\n', '\r'] : ['\r\n', '\n']
+    return { separator, lineBreaks, size }
   } finally {
     await handle.close()
   }
@@ -42,14 +47,16 @@ export type CsvFormat = Awaited<ReturnType<typeof detectFormat>>
  * Yields the rows that are not empty, including the header.
  * @throws Error with the line from which the rows cannot be parsed
  */
-export async function* rowsOf(file: string, separator: string): AsyncGenerator<Row> {
+export async function* rowsOf(
+  file: string,
+  { separator, lineBreaks }: Pick<CsvFormat, 'separator' | 'lineBreaks'>,
+): AsyncGenerator<Row> {
   let firstLine = 1
   const parser = parse({
     bom: true,
     delimiter: separator,
     max_record_size: MAX_RECORD_BYTES,
-    // Not only the one after the first row: a file that is made of several can have different ones.
-    record_delimiter: ['\r\n', '\n', '\r'],
+    record_delimiter: lineBreaks,
     relax_column_count: true,
     // Also empty lines. Spreadsheets save cleared rows as rows of empty values.
     skip_records_with_empty_values: true,

@@ -19,9 +19,9 @@ function checkHeader(header: readonly string[]): void {
  * @returns the header
  * @throws Error with the line of the fault
  */
-async function validate(file: string, separator: string): Promise<readonly string[]> {
+async function validate(file: string, format: CsvFormat): Promise<readonly string[]> {
   let header: readonly string[] | undefined
-  for await (const { cells, line } of rowsOf(file, separator)) {
+  for await (const { cells, line } of rowsOf(file, format)) {
     if (header === undefined) checkHeader(cells)
     if (cells.some(cell => cell.includes('\ufffd'))) throw notUtf8(line)
     header ??= cells
@@ -54,9 +54,9 @@ function readRow(
 /** @throws Error with the line of the fault */
 export async function readCsv(file: string): Promise<Source> {
   const format = await detectFormat(file)
-  const header = await validate(file, format.separator)
+  const header = await validate(file, format)
   async function* users(): AsyncGenerator<Person | InvalidRow> {
-    const rows = rowsOf(file, format.separator)
+    const rows = rowsOf(file, format)
     await rows.next()
     for await (const row of rows) yield readRow(row, header, format)
   }

@@ -24,16 +24,31 @@ test('csv: the header tells the separator, also after empty lines', async t => {
   t.plan(1)
 })
 
-test('csv: rows can end with different line breaks', async t => {
-  const file = join(folder(t), 'a.csv')
-  writeFileSync(file, 'first_name,last_name\r\nAda,Lovelace\nEmmy,"No\nether"\rAlan,Turing\n')
-  const { users } = await readCsv(file)
-  const read: unknown[] = []
-  for await (const { place, ...user } of users)
-    read.push([place, 'fields' in user ? user.fields : user.fault])
-  t.deepEqual(read, [
-    ['line 2', { first_name: 'Ada', last_name: 'Lovelace' }],
-    ['line 4', { first_name: 'Emmy', last_name: 'No\nether' }],
-    ['line 5', { first_name: 'Alan', last_name: 'Turing' }],
-  ])
-})
+for (const [title, text, expected] of [
+  [
+    'different line breaks',
+    'first_name,last_name\r\nAda,Lovelace\nEmmy,"No\nether"\r\nAlan,Tu\rring\n',
+    [
+      ['line 2', 'Ada', 'Lovelace'],
+      ['line 4', 'Emmy', 'No\nether'],
+      ['line 6', 'Alan', 'Tu\rring'],
+    ],
+  ],
+  [
+    'CR',
+    'first_name,last_name\rAda,Lovelace\rEmmy,"No\nether"\r',
+    [
+      ['line 2', 'Ada', 'Lovelace'],
+      ['line 4', 'Emmy', 'No\nether'],
+    ],
+  ],
+] as const)
+  test(`csv: rows can end with ${title}`, async t => {
+    const file = join(folder(t), 'a.csv')
+    writeFileSync(file, text)
+    const { users } = await readCsv(file)
+    const read: unknown[] = []
+    for await (const { place, ...user } of users)
+      read.push([place, ...('fields' in user ? Object.values(user.fields) : [user.fault])])
+    t.deepEqual(read, expected)
+  })
