@@ -43,7 +43,7 @@ const characters =
 /**
  * Each statement outside of a transaction is committed, COMMIT begins no other transaction, no result is cut, and no
  * statement is rejected because it lacks a condition on a key, reads many rows, or has a time that a change to daylight
- * saving time skips: Knex writes the times of migrations.
+ * saving time skips: the migrator writes the times of migrations.
  */
 const behavior = `autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1,
     time_zone = '+00:00'`
