@@ -90,8 +90,12 @@ export function createConnection(
   const { resume } = socket
   socket.resume = () => (isFull() && !socket.writableEnded ? socket : resume.call(socket))
 
-  // Whatever the client still sends, or has sent already: another request, the rest of a body, or the end of its side of TLS.
-  lingerAtEnd(socket, () => receiving() !== undefined || requests.length() > 0)
+  // The client may still send the rest of a body, another request or, over TLS, the end of its side.
+  lingerAtEnd(socket, () => {
+    const last = requests.first()
+    const isCrossed = last !== undefined && (last.keepAlive || tcpSocket !== undefined)
+    return isCrossed || receiving() !== undefined || requests.hasWaiting()
+  })
 
   return {
     /** Returns the request whose body is being received. */
@@ -107,7 +111,9 @@ export function createConnection(
     /** When the last request finished, or when the connection was opened. */
     idleSinceMs: () => idleSinceMs,
     /** Whether the connection is in use for more than one request. */
-    isActive: () => started > 1 && (requests.length() > 0 || performance.now() - idleSinceMs < ACTIVE_MS),
+    isActive: () =>
+      started > 1 &&
+      (requests.length() > 0 || (!socket.writableEnded && performance.now() - idleSinceMs < ACTIVE_MS)),
     /** Whether the client can only wait. */
     isWorking: () => working() !== undefined,
     /** Returns the response for which the client can only wait, after `ms`. One that waits for an event is none. */

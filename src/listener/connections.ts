@@ -38,14 +38,18 @@ export function createConnections(
     socket.destroy()
   }
 
-  /** Destroys the connection that has been without requests for longest. @returns whether there was one */
+  /**
+   * Destroys the connection that has been without requests for longest, but rather one whose last response is sent.
+   * @returns whether there was one
+   */
   function evictIdle(): boolean {
     let longestIdle: Socket | undefined
     let earliestMs = Infinity
     for (const [socket, connection] of open) {
-      if (connection.inFlight() > 0 || connection.idleSinceMs() >= earliestMs) continue
+      const idleSinceMs = socket.writableEnded ? 0 : connection.idleSinceMs()
+      if (connection.inFlight() > 0 || idleSinceMs >= earliestMs) continue
       longestIdle = socket
-      earliestMs = connection.idleSinceMs()
+      earliestMs = idleSinceMs
     }
     if (longestIdle !== undefined) destroy(longestIdle)
     return longestIdle !== undefined

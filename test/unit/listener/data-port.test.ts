@@ -352,6 +352,16 @@ test('maxActive: active connections beyond it end with their next response, and 
   await t.throwsAsync(open(), { code: 'ECONNREFUSED' })
 })
 
+test('maxActive: a connection whose last response is sent is not active', async t => {
+  const { port, open } = await start(t)
+  const client = await open({ allowHalfOpen: true })
+  for (let asked = 0; asked < 2; asked++) await client.ask(get)
+  port.setState('serving', { maxActive: 0 })
+  t.regex(await client.ask(get), /Connection: close/)
+  await until(() => port.report().inFlight === 0)
+  t.deepEqual(countsOf(port), report('serving', 1, 0, 0))
+})
+
 test('an error response is never written into an incomplete response', async t => {
   const { open } = await start(t, {
     listener(_request: IncomingMessage, response) {

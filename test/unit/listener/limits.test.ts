@@ -33,6 +33,17 @@ test('connection limit: a new connection replaces the one that has been idle for
   t.is(port.report().connections, limits.connections, 'each of two at once replaces another one')
 })
 
+test('connection limit: a new connection first replaces one whose last response is sent', async t => {
+  const { port, open } = await startDataPort(t, { protocol: 'https', listener: ok, limits, drain })
+  const kept = [await open(), await open()]
+  for (const client of kept) await client.ask(get)
+  const ended = await open({ tls: true, allowHalfOpen: true })
+  t.regex(await ended.ask(get.replace('Host', 'Connection: close\r\nHost')), /Connection: close/)
+  const added = await open()
+  for (const client of [added, ...kept]) t.regex(await client.ask(get), /^HTTP\/1.1 200/)
+  t.is(port.report().connections, limits.connections)
+})
+
 test('connection limit: if all connections are busy, the new one is closed', async t => {
   const waiting: ServerResponse[] = []
   const { open } = await start(t, (_request, response) => void waiting.push(response))
