@@ -57,8 +57,8 @@ export function faultsOf(issue: z.core.$ZodIssue): string[] {
 }
 
 /**
- * Returns the condition of a check that compares several settings of an object: each of them has its type. Without it, Zod skips the
- * check for any setting of the object that is missing, unknown or of another type.
+ * Returns the condition under which Zod runs a check that compares these settings of an object: each of them has its type. By
+ * default, it runs no check of an object of which any setting is missing, unknown or of another type.
  */
 export const areComparable =
   (...settings: readonly string[]) =>

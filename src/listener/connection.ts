@@ -44,7 +44,7 @@ export function createConnection(
 
   /** Returns the response to the request whose body is being received. */
   const receiving = (): ServerResponse | undefined => (latest?.req.complete === false ? latest : undefined)
-  /** Identifies what arrives next: the response to the request whose body does, or the number of requests before the next. */
+  /** Identifies what arrives next: a body, by the response to its request, or headers, by the number of requests before them. */
   const arriving = () => receiving() ?? started
   /** Whether nothing more is read for now. Node.js keeps every request that it reads, also one after rejected input. */
   const isFull = () => requests.isFull() || sendRejection !== undefined
@@ -93,8 +93,8 @@ export function createConnection(
   // The client may still send the rest of a body, another request or, over TLS, the end of its side.
   lingerAtEnd(socket, () => {
     const last = requests.first()
-    const isCrossed = last !== undefined && (last.keepAlive || tcpSocket !== undefined)
-    return isCrossed || receiving() !== undefined || requests.hasWaiting()
+    const mayCross = last !== undefined && (last.keepAlive || tcpSocket !== undefined)
+    return mayCross || receiving() !== undefined || requests.hasWaiting()
   })
 
   return {
