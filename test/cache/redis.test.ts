@@ -160,6 +160,21 @@ else {
     t.deepEqual(await admin.keys('*'), ['key:'])
   })
 
+  test('cache: a read that succeeds ends a series of failures', async t => {
+    const { folder, claim } = await claimPlace(t)
+    const port = claim.first
+    const { client: admin } = await startRedis(t, folder, { port: `${port}` }, () => new Redis({ port }))
+    const { cache, messages } = await openCache(t, redisUrl.parse(`redis://127.0.0.1:${port}`))
+    await fill(cache, ['key:'])
+    const failures = [true, true, false, true, true, false, true, true, true]
+    for (const isFailure of failures) {
+      await admin.call('ACL', 'SETUSER', 'default', isFailure ? '-mget' : '+mget')
+      t.deepEqual((await readHits(cache, ['key:'])).hits, isFailure ? [] : ['key:'])
+    }
+    t.deepEqual(messages(), ['cache connected', 'cache unavailable, reading from the database'])
+    t.is(cache.report().state, 'away')
+  })
+
   test('cache: without its database, Redis is not used', async t => {
     const { folder, claim } = await claimPlace(t)
     const port = claim.first
