@@ -19,12 +19,15 @@ interface QueuedRequest {
   readonly serve: () => void
 }
 
+interface SizedRequest extends QueuedRequest {
+  /** The memory that it takes, which counts while it is not the first one. */
+  readonly size: number
+}
+
 /** @param total is changed by the requests of this connection */
 export function createRequestQueue(total: WaitingTotal) {
   /** In the order of their arrival. The first one is being served, the others wait. */
-  const requests: QueuedRequest[] = []
-  /** The sizes of those that wait. */
-  const sizes: number[] = []
+  const requests: SizedRequest[] = []
   let waitingBytes = 0
 
   function count(bytes: number): void {
@@ -34,33 +37,32 @@ export function createRequestQueue(total: WaitingTotal) {
 
   return {
     length: () => requests.length,
-    first: () => requests[0],
-    hasWaiting: () => sizes.length > 0,
+    first: (): QueuedRequest | undefined => requests[0],
+    hasWaiting: () => requests.length > 1,
     waitingBytes: () => waitingBytes,
     isFull: () => waitingBytes > MAX_WAITING_BYTES || (waitingBytes > 0 && total.bytes > total.highBytes),
 
     push(request: QueuedRequest): void {
-      if (requests.push(request) === 1) return
-      const size = waitingSize(request.response.req)
-      sizes.push(size)
+      const size = requests.length === 0 ? 0 : waitingSize(request.response.req)
+      requests.push({ size, ...request })
       count(size)
     },
 
     /** Removes the first request, which has been served. */
     shift(): QueuedRequest | undefined {
-      count(-(sizes.shift() ?? 0))
-      return requests.shift()
+      const served = requests.shift()
+      // The next one waits no longer.
+      count(-(requests[0]?.size ?? 0))
+      return served
     },
 
     /** Removes the last request, which waits. */
     pop(): void {
-      count(-(sizes.pop() ?? 0))
-      requests.pop()
+      count(-(requests.pop()?.size ?? 0))
     },
 
     /** Removes the requests that wait. */
     dropWaiting(): void {
-      sizes.length = 0
       requests.splice(1)
       count(-waitingBytes)
     },

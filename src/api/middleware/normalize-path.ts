@@ -33,7 +33,8 @@ function pathAndQuery(target: string): string {
 
 /** Throws `malformed_request`. */
 export const normalizePath: Middleware = (ctx, next) => {
-  ctx.url = pathAndQuery(ctx.url)
+  const target = pathAndQuery(ctx.url)
+  if (target !== ctx.url) ctx.url = target
   if (ctx.path.includes('%')) {
     try {
       ctx.url = normalize(ctx.path) + ctx.search

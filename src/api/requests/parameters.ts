@@ -2,7 +2,7 @@
 import { type Fault, Faults } from '../../core/api-error.ts'
 import { quoted, shortened } from '../../core/quoted.ts'
 import { MAX_ID } from '../../model/resource.ts'
-import { type Pair, parseQueryString } from './query-string.ts'
+import { inUri, type Pair, parseQueryString } from './query-string.ts'
 
 /** What is wrong with a value that is not an id. */
 export const notAnId = (value: string) =>
@@ -17,17 +17,17 @@ export class Parameters {
   /** @param once the names of the parameters that must not be repeated, in addition to `repeatable` */
   constructor(queryString: string, repeatable: readonly string[], once: readonly string[] = []) {
     this.pairs = parseQueryString(queryString, this.faults)
-    const allowed = [...repeatable, ...once]
     for (const { name, value } of this.pairs) {
       if (repeatable.includes(name)) continue
-      if (!once.includes(name)) this.unknown(name, allowed)
+      if (!once.includes(name)) this.unknown(name, repeatable, once)
       else if (this.values.has(name)) this.fault(name, 'must not be repeated')
       else this.values.set(name, value)
     }
   }
 
-  private unknown(parameter: string, allowed: readonly string[]): void {
+  private unknown(parameter: string, repeatable: readonly string[], once: readonly string[]): void {
     this.faults.add(() => {
+      const allowed = [...repeatable, ...once]
       const hint = allowed.length === 0 ? 'no parameters are allowed here' : `allowed: ${allowed.join(', ')}`
       const message = `unknown parameter ${quoted(parameter)}; ${hint}`
       return { parameter: shortened(parameter), code: 'unknown_parameter', message }
@@ -58,9 +58,9 @@ export class Parameters {
     return min
   }
 
-  /** Returns the parameters as sent, each followed by `&`, except for those with these names. */
+  /** Returns the parameters as they are in a URI, each followed by `&`, except for those with these names. */
   others(except: readonly string[]): string {
-    return this.pairs.map(({ name, encoded }) => (except.includes(name) ? '' : `${encoded}&`)).join('')
+    return this.pairs.map(({ name, raw }) => (except.includes(name) ? '' : `${inUri(raw)}&`)).join('')
   }
 }
 

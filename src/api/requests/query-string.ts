@@ -7,12 +7,15 @@ import { quoted, shortened } from '../../core/quoted.ts'
 export interface Pair {
   readonly name: string
   readonly value: string
-  /** The pair as a part of a URI. */
-  readonly encoded: string
+  /** The pair as sent. */
+  readonly raw: string
 }
 
 /** Clients may send them as they are, such as the brackets of `id[in]`, but a URI cannot contain them (RFC 3986, 3.4). */
 const notInUri = /[^\w!$%&'()*+,\-./:;=?@~]/gu
+
+/** Returns a part of a query string as it is in a URI. */
+export const inUri = (raw: string): string => raw.replaceAll(notInUri, encodeURIComponent)
 
 const byteOf = (_: string, digits: string): string => String.fromCharCode(Number.parseInt(digits, 16))
 
@@ -39,8 +42,7 @@ export function parseQueryString(query: string, faults: Faults): Pair[] {
     const [name, value] = (equals === -1 ? [raw, ''] : [raw.slice(0, equals), raw.slice(equals + 1)]).map(
       decode,
     )
-    if (name !== undefined && value !== undefined)
-      pairs.push({ name, value, encoded: raw.replaceAll(notInUri, encodeURIComponent) })
+    if (name !== undefined && value !== undefined) pairs.push({ name, value, raw })
     else
       faults.add(() => ({
         parameter: shortened(raw),

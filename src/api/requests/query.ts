@@ -17,7 +17,7 @@ export const defaultRecordsPerPage = (limits: QueryLimits): number =>
 export interface Paging {
   readonly startIndex: number
   readonly recordsPerPage: number
-  /** The other parameters as sent, each followed by `&`, for the links to other pages. */
+  /** The other parameters as they are in a URI, each followed by `&`, for the links to other pages. */
   readonly others: string
 }
 
@@ -59,7 +59,9 @@ function parseSort(parameters: Parameters, resource: Resource): SortKey[] {
 
 /** Parses `search=ada lov` into its words. */
 function parseSearch(parameters: Parameters): string[] {
-  const words = (parameters.get('search') ?? '').split(/\p{White_Space}+/u).filter(word => word !== '')
+  const search = parameters.get('search')
+  if (search === undefined) return []
+  const words = search.split(/\p{White_Space}+/u).filter(word => word !== '')
   if (words.length > MAX_SEARCH_WORDS)
     parameters.fault('search', `at most ${MAX_SEARCH_WORDS} words are allowed`, 'limit_exceeded')
   return words
@@ -86,12 +88,13 @@ export function createListParser(resource: Resource, limits: QueryLimits) {
   const once = ['sort', 'include', 'search', ...pagingNames]
   return (queryString: string): ListQuery => {
     const parameters = new Parameters(queryString, repeatable, once)
+    const paging = parsePaging(parameters, defaultRecordsPerPage(limits), limits.recordsPerPage)
     const query = {
-      ...parsePaging(parameters, defaultRecordsPerPage(limits), limits.recordsPerPage),
       filters: parseFilters(parameters, targets, limits.filters),
       search: parseSearch(parameters),
       sort: parseSort(parameters, resource),
       include: parseInclude(parameters, resource),
+      ...paging,
     }
     parameters.faults.throw()
     return query

@@ -1,6 +1,7 @@
 // The includes of the relations that a request names, and the loads of records with these includes.
+import type { Row } from '../../model/row.ts'
 import type { Database } from '../database.ts'
-import { type Included, type Includes, isOneMoment } from './includes.ts'
+import type { Included, Includes } from './includes.ts'
 import { type CompleteLoader, createCompleteLoader } from './record-loader.ts'
 import type { Records } from './records.ts'
 
@@ -14,11 +15,17 @@ function combine(parts: readonly (readonly [name: string, includes: Includes])[]
   return async (rows, onText, on) => {
     const lists = await Promise.all(parts.map(([, includes]) => includes(rows, onText, on)))
     return rows.map((_, index): Included | undefined => {
-      const found = lists.flatMap(list => list[index] ?? [])
-      const [first] = found
-      // Each relation is read with a statement of its own.
-      if (first === undefined || found.length < lists.length || !isOneMoment(found)) return undefined
-      return { row: first.row, text: parts.map(([name], part) => `"${name}":${found[part]?.text}`).join() }
+      let row: Row | undefined
+      let text = ''
+      for (const [part, [name]] of parts.entries()) {
+        const found = lists[part]?.[index]
+        // Each relation is read with a statement of its own: a change to a related record in between changes the generation.
+        if (found === undefined || (row !== undefined && row.generation !== found.row.generation))
+          return undefined
+        row = found.row
+        text += `${part === 0 ? '' : ','}"${name}":${found.text}`
+      }
+      return row && { row, text }
     })
   }
 }

@@ -22,10 +22,6 @@ export interface Included {
   readonly text: string
 }
 
-/** Whether the related records of rows are those of one moment: a change to any of them changes the generation. */
-export const isOneMoment = ([first, ...others]: readonly Included[]): boolean =>
-  others.every(({ row }) => row.generation === first?.row.generation)
-
 /**
  * Returns the related records of each row, in order; undefined if the row has changed since it was read. The caller must
  * then read the row again.
