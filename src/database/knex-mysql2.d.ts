@@ -7,7 +7,6 @@ declare module 'knex/lib/dialects/mysql2/index.js' {
   interface Statement {
     sql: string
     bindings?: unknown[]
-    options?: object
     /** The rows or the result header, and the columns. */
     response?: [unknown, unknown]
   }

@@ -173,11 +173,11 @@ export function openPool(url: string, settings: PoolSettings, log: Log): Knex {
 
     /** If the connection ends, the server rolls back its transaction. */
     override _query(raw: PoolConnection, statement: Statement): Promise<Statement> {
-      const { sql, bindings, options } = statement
+      const { sql, bindings } = statement
       // An error here would replace the one that ended the connection, in a transaction of Knex.
       if (raw.stream.destroyed && rollback.test(sql)) return Promise.resolve(statement)
       return new Promise((resolve, reject) => {
-        raw.query({ ...options, sql, values: bindings }, (error, rows, fields) => {
+        raw.query(sql, bindings, (error, rows, fields) => {
           if (error === null) {
             statement.response = [rows, fields]
             resolve(statement)

@@ -55,13 +55,13 @@ function openTransaction(knex: Knex, connection: PoolConnection) {
     return send(knex, connection, sql, values)
   }
   const trx: Transaction = {
-    ...createStatements(knex, sendOpen),
     execute: async (sql, values) => modifiedOf(await sendOpen(sql, values)),
     record(change) {
       assertOpen()
       changes.push(change)
     },
     changes,
+    ...createStatements(knex, sendOpen),
   }
   async function end(sql: 'COMMIT' | 'ROLLBACK'): Promise<void> {
     hasEnded = true

@@ -62,7 +62,7 @@ export function postWork<Fields extends JsonObject, Item>(
       const response = responseTo(outcome, values)
       if (response instanceof ApiError) throw response
       const headers = typeof outcome === 'object' ? headersOf?.(outcome) : undefined
-      return { status: 200, location: null, etag: null, ...headers, body: response.text }
+      return { status: 200, location: null, etag: null, body: response.text, ...headers }
     })
   }
 

@@ -97,8 +97,8 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
     }
 
     function add(item: I, receiver: Receiver): void {
+      // V8 adds members to a copied object far more slowly than it copies members into a new one.
       const entry: Entry<I> = {
-        ...receiver,
         item,
         keys: [...writer.keysOf(item)],
         deadlineMs: performance.now() + timeoutMs,
@@ -107,6 +107,7 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
           candidates.add(entry)
           schedule()
         },
+        ...receiver,
       }
       queues.join(entry)
       pending.add(entry)
