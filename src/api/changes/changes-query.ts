@@ -20,7 +20,7 @@ export interface ChangesQuery {
   readonly waitSeconds: number
   /** Undefined: every event is selected. */
   readonly selects: ((event: FeedEvent) => boolean) | undefined
-  /** The parameters as sent that the link to the next page repeats, each followed by `&`. */
+  /** The parameters that the link to the next page repeats, as they are in a URI, each followed by `&`. */
   readonly others: string
 }
 
