@@ -32,7 +32,7 @@ async function compare(
   signal: AbortSignal,
 ): Promise<string[][]> {
   const { title, request, baselines, connections = 64, workers = 1, rows = 1 } = comparison
-  const { closing = false, tls = false } = comparison
+  const { closing = false, tls = false, burst } = comparison
   const { redisUrl, folder } = stores
   const certificate = tls ? await writeCertificate(folder) : undefined
   const settings = { redisUrl, folder, workers, certificate }
@@ -46,7 +46,7 @@ async function compare(
     }),
     async servers => {
       await assertSameResponses(comparison, servers, USERS)
-      const load = { request, users: USERS, connections, closing }
+      const load = { request, users: USERS, connections, closing, burst }
       return measureInterleaved(
         servers.map(({ url, headers }) => ({ ...load, url, headers })),
         rounds,

@@ -25,6 +25,8 @@ export interface Comparison {
   readonly baselines: readonly Baseline[]
   /** Concurrent connections; 64 by default. */
   readonly connections?: number
+  /** Concurrent connections of the warm-up; by default as many as later. */
+  readonly burst?: number
   /** Worker processes; 1 by default. */
   readonly workers?: number
   /** Opens a connection for each request instead of keeping connections alive. */
@@ -104,6 +106,20 @@ export const comparisons: readonly Comparison[] = [
     baselines: [{ server: 'no-feed', statusOnly: true }],
     connections: 8,
     rows: BATCH_ENTRIES,
+  },
+  {
+    name: 'get-burst',
+    title: 'GET a user with groups, after a burst on 512 connections',
+    request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
+    baselines: [{ server: 'bare' }],
+    burst: 512,
+  },
+  {
+    name: 'post-burst',
+    title: 'POST a user, after a burst on 512 connections',
+    request: { method: 'POST', path: '/v1/users', body: newUser },
+    baselines: [{ server: 'bare' }],
+    burst: 512,
   },
   {
     name: 'connect',

@@ -15,18 +15,23 @@ export function median(values: readonly number[]): number {
   return (low + high) / 2
 }
 
+/** A load of one server in all rounds. `burst`: the connections of the warm-up, by default as many as later. */
+export type RepeatedLoad = Omit<Load, 'seconds'> & { readonly burst?: number | undefined }
+
 /**
  * Warms up all servers, then applies each load once per round.
  * @param run applies a load
  * @returns the medians, in the order of `loads`
  */
 export async function measureInterleaved(
-  loads: readonly Omit<Load, 'seconds'>[],
+  loads: readonly RepeatedLoad[],
   { count, seconds }: Rounds,
   signal: AbortSignal,
   run: (load: Load, signal: AbortSignal) => Promise<Figures> = runWrk,
 ): Promise<Figures[]> {
-  for (const load of loads) await run({ ...load, seconds: Math.min(WARM_UP_SECONDS, seconds) }, signal)
+  const warmUpSeconds = Math.min(WARM_UP_SECONDS, seconds)
+  for (const { burst, ...load } of loads)
+    await run({ ...load, connections: burst ?? load.connections, seconds: warmUpSeconds }, signal)
   const all: Figures[][] = loads.map(() => [])
   for (let round = 0; round < count; round++)
     for (const [index, load] of loads.entries()) all[index]?.push(await run({ ...load, seconds }, signal))

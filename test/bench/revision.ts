@@ -32,7 +32,7 @@ export async function measureRevision(
 ): Promise<string> {
   const { folder: earlier } = await buildRevision(revision, join(stores.folder, 'revision'))
   return measureAll(chosen, header, async comparison => {
-    const { title, request, connections = 64, closing = false, rows = 1 } = comparison
+    const { title, request, connections = 64, closing = false, rows = 1, burst } = comparison
     const starts = [earlier, undefined].map(build => async () => {
       const databaseUrl = await stores.createPopulated(USERS)
       // A new database admits no version that appends no events.
@@ -50,7 +50,7 @@ export async function measureRevision(
         worker?.costsUs.push((cpuUs(worker.pid) - beforeUs) / requests)
         return figures
       }
-      const loads = workers.map(({ url }) => ({ url, request, users: USERS, connections, closing }))
+      const loads = workers.map(({ url }) => ({ url, request, users: USERS, connections, closing, burst }))
       const figures = await measureInterleaved(loads, rounds, signal, run)
       return figures.map(({ requestsPerSecond }, index) => ({
         perSecond: requestsPerSecond * rows,
