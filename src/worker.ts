@@ -1,4 +1,5 @@
 // Entry point of a worker process: serves the API on every data port. It is controlled only by the supervisor's messages.
+import { setFlagsFromString } from 'node:v8'
 import { createApp } from './api/app.ts'
 import { createCallers } from './api/callers/callers.ts'
 import { createCache } from './cache/cache.ts'
@@ -92,6 +93,10 @@ async function serve(): Promise<void> {
 
 // A request can make a package call what Node warns about, such as `url.parse` with an invalid port. Operators cannot mend that.
 process.noDeprecation = true
+
+// V8 would otherwise allocate the objects of each request in its old generation after a burst, for as long as the worker lives.
+// decisions/young-objects.md explains this.
+setFlagsFromString('--no-allocation-site-pretenuring')
 
 // Signals are sent to the whole process group. Workers ignore them: the supervisor tells each worker when to exit.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {})
