@@ -108,6 +108,20 @@ export const comparisons: readonly Comparison[] = [
     rows: BATCH_ENTRIES,
   },
   {
+    name: 'get-256',
+    title: 'GET a user with groups, 256 connections',
+    request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
+    baselines: [{ server: 'bare' }],
+    connections: 256,
+  },
+  {
+    name: 'post-256',
+    title: 'POST a user, 256 connections',
+    request: { method: 'POST', path: '/v1/users', body: newUser },
+    baselines: [{ server: 'bare' }],
+    connections: 256,
+  },
+  {
     name: 'get-burst',
     title: 'GET a user with groups, after a burst on 512 connections',
     request: { method: 'GET', path: '/v1/users/{id}?include=groups' },
