@@ -16,7 +16,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** A load of one server in all rounds. `burst`: the connections of the warm-up, by default as many as later. */
-export type RepeatedLoad = Omit<Load, 'seconds'> & { readonly burst?: number | undefined }
+type RepeatedLoad = Omit<Load, 'seconds'> & { readonly burst?: number | undefined }
 
 /**
  * Warms up all servers, then applies each load once per round.
