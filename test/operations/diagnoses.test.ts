@@ -54,6 +54,7 @@ test.serial(
 test.serial('cpu-profile: the worker goes on serving, and a second file is refused meanwhile', async t => {
   const [pid = 0] = await service.workers()
   const load = await startLoad({ url: service.url, clients: 2, pauseMs: 10 })
+  t.teardown(load.stop)
   const profile = operator.run('cpu-profile', `${pid}:2`)
   const { error } = await operator.run('heap-snapshot', `${pid}`)
   t.is(error, 'another snapshot or profile is being written; wait for its end')

@@ -29,6 +29,7 @@ for (const [name, options, beatMs] of loads)
     const before = await service.workers()
     // With a short pause, so that the clients leave the booting workers a part of the CPU.
     const load = await startLoad({ ...options(service), clients: 8, pauseMs: 10 })
+    t.teardown(load.stop)
     for (let reload = 0; reload < 2; reload++) {
       const reply = await operator.run('reload')
       t.is(reply.error, undefined)

@@ -69,6 +69,8 @@ test.serial('systemd sockets: restarts under load refuse no connection and lose 
   await untilReady(running.child, controlUrl)
   const keepAlive = await startLoad({ url, clients: CLIENTS, pauseMs: 5 })
   const single = await startLoad({ url, clients: CLIENTS, connection: 'one a request', pauseMs: 5 })
+  // Not waited for: requests that wait in the queue of a socket end when the socket closes.
+  for (const { stop } of [keepAlive, single]) t.teardown(() => void stop())
   for (let restart = 0; restart < RESTARTS; restart++) {
     await Promise.all([keepAlive.requests(100), single.requests(100)])
     running.child.kill('SIGTERM')

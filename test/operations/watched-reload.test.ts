@@ -52,6 +52,7 @@ for (const [share, everyNth] of [
       })
       const before = await service.workers()
       const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 10 })
+      t.teardown(load.stop)
       // Its worker uses too much memory as well, and retires because of its responses.
       const memory = 'globalThis.kept = Buffer.alloc(300 * 2 ** 20, 1)'
       install(`${memory}\n${atEachPatch(`if (count % ${everyNth} === 0) this.statusCode = 500`)}`)
@@ -76,6 +77,7 @@ test.serial('watch: a version that leaves some requests without a response is re
   const { service, operator, install } = await start(t, FOREVER_MS, { drain: { deadlineMs: 3000 } })
   const before = await service.workers()
   const load = await startLoad({ url: service.url, clients: 32, connection: 'one a request', pauseMs: 10 })
+  t.teardown(load.stop)
   install(atEachPatch('if (count % 20 === 0) return this'))
   const { error = '' } = await operator.run('reload')
   t.regex(
@@ -111,6 +113,7 @@ for (const [name, code, reason] of [
     })
     const before = await service.workers()
     const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 50 })
+    t.teardown(load.stop)
     install(atEachPatch(`if (count === 50) ${code}`))
     const { error = '' } = await operator.run('reload')
     t.regex(error, reason)
@@ -129,6 +132,7 @@ for (const [name, code] of [
     const { service, operator, install } = await start(t, 5000)
     const before = await service.workers()
     const load = await startLoad({ url: service.url, clients: 8, connection: 'one a request', pauseMs: 50 })
+    t.teardown(load.stop)
     install(code)
     const reload = operator.run('reload')
     const { watch, workers } = await operator.until(status => (status.watch?.fresh.responses ?? 0) > 0)
