@@ -290,6 +290,7 @@ test.serial('callers: a client may leave while its JWT is verified', async t => 
   const release = slow.hold()
   const config = { auth: { jwt: slow.settings }, log: { level: 'info' }, fleet: { beatMs: 50 } }
   const other = await openApi({ database: service.database, config })
+  t.teardown(() => other.service.stop())
   const token = await sign(key, claims())
   // The reading at the start can end at any time. The request begins another one, which has its whole time.
   await other.service.logLine(/the keys of the JWT issuer cannot be read/)
@@ -312,6 +313,7 @@ test.serial('log: the error of a request has its route and not its path', async 
   t.teardown(away.close)
   away.setAway(true)
   const other = await openApi({ database: service.database, config: { auth: { jwt: away.settings } } })
+  t.teardown(() => other.service.stop())
   const headers = { ...bearer(await sign(key, claims())), 'request-id': 'away' }
   expectError(t, await other.api.get('/v1/users/Secret', headers), 503, 'unavailable')
   const line = await other.service.logLine(/"requestId":"away".*"msg":"unavailable"/)

@@ -532,6 +532,7 @@ test.serial(
 
 test('stream: a heartbeat moves the position on past events that are not selected', async t => {
   const quiet = await startService()
+  t.teardown(() => quiet.stop())
   const client = openClient(quiet.url)
   const stream = await openEventStream(`${quiet.url}/v1/changes?type=group.created`)
   await stream.until(() => stream.blocks().length === 1)
@@ -546,6 +547,7 @@ test.serial(
   'drain: requests that wait are answered at once, streams end after the delay, between two events',
   async t => {
     const drained = await startService({ config: { fleet, drain: { delayMs: 10_000 } } })
+    t.teardown(() => drained.stop())
     const operator = createOperator(drained)
     const client = openClient(drained.url)
     const waiting = client.get('/v1/changes?after=latest&wait=60')
@@ -610,6 +612,7 @@ test.serial('keepSeconds 0: there is no feed, writes record nothing, and its pos
   const { database } = service
   const start = await endOfFeed()
   const off = await startService({ database, config: { changes: { keepSeconds: 0 } } })
+  t.teardown(() => off.stop())
   const client = openClient(off.url)
   expectError(t, await client.get('/v1/changes'), 404, 'route_not_found')
   const paths: object = JSON.parse((await client.get('/v1/openapi.json')).text).paths
@@ -618,12 +621,14 @@ test.serial('keepSeconds 0: there is no feed, writes record nothing, and its pos
   t.is(await off.stop(), 0)
   t.deepEqual(await executeOn(database, `SELECT * FROM changes WHERE events LIKE '%[${user}]%'`), [])
   const on = await startService({ database })
+  t.teardown(() => on.stop())
   expectError(t, await openClient(on.url).get(`/v1/changes?after=${start}`), 410, 'changes_expired')
   await on.stop()
 })
 
 test.serial('keepSeconds: events go after it, and their positions expire', async t => {
   const short = await startService({ config: { changes: { keepSeconds: 1 } } })
+  t.teardown(() => short.stop())
   const client = openClient(short.url)
   await client.create('/v1/users', person())
   // The service looks for old events every few seconds.
@@ -640,6 +645,7 @@ test.serial('keepSeconds: events go after it, and their positions expire', async
 test.serial('callers: an event has the name of its caller, and a reader needs the scope read', async t => {
   const keys = [apiKey('writer@1', 'write', 'w'), apiKey('reader', 'read', 'r')]
   const closed = await startService({ config: { auth: { keys, jwt: null } } })
+  t.teardown(() => closed.stop())
   const client = openClient(closed.url)
   const as = (token: string) => ({ authorization: `Bearer ${token}` })
   await client.post('/v1/users', person(), as('w'))

@@ -439,6 +439,7 @@ test.serial('idempotency: nodes share saved responses and remove expired ones', 
   const first = await api.post('/v1/users', pair, key)
   const config = { idempotency: { keepSeconds, removeEveryMs: 50 } }
   const node = await startService({ database: service.database, workers: 2, config })
+  t.teardown(() => node.stop())
   const client = createClient(node.url)
   // Both workers of the node remove the keys in batches.
   await until(async () => (await countKeys()) <= 1)

@@ -134,6 +134,7 @@ test.serial('stale: every read with two workers shows all earlier writes', async
 
 test.serial('stale: services with different databases and the same Redis do not share includes', async t => {
   const services = await Promise.all([startService(), startService()])
+  for (const service of services) t.teardown(() => service.stop())
   const ids: number[] = []
   for (const [index, service] of services.entries()) {
     const api = createClient(service.url)

@@ -203,6 +203,7 @@ test.serial(
     const socket = join(path, 'control.sock')
     const options = { config: { control: { socket } } }
     const first = await startService({ database, ...options })
+    t.teardown(() => first.stop())
     t.is(statSync(path).mode & 0o777, 0o700)
     t.true(statSync(socket).isSocket())
     t.is(statSync(socket).mode & 0o777, 0o600)
@@ -211,6 +212,7 @@ test.serial(
     await first.stop()
     t.true(existsSync(socket), 'the file of a killed supervisor stays')
     const second = await startService({ database, ...options })
+    t.teardown(() => second.stop())
     t.is((await createSocketOperator(socket).run('status')).error, undefined)
     t.is(await second.stop(), 0)
     t.false(existsSync(socket))
@@ -275,6 +277,10 @@ test.serial(
     const service = startService({
       database,
       config: { ports: [{ label: 'http', port: claim.first, protocol: 'http' }], control: { socket } },
+    })
+    t.teardown(async () => {
+      other.close()
+      await (await service).stop()
     })
     await until(() => isServed(socket))
     const operator = createSocketOperator(socket)

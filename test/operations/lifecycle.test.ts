@@ -499,6 +499,7 @@ async function killBeforeListening(t: ExecutionContext, env: NodeJS.ProcessEnv) 
     env: supervisorEnv(database, settingsOf(folder(t), port, { workers: 2 }), env),
     stdio: ['ignore', 'ignore', 'pipe'],
   })
+  t.teardown(() => child.kill('SIGKILL'))
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', text => (errors += text))
   const operator = createOperator({ supervisor: child, port: () => port })

@@ -34,6 +34,7 @@ test('systemd: READY when a worker listens, WATCHDOG while the event loop runs, 
     env: { NOTIFY_SOCKET: socket, WATCHDOG_USEC: `${1000 * WATCHDOG_MS}` },
     workers: 2,
   })
+  t.teardown(() => service.stop())
   await untilReceived(/READY=1.*(WATCHDOG=1.*){3}/s)
   t.is(count('READY'), 1)
 
