@@ -508,6 +508,9 @@ for (const mode of ['404', 'refuse'] as const)
       const checking = (async () => {
         while (!isOver) answers.add(await first.operator.health('other'))
       })()
+      t.teardown(() => {
+        isOver = true
+      })
       const second = await start(t, { config })
       const { ports } = await second.operator.until(status => status.ports.other?.state === 'drained')
       t.like(ports.other, { mode, by: 'pm2' })
