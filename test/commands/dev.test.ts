@@ -37,6 +37,11 @@ test('dev: starts private servers, prints a readable log, and leaves no process 
   })
   const log = collectLog(dev)
   const closed = once(dev, 'close')
+  t.teardown(async () => {
+    const isRunning = dev.exitCode === null && dev.signalCode === null
+    if (isRunning && dev.pid !== undefined) process.kill(-dev.pid, 'SIGINT')
+    await closed
+  })
   await log.line(/worker listening/)
   t.is((await ask(`${here.url}/v1/users`))?.status, 200)
   await log.line(new RegExp(` ${here.url}/v1/docs$`))

@@ -24,6 +24,7 @@ test.serial('mysql: committed data survive a stop and a kill', async t => {
   const base = folder(t)
   const first = await prepare(base, true)
   let running = await runServer(first)
+  t.teardown(() => running.stop())
   await executeOn(first.url, ...make, add('one'))
   await running.stop()
 
@@ -56,6 +57,7 @@ test.serial('mysql: an incomplete data folder is created again', async t => {
   await writeFile(join(`${data}.making`, 'ibdata1'), 'incomplete')
   const server = await prepare(base)
   const running = await runServer(server)
+  t.teardown(() => running.stop())
   t.deepEqual(await executeOn(server.url, 'SELECT 1 AS one'), [{ one: 1 }])
   await t.throwsAsync(stat(`${data}.making`), { code: 'ENOENT' })
   await running.stop()
@@ -65,6 +67,7 @@ test.serial('mysql: listens only on a socket that only its owner can reach', asy
   const base = folder(t)
   const server = await prepare(base)
   const running = await runServer(server)
+  t.teardown(() => running.stop())
   t.deepEqual(await executeOn(server.url, 'SELECT @@skip_networking AS off'), [{ off: 1 }])
   const socket = new URL(server.url).searchParams.get('socketPath') ?? ''
   t.is((await stat(dirname(socket))).mode & 0o777, 0o700)
@@ -81,6 +84,7 @@ test.serial('sockets: too long a path moves them to a fixed folder elsewhere', a
   t.true(Buffer.byteLength(socket) < 104)
   t.is((await stat(dirname(socket))).mode & 0o777, 0o700)
   const running = await runServer(server)
+  t.teardown(() => running.stop())
   t.deepEqual(await executeOn(server.url, 'SELECT 1 AS one'), [{ one: 1 }])
   await running.stop()
   t.is((await prepare(base)).url, server.url)
@@ -181,7 +185,9 @@ test.serial(
     const server = await prepareRedis({ base })
     const socket = decodeURI(new URL(server.url).pathname)
     let running = await runServer(server)
+    t.teardown(() => running.stop())
     let redis = new Redis(socket)
+    t.teardown(() => redis.disconnect())
     await redis.set('key', 'value')
     const settings = await Promise.all(
       ['port', 'maxmemory-policy', 'save'].map(name => redis.config('GET', name)),
