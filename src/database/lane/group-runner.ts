@@ -7,7 +7,7 @@ import type { Transaction } from '../transaction.ts'
 import { writeGroup } from './group-write.ts'
 import { createLockedWrites } from './locked-writes.ts'
 import { type WaitingPlaces, writePatiently } from './patient-write.ts'
-import { type Entry, isSingle, type Ticket, type WriterOptions } from './writer.ts'
+import type { Entry, Ticket, WriterOptions } from './writer.ts'
 
 /** The transactions of a lane. Its writers share their limits. */
 export interface LaneTransactions {
@@ -16,8 +16,6 @@ export interface LaneTransactions {
    * @param size the number of writes in the transaction; the conflict of several ends the repetitions soon
    */
   attempt<T>(act: (trx: Transaction) => Promise<T>, size: number): Promise<T>
-  /** Runs a write that has a transaction of its own from the start. It limits them, so that connections are left for other writes. */
-  readonly inSingleSlot: Semaphore
   readonly places: WaitingPlaces
   /** Lets one write of the lane at a time wait for its lock in the database. */
   readonly inWaitSlot: Semaphore
@@ -29,7 +27,7 @@ export interface LaneTransactions {
  */
 export function createGroupRunner<I>(
   writer: WriterOptions<I>,
-  { attempt, inSingleSlot, places, inWaitSlot }: LaneTransactions,
+  { attempt, places, inWaitSlot }: LaneTransactions,
   leave: (ticket: Ticket) => void,
 ): (entries: readonly Entry<I>[]) => Promise<void> {
   const awaitLock = (entry: Entry<I>): Promise<void> => runOne(entry, true)
@@ -110,8 +108,5 @@ export function createGroupRunner<I>(
     await (others.length === 0 ? runOne(first, false) : runSeveral(entries))
   }
 
-  return entries =>
-    entries.some(isSingle)
-      ? inSingleSlot(() => run(entries)).catch((error: unknown) => fail(entries, error))
-      : run(entries)
+  return run
 }

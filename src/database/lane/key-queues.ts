@@ -20,6 +20,7 @@ export function createKeyQueues<E extends Keyed>() {
   }
 
   return {
+    /** An entry that joins again keeps its places. */
     join(entry: E): void {
       for (const key of entry.keys) {
         const queue = queues.get(key)

@@ -1,8 +1,9 @@
 // The lane that all writes of records pass through. Writes that use different rows and names share a transaction, and therefore
 // one disk flush, but each has its own result. Writes of this process that use the same ones run in their order, in one
-// transaction or one after the other. A transaction of several writes does not wait for a lock of another session: a write that
+// transaction or one after the other. A large write has a transaction of its own, and its place in this order from the time when
+// there is a connection for it. A transaction of several writes does not wait for a lock of another session: a write that
 // needs such a lock is tried again until it gets it, and the others of its transaction go on, also later ones of the same rows.
-import { createSemaphore } from '../../core/semaphore.ts'
+import { createSemaphore, type Semaphore } from '../../core/semaphore.ts'
 import { createGather } from '../gather.ts'
 import { createGroupRunner, type LaneTransactions } from './group-runner.ts'
 import { createKeyQueues } from './key-queues.ts'
@@ -21,7 +22,9 @@ import {
 const CONCURRENCY = 3
 const none: ReadonlySet<Ticket> = new Set()
 
-interface LaneOptions extends Pick<LaneTransactions, 'attempt' | 'inSingleSlot'> {
+interface LaneOptions extends Pick<LaneTransactions, 'attempt'> {
+  /** Runs a write that has a transaction of its own from the start. It limits them, so that connections are left for other writes. */
+  readonly inSingleSlot: Semaphore
   /** Maximum number of transactions that stay open while their write waits for a lock. */
   readonly maxWaiting: number
   /** Milliseconds after which a write does not wait for a lock any longer. */
@@ -32,7 +35,6 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
   const queues = createKeyQueues<Ticket>()
   const transactions: LaneTransactions = {
     attempt,
-    inSingleSlot,
     places: { free: maxWaiting },
     inWaitSlot: createSemaphore(1, timeoutMs),
   }
@@ -42,11 +44,13 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
   }
 
   function createWriter<I extends Item>(writer: WriterOptions<I>): Writer<I> {
-    /** The entries that are not in progress. */
+    /** The entries that can share a transaction and are not in progress. */
     const pending = new Set<Ticket>()
     const isPending = (ticket: Ticket): ticket is Entry<I> => pending.has(ticket)
     /** Those of them that can be the first ones of all of their queues. */
     const candidates = new Set<Entry<I>>()
+    /** Those with a transaction of their own that are behind others in their queues. */
+    const singlesBehind = new Set<Ticket>()
     let groupsInProgress = 0
     const gather = createGather(() => candidates.size, dispatch)
     const run = createGroupRunner(writer, transactions, leave)
@@ -77,7 +81,6 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
         keys += entry.keys.length
         pending.delete(entry)
         entries.push(entry)
-        if (isSingle(entry)) break
         if (entry.receipt === undefined) addFollowers(entry, followed)
       }
       return entries
@@ -86,13 +89,26 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
     function dispatch(): void {
       const entries = takeGroup()
       if (entries.length === 0) return
-      // Writes with a transaction of their own cannot wait to share one.
-      const counted = entries.some(isSingle) ? 0 : 1
-      groupsInProgress += counted
+      groupsInProgress++
       schedule()
       void run(entries).then(() => {
-        groupsInProgress -= counted
+        groupsInProgress--
         schedule()
+      })
+    }
+
+    /**
+     * Runs a write that has a transaction of its own, in a slot, as soon as it is the first one of all of its queues. It joins them in
+     * the slot: a write that only waits for one would hold up all others of its many keys.
+     */
+    function runSingle(entry: Entry<I>): void {
+      inSingleSlot(async () => {
+        queues.join(entry)
+        if (queues.isNext(entry, none)) await run([entry])
+        else singlesBehind.add(entry)
+      }).catch((error: unknown) => {
+        entry.reject(error)
+        leave(entry)
       })
     }
 
@@ -103,11 +119,16 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
         keys: [...writer.keysOf(item)],
         deadlineMs: performance.now() + timeoutMs,
         wake() {
+          if (singlesBehind.delete(entry)) return runSingle(entry)
           if (!pending.has(entry)) return
           candidates.add(entry)
           schedule()
         },
         ...receiver,
+      }
+      if (isSingle(entry)) {
+        runSingle(entry)
+        return
       }
       queues.join(entry)
       pending.add(entry)

@@ -83,6 +83,8 @@ function open(
   })
   return { ...writer, groups, keysInUse: lane.keysInUse }
 }
+/** Returns so many keys that a write of them has a transaction of its own. */
+const manyKeys = (number: number) => Array.from({ length: 201 }, (_, at) => `${number} ${at}`)
 const stored: Result = [{ row, changed: true }]
 const storeAll = async (items: readonly Write[]) => items.map(() => stored)
 
@@ -372,8 +374,7 @@ test('lane: writes with a transaction of their own do not hold up the others', a
     if (items.some(isLarge)) await gate.opened
     return items.map(() => stored)
   })
-  const keysOf = (number: number) => Array.from({ length: 201 }, (_, at) => `${number} ${at}`)
-  const large = [1, 2, 3].map(number => lane.write(write(number, ...keysOf(number))))
+  const large = [1, 2, 3].map(number => lane.write(write(number, ...manyKeys(number))))
   t.is(await lane.write(write(4, 'a')), stored)
   gate.open()
   await Promise.all(large)
@@ -389,9 +390,8 @@ test('lane: a write with a transaction of its own that cannot begin in time is r
     },
     { inSingleSlot: createSemaphore(1, 10) },
   )
-  const keys = Array.from({ length: 201 }, (_, at) => `${at}`)
-  const first = lane.write(write(1, ...keys))
-  await t.throwsAsync(lane.write(write(2, 'a', ...keys.map(key => `other ${key}`))), {
+  const first = lane.write(write(1, ...manyKeys(1)))
+  await t.throwsAsync(lane.write(write(2, 'a', ...manyKeys(2))), {
     any: true,
     code: 'unavailable',
   })
@@ -399,6 +399,23 @@ test('lane: a write with a transaction of its own that cannot begin in time is r
   gate.open()
   t.is(await first, stored)
   t.is(lane.keysInUse(), 0)
+})
+
+test('lane: a write that waits for a transaction of its own holds up no other write of its keys', async t => {
+  const gate = createGate()
+  const isLarge = ({ keys }: Write) => keys.length > 200
+  const lane = open(
+    async items => {
+      if (items.some(isLarge)) await gate.opened
+      return items.map(() => stored)
+    },
+    { inSingleSlot: createSemaphore(1, 10_000) },
+  )
+  const large = [1, 2, 3].map(number => lane.write(write(number, ...manyKeys(number))))
+  t.is(await lane.write(write(4, '2 0', '3 0')), stored)
+  gate.open()
+  await Promise.all(large)
+  t.deepEqual(lane.groups, [[1], [4], [2], [3]])
 })
 
 test('lane: a writer that does not record what it has changed is an error', async t => {
@@ -419,19 +436,20 @@ test('lane: a writer that does not record what it has changed is an error', asyn
   t.is(lane.keysInUse(), 0)
 })
 
-test('lane: no key is in two transactions at once, and the writes of a key keep their order', async t => {
+test('lane: no key is in two transactions at once, and the writes of a key that can share one keep their order', async t => {
   const key = fc.constantFrom('a', 'b', 'c', 'd')
   const one = fc.record({
     keys: fc.uniqueArray(key, { maxLength: 3 }),
     turns: fc.nat(3),
     tries: fc.nat(2),
     keyed: fc.boolean(),
+    large: fc.nat(4).map(number => number === 0),
   })
   const property = fc.asyncProperty(fc.array(one, { maxLength: 30 }), async plan => {
     const busy = new Set<string>()
     const tries = plan.map(({ tries }) => tries)
     const order: number[] = []
-    const lane = open(async items => {
+    const apply = async (items: readonly Write[]) => {
       const keys = new Set(items.flatMap(({ keys }) => keys))
       for (const key of keys) t.false(busy.has(key))
       for (const key of keys) busy.add(key)
@@ -450,18 +468,18 @@ test('lane: no key is in two transactions at once, and the writes of a key keep 
         order.push(number)
         return stored
       })
-    })
+    }
+    const lane = open(apply, { inSingleSlot: createSemaphore(1, 10_000) })
     await Promise.all(
-      plan.map(({ keys, keyed }, number) =>
-        keyed
-          ? lane.writeOnce(write(number, ...keys), receipt(`${number}`))
-          : lane.write(write(number, ...keys)),
-      ),
+      plan.map(({ keys, keyed, large }, number) => {
+        const one = write(number, ...keys, ...(large ? manyKeys(number) : []))
+        return keyed ? lane.writeOnce(one, receipt(`${number}`)) : lane.write(one)
+      }),
     )
     t.is(order.length, plan.length)
     t.is(lane.keysInUse(), 0)
     for (const key of ['a', 'b', 'c', 'd'] as const) {
-      const numbers = order.filter(number => plan[number]?.keys.includes(key))
+      const numbers = order.filter(number => !plan[number]?.large && plan[number]?.keys.includes(key))
       t.deepEqual(
         numbers,
         numbers.toSorted((one, other) => one - other),
