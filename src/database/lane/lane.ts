@@ -100,13 +100,15 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
     /**
      * Runs a write that has a transaction of its own, in a slot, as soon as it is the first one of all of its queues. It joins them in
      * the slot: a write that only waits for one would hold up all others of its many keys.
+     * @param isUrgent whether it goes before the writes that wait for a slot, because it is in its queues already
      */
-    function runSingle(entry: Entry<I>): void {
-      inSingleSlot(async () => {
+    function runSingle(entry: Entry<I>, isUrgent = false): void {
+      const start = async () => {
         queues.join(entry)
         if (queues.isNext(entry, none)) await run([entry])
         else singlesBehind.add(entry)
-      }).catch((error: unknown) => {
+      }
+      inSingleSlot(start, isUrgent).catch((error: unknown) => {
         entry.reject(error)
         leave(entry)
       })
@@ -119,20 +121,20 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
         keys: [...writer.keysOf(item)],
         deadlineMs: performance.now() + timeoutMs,
         wake() {
-          if (singlesBehind.delete(entry)) return runSingle(entry)
-          if (!pending.has(entry)) return
-          candidates.add(entry)
-          schedule()
+          if (singlesBehind.delete(entry)) runSingle(entry, true)
+          else if (pending.has(entry)) {
+            candidates.add(entry)
+            schedule()
+          }
         },
         ...receiver,
       }
-      if (isSingle(entry)) {
-        runSingle(entry)
-        return
+      if (isSingle(entry)) runSingle(entry)
+      else {
+        queues.join(entry)
+        pending.add(entry)
+        entry.wake()
       }
-      queues.join(entry)
-      pending.add(entry)
-      entry.wake()
     }
 
     return {

@@ -66,3 +66,15 @@ test('semaphore: an operation that cannot start in time is unavailable, and late
   await first
   t.is(await run(async () => 'ran'), 'ran')
 })
+
+test('semaphore: urgent calls run before those that wait already, in their order', async t => {
+  const run = createSemaphore(1, 60_000)
+  const started: number[] = []
+  const call = (number: number, isUrgent?: boolean) =>
+    run(async () => {
+      started.push(number)
+      await nextTurn()
+    }, isUrgent)
+  await Promise.all([call(1), call(2), call(3, true), call(4), call(5, true)])
+  t.deepEqual(started, [1, 3, 5, 2, 4])
+})

@@ -418,6 +418,29 @@ test('lane: a write that waits for a transaction of its own holds up no other wr
   t.deepEqual(lane.groups, [[1], [4], [2], [3]])
 })
 
+test('lane: a large write that has waited for others of its keys begins before those that wait for a slot', async t => {
+  const gates = [createGate(), createGate()] as const
+  const lane = open(
+    async ([first]) => {
+      if (first?.number === 1) await gates[0].opened
+      if (first?.number === 3) await gates[1].opened
+      return [stored]
+    },
+    { inSingleSlot: createSemaphore(1, 10_000) },
+  )
+  const small = lane.write(write(1, 'a'))
+  await nextTurn()
+  const large = [lane.write(write(2, 'a', ...manyKeys(2)))]
+  await nextTurn()
+  for (const number of [3, 4]) large.push(lane.write(write(number, ...manyKeys(number))))
+  gates[0].open()
+  t.is(await small, stored)
+  await nextTurn()
+  gates[1].open()
+  await Promise.all(large)
+  t.deepEqual(lane.groups, [[1], [3], [2], [4]])
+})
+
 test('lane: a writer that does not record what it has changed is an error', async t => {
   const lane = createLane({
     attempt: act => act(transaction()),
