@@ -2,8 +2,8 @@
 import { unavailable } from './api-error.ts'
 
 /**
- * Runs an operation as soon as fewer than the maximum are in progress, in the order of the calls.
- * @param isUrgent whether it runs before all calls that are not
+ * Runs an operation as soon as fewer than the maximum are in progress. Urgent ones start before the others, and both in the order of
+ * the calls.
  * @throws ApiError `unavailable` if the operation could not start in time
  */
 export type Semaphore = <T>(operation: () => Promise<T>, isUrgent?: boolean) => Promise<T>

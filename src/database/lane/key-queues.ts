@@ -20,7 +20,6 @@ export function createKeyQueues<E extends Keyed>() {
   }
 
   return {
-    /** An entry that joins again keeps its places. */
     join(entry: E): void {
       for (const key of entry.keys) {
         const queue = queues.get(key)
@@ -36,8 +35,8 @@ export function createKeyQueues<E extends Keyed>() {
     followers: (entry: E, batch: ReadonlySet<E>): E[] =>
       entry.keys.flatMap(key => firstOutside(key, batch) ?? []),
     /** Removes an entry, and returns the entries that are first now. */
-    leave(entry: E): E[] {
-      const firsts: E[] = []
+    leave(entry: E): ReadonlySet<E> {
+      const firsts = new Set<E>()
       for (const key of entry.keys) {
         const queue = queues.get(key)
         if (!(queue instanceof Set)) {
@@ -47,7 +46,7 @@ export function createKeyQueues<E extends Keyed>() {
         queue.delete(entry)
         const [first] = queue
         if (first === undefined) queues.delete(key)
-        else firsts.push(first)
+        else firsts.add(first)
       }
       return firsts
     },

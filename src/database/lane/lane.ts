@@ -1,7 +1,7 @@
 // The lane that all writes of records pass through. Writes that use different rows and names share a transaction, and therefore
 // one disk flush, but each has its own result. Writes of this process that use the same ones run in their order, in one
-// transaction or one after the other. A large write has a transaction of its own, and its place in this order from the time when
-// there is a connection for it. A transaction of several writes does not wait for a lock of another session: a write that
+// transaction or one after the other. A large write has a transaction of its own. It takes its place in this order when it gets a
+// slot for that. A transaction of several writes does not wait for a lock of another session: a write that
 // needs such a lock is tried again until it gets it, and the others of its transaction go on, also later ones of the same rows.
 import { createSemaphore, type Semaphore } from '../../core/semaphore.ts'
 import { createGather } from '../gather.ts'
@@ -47,9 +47,9 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
     /** The entries that can share a transaction and are not in progress. */
     const pending = new Set<Ticket>()
     const isPending = (ticket: Ticket): ticket is Entry<I> => pending.has(ticket)
-    /** Those of them that can be the first ones of all of their queues. */
+    /** The pending entries that can be the first ones of all of their queues. */
     const candidates = new Set<Entry<I>>()
-    /** Those with a transaction of their own that are behind others in their queues. */
+    /** The entries with a transaction of their own that have joined their queues, and are behind others there. */
     const singlesBehind = new Set<Ticket>()
     let groupsInProgress = 0
     const gather = createGather(() => candidates.size, dispatch)
@@ -97,21 +97,30 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
       })
     }
 
+    function inSlot(entry: Entry<I>, act: () => Promise<void>, isUrgent: boolean): void {
+      inSingleSlot(act, isUrgent).catch((error: unknown) => {
+        entry.reject(error)
+        leave(entry)
+      })
+    }
+
     /**
-     * Runs a write that has a transaction of its own, in a slot, as soon as it is the first one of all of its queues. It joins them in
-     * the slot: a write that only waits for one would hold up all others of its many keys.
-     * @param isUrgent whether it goes before the writes that wait for a slot, because it is in its queues already
+     * Adds a write that has a transaction of its own. It joins its queues in its first slot: until then, it would hold up all other
+     * writes of its many keys. If it is behind others there, it gives the slot back, and gets the next one when it is the first.
      */
-    function runSingle(entry: Entry<I>, isUrgent = false): void {
+    function addSingle(entry: Entry<I>): void {
       const start = async () => {
         queues.join(entry)
         if (queues.isNext(entry, none)) await run([entry])
         else singlesBehind.add(entry)
       }
-      inSingleSlot(start, isUrgent).catch((error: unknown) => {
-        entry.reject(error)
-        leave(entry)
-      })
+      inSlot(entry, start, false)
+    }
+
+    function wakeSingle(entry: Entry<I>): void {
+      if (!queues.isNext(entry, none)) return
+      singlesBehind.delete(entry)
+      inSlot(entry, () => run([entry]), true)
     }
 
     function add(item: I, receiver: Receiver): void {
@@ -121,7 +130,7 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
         keys: [...writer.keysOf(item)],
         deadlineMs: performance.now() + timeoutMs,
         wake() {
-          if (singlesBehind.delete(entry)) runSingle(entry, true)
+          if (singlesBehind.has(entry)) wakeSingle(entry)
           else if (pending.has(entry)) {
             candidates.add(entry)
             schedule()
@@ -129,7 +138,7 @@ export function createLane({ attempt, inSingleSlot, maxWaiting, timeoutMs }: Lan
         },
         ...receiver,
       }
-      if (isSingle(entry)) runSingle(entry)
+      if (isSingle(entry)) addSingle(entry)
       else {
         queues.join(entry)
         pending.add(entry)

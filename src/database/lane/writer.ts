@@ -40,7 +40,7 @@ export interface Writer<I> {
   writeOnce(item: I, receipt: Receipt): Promise<SavedResponse | SavedRow>
 }
 
-/** A write in the queues of its keys. */
+/** A write that is in the queues of its keys, or joins them later. */
 export interface Ticket extends Keyed {
   /** Called when it is the first one of a queue. */
   wake(): void
