@@ -418,7 +418,8 @@ test('lane: a write that waits for a transaction of its own holds up no other wr
   t.deepEqual(lane.groups, [[1], [4], [2], [3]])
 })
 
-test('lane: a large write that has waited for another write of its keys gets the next slot', async t => {
+/** Opens a lane with one slot for large writes. Its writes 1 and 3 last until their gates open, and 1, of the key `a`, has begun. */
+async function openBusy(slotTimeoutMs: number) {
   const gates = [createGate(), createGate()] as const
   const lane = open(
     async ([first]) => {
@@ -426,10 +427,15 @@ test('lane: a large write that has waited for another write of its keys gets the
       if (first?.number === 3) await gates[1].opened
       return [stored]
     },
-    { inSingleSlot: createSemaphore(1, 10_000) },
+    { inSingleSlot: createSemaphore(1, slotTimeoutMs) },
   )
   const small = lane.write(write(1, 'a'))
   await nextTurn()
+  return { lane, gates, small }
+}
+
+test('lane: a large write that has waited for another write of its keys gets the next slot', async t => {
+  const { lane, gates, small } = await openBusy(10_000)
   const large = [lane.write(write(2, 'a', ...manyKeys(2)))]
   await nextTurn()
   for (const number of [3, 4]) large.push(lane.write(write(number, ...manyKeys(number))))
@@ -442,17 +448,7 @@ test('lane: a large write that has waited for another write of its keys gets the
 })
 
 test('lane: a large write that gets no slot in time after another write of its keys leaves its keys free', async t => {
-  const gates = [createGate(), createGate()] as const
-  const lane = open(
-    async ([first]) => {
-      if (first?.number === 1) await gates[0].opened
-      if (first?.number === 3) await gates[1].opened
-      return [stored]
-    },
-    { inSingleSlot: createSemaphore(1, 10) },
-  )
-  const small = lane.write(write(1, 'a'))
-  await nextTurn()
+  const { lane, gates, small } = await openBusy(10)
   const late = t.throwsAsync(lane.write(write(2, 'a', ...manyKeys(2))), { any: true, code: 'unavailable' })
   await nextTurn()
   const large = lane.write(write(3, ...manyKeys(3)))
