@@ -25,12 +25,22 @@ import type { Item, Writer, WriterOptions } from './lane/writer.ts'
 import { assertMigrated } from './migrator.ts'
 import { createOutage } from './outage.ts'
 import { clientOf, openPool, send, withConnection } from './pool.ts'
-import { createStatements, type RunTransaction, type Transaction, transact } from './transaction.ts'
+import { createPageTurns } from './reading/page-turns.ts'
+import { trySnapshot } from './reading/trial.ts'
+import {
+  createStatements,
+  type RunTransaction,
+  type Statements,
+  type Transaction,
+  transact,
+} from './transaction.ts'
 
 /** The longest pause between two attempts to reach the database at the start. */
 const MAX_READY_PAUSE_MS = 2000
 /** Fewer tries cost more transactions. With more tries, the writes of the group wait longer. */
 const MAX_GROUP_TRIES = 3
+/** The time for each statement of a page in its trial. A fast page takes this long on a busy server; with more, trials hold up each other. */
+const TRIAL_MS = 10
 
 /** Each statement throws an ApiError `unavailable` if the database is unreachable. */
 export type Database = ReturnType<typeof createDatabase>
@@ -101,10 +111,11 @@ export function createDatabase(
   const read = <T>(operation: () => PromiseLike<T>): Promise<T> =>
     serve(() => retryContention(operation, settings.queryTimeoutMs))
 
-  // Transactions of writes use up to half of the connections, and pages that can be slow up to two fifths. One of ten is left to
-  // other reads.
+  // Transactions of writes use up to half of the connections, and pages that can be slow up to two fifths, of which one is for
+  // trials. One of ten is left to other reads.
   const writeSlots = Math.max(1, Math.floor(settings.poolMax / 2))
-  const slowPageSlots = Math.max(1, Math.floor((2 * settings.poolMax) / 5))
+  const pageTurns = Math.max(1, Math.floor((2 * settings.poolMax) / 5) - 1)
+  const inPageTurn = createPageTurns(pageTurns, settings.acquireTimeoutMs)
   const inWriteSlot = createSemaphore(writeSlots, settings.acquireTimeoutMs)
 
   /** Runs a transaction. After it, its events get their numbers, and after some transactions, a compaction of the counts begins. */
@@ -163,8 +174,12 @@ export function createDatabase(
         writeOnce: (item, receipt) => serve(() => writeOnce(item, receipt)),
       }
     },
-    /** Limits the pages whose cost grows with the number of records: they leave connections to all other reads. */
-    inSlowPageSlot: createSemaphore(slowPageSlots, settings.acquireTimeoutMs),
+    /**
+     * Runs a page whose cost can grow with the number of records, in its turn (see `reading/page-turns.ts`).
+     * @param act reads the same page, for a trial
+     */
+    inPageTurn: <T>(page: () => Promise<T>, act: (on: Statements) => Promise<T>) =>
+      inPageTurn(page, () => read(() => trySnapshot(knex, act, TRIAL_MS))),
     /** Runs reads in one consistent snapshot, and repeats them on contention. */
     snapshot: <T>(act: (trx: Transaction) => Promise<T>) =>
       read(() => transact(knex, act, 'REPEATABLE READ')),

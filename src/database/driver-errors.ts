@@ -64,7 +64,7 @@ export function isLocked(error: unknown): boolean {
 }
 
 /** Whether the server ended a statement at its time limit. */
-function isStatementTimeout(error: unknown): boolean {
+export function isStatementTimeout(error: unknown): boolean {
   // 3024 is ER_QUERY_TIMEOUT. mysql2 has no name for MariaDB's ER_STATEMENT_TIMEOUT, 1969.
   return error instanceof Error && 'errno' in error && (error.errno === 3024 || error.errno === 1969)
 }

@@ -51,17 +51,36 @@ async function whileBlocked(paths: readonly string[], count: number, act: () => 
   return Promise.all(answers)
 }
 
+/** Three have their turn, and one its trial. */
+const maxSlow = 4
+
 test.serial('slow pages: other requests are served while more slow pages wait than the pool has', async t => {
   const filters = ['groups[*].name[prefix]=a', 'id[in]=1,2&groups[*].name[prefix]=a']
   const paths = Array.from({ length: 20 }, (_, n) => `/v1/users?${filters[n % 2]}&start_index=${n}`)
-  const answers = await whileBlocked(paths, 4, async () => {
-    t.is(await waiting(), 4)
+  const fast: Promise<void>[] = []
+  const answers = await whileBlocked(paths, maxSlow - 1, async () => {
+    t.true((await waiting()) <= maxSlow)
     expectOk(t, await api.post('/v1/users', { first_name: 'Grace', last_name: 'Hopper' }))
     for (const path of ['/1', '', '?start_index=100', '?first_name=Ada&last_name=7', '?id[in]=1,2'])
       expectOk(t, await api.get(`/v1/users${path}`))
     expectOk(t, await api.patch('/v1/users/1', { first_name: 'Augusta' }))
+    // On a busy machine, a trial can be too short for a fast page. Different pages do not share a read.
+    let isAnswered = false
+    await until(() => {
+      const page = api.get(`/v1/users?search=ada&last_name[prefix]=1&start_index=${fast.length}`)
+      fast.push(
+        page.then(answer => {
+          expectOk(t, answer)
+          t.is(answer.body.meta.total_records, 31)
+          isAnswered = true
+        }),
+      )
+      return isAnswered
+    })
+    t.true((await waiting()) <= maxSlow)
   })
   for (const { status } of answers) t.is(status, 200)
+  await Promise.all(fast)
 })
 
 test.serial('large pages: two are made at a time, and small ones do not wait for them', async t => {

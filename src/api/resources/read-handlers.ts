@@ -51,9 +51,12 @@ export function createReadHandlers(
     }
   }
 
-  /** Reads a page, in its turn if it can be slow. */
-  const inTurn = <T>(query: ListQuery, read: () => Promise<T>): Promise<T> =>
-    isBounded(resource, query) ? read() : database.inSlowPageSlot(read)
+  /** Reads a page, in its turn if it can be slow. @param act reads it in a snapshot */
+  const inTurn = <T>(
+    query: ListQuery,
+    act: (on: Statements) => Promise<T>,
+    page = () => database.snapshot(act),
+  ) => (isBounded(resource, query) ? page() : database.inPageTurn(page, act))
 
   /** Returns the records of a page with the includes that the request names, both of one moment. */
   async function complete(query: ListQuery, page: Page): Promise<CompletePage> {
@@ -68,7 +71,7 @@ export function createReadHandlers(
     const isUnchanged = ({ row }: Included) => row.generation === first?.generation
     if (read.records.length === page.rows.length && read.records.every(isUnchanged)) return read
     // A record has changed between the two reads: a snapshot reads both again.
-    return inTurn(query, () => database.snapshot(async trx => include(await records.page(query, trx), trx)))
+    return inTurn(query, async trx => include(await records.page(query, trx), trx))
   }
 
   /** Returns the text of a page, and its ETag. @throws ApiError `limit_exceeded` */
@@ -93,7 +96,11 @@ export function createReadHandlers(
     const query = { ...sent, filters: [...filters, ...sent.filters] }
     assertAcceptsJson(ctx)
     const { etag, text } = await share(`${path}?${querystring}`, async () => {
-      const page = await inTurn(query, () => records.page(query))
+      const page = await inTurn(
+        query,
+        on => records.page(query, on),
+        () => records.page(query),
+      )
       if (page.total === 0) await onEmpty?.()
       const make = async () => responseOf(path, query, await complete(query, page))
       return hasIncludes(query) && page.rows.length > MAX_SMALL_PAGE ? inLargePageSlot(make) : make()
