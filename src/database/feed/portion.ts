@@ -72,21 +72,26 @@ export function createPortionReader(
   /** Large reads, which look for the events that a request selects, take their turns among themselves: they hold up no other. */
   const inLargeTurn = createSemaphore(1, TURN_TIMEOUT_MS)
 
-  /** Reads many events piece by piece, so that the event loop serves other requests in between. */
+  /**
+   * Reads many events piece by piece, so that the event loop serves other requests in between. The first piece is urgent: readers
+   * near the end of the feed need no other one, and wait for few of those that are behind.
+   */
   async function readPieces(after: number | undefined, limit: number) {
-    let piece = await readPortion(database, after, READ_EVENTS)
+    let piece = await inLargeTurn(() => readPortion(database, after, READ_EVENTS), true)
     const events = [...piece.events]
-    while (piece.events.length === READ_EVENTS && events.length < limit) {
-      piece = await readPortion(database, events.at(-1)?.id, Math.min(READ_EVENTS, limit - events.length))
-      events.push(...piece.events)
+    const goesOn = () => piece.events.length === READ_EVENTS && events.length < limit
+    async function readOn() {
+      while (goesOn()) {
+        piece = await readPortion(database, events.at(-1)?.id, Math.min(READ_EVENTS, limit - events.length))
+        events.push(...piece.events)
+      }
     }
+    if (goesOn()) await inLargeTurn(readOn)
     return { ...piece, events }
   }
 
   const read = (after: number | undefined, limit: number) =>
-    limit > READ_EVENTS
-      ? inLargeTurn(() => readPieces(after, limit))
-      : inTurn(() => readPortion(database, after, limit))
+    limit > READ_EVENTS ? readPieces(after, limit) : inTurn(() => readPortion(database, after, limit))
 
   return async (after, limit) => {
     const { isIncomplete, ...portion } = await read(after, limit)
