@@ -232,6 +232,16 @@ test.serial('callers: a full round with a token, and reading with another', asyn
   expectOk(t, await api.delete(path, bearer(await sign(key, claims()))))
 })
 
+test.serial('callers: shared caches may not store what a caller reads', async t => {
+  for (const path of ['/v1/users', '/v1/groups', '/v1/changes']) {
+    const read = await api.get(path, bearer(tokens.reader))
+    const again = await api.get(path, { ...bearer(tokens.reader), 'if-none-match': read.headers.etag ?? '' })
+    t.deepEqual([read.status, again.status], [200, 304], path)
+    for (const { headers } of [read, again]) t.is(headers['cache-control'], 'private, no-cache', path)
+  }
+  t.is((await api.get('/v1/docs')).headers['cache-control'], 'no-cache')
+})
+
 test.serial('callers: route and method come before the caller, everything else after', async t => {
   expectError(t, await api.get('/v1/nothing'), 404, 'route_not_found')
   expectError(t, await api.get('/users'), 404, 'route_not_found')
