@@ -358,7 +358,7 @@ test.serial('stream: nothing is left of clients that disconnect before their str
   stream.close()
 })
 
-test.serial('stream: one that is closed without a reset is forgotten with the next events', async t => {
+test.serial('stream: one that is closed without a reset is forgotten at once', async t => {
   const operator = createOperator(service)
   await operator.until(({ changes }) => changes?.readers === 0)
   // More than the database connections of both workers: a stream holds none.
@@ -367,11 +367,8 @@ test.serial('stream: one that is closed without a reset is forgotten with the ne
   )
   await operator.until(({ changes }) => changes?.readers === streams.length)
   for (const stream of streams) stream.closeSilently()
-  await until(async () => {
-    await api.create('/v1/users', person())
-    return (await operator.status()).changes?.readers === 0
-  })
-  await operator.until(({ ports }) => ports.http?.in_flight === 0)
+  // Before the first heartbeat, which comes after 15 s.
+  await operator.until(({ changes, ports }) => changes?.readers === 0 && ports.http?.in_flight === 0, 10_000)
   t.pass()
 })
 

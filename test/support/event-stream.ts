@@ -63,7 +63,7 @@ export async function openEventStream(url: string, headers: http.OutgoingHttpHea
     hasEnded: () => hasEnded,
     pause: () => void response.pause(),
     resume: () => void response.resume(),
-    /** Resets the connection. The service notices one that is closed, and silent otherwise, only when it sends something. */
+    /** Resets the connection. */
     close: () => void request.socket?.resetAndDestroy(),
     /** Closes the connection without a reset. */
     closeSilently: () => void request.destroy(),

@@ -104,16 +104,20 @@ export function createEventStream(feed: Feed, assertAllowed: (ctx: Context) => P
     const place = await begin()
     if (place === undefined) return
     const controller = new AbortController()
+    const { socket } = ctx.req
     const end = () => controller.abort()
     res.once('close', end)
+    // The client has most likely gone. Otherwise, only the second heartbeat would show it.
+    socket.once('end', end)
     res.drainDelayOver?.addEventListener('abort', end)
-    // The client can have disconnected meanwhile: no other `close` follows.
-    if (res.destroyed || res.drainDelayOver?.aborted === true) end()
+    // The client can have disconnected meanwhile: no other `close` or `end` follows.
+    if (res.destroyed || socket.readableEnded || res.drainDelayOver?.aborted === true) end()
     const recheck = setInterval(() => void assertAllowed(ctx).catch(end), HEARTBEAT_MS)
     const sendNext = async (position: number) => send(await select(position))
     // A token or positions that expire, and an outage of the database, end the stream. The reader comes back and gets the error.
     await sendEvents(feed, res, place, controller.signal, sendNext).catch(() => {})
     clearInterval(recheck)
+    socket.off('end', end)
     res.drainDelayOver?.removeEventListener('abort', end)
     res.end()
   }
