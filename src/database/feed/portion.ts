@@ -15,7 +15,7 @@ export interface Portion {
   readonly events: readonly FeedEvent[]
 }
 
-/** Reads at once by this process, beside a large one: those of readers that are behind leave most connections to other requests. */
+/** Reads at once by this process, beside two large ones: those of readers that are behind leave most connections to other requests. */
 export const MAX_READS = 2
 /** The most events that one statement reads. */
 export const READ_EVENTS = 1000
@@ -70,14 +70,13 @@ export function createPortionReader(
 ): (after: number | undefined, limit: number) => Promise<Portion> {
   const inTurn = createSemaphore(MAX_READS, TURN_TIMEOUT_MS)
   /** Large reads, which look for the events that a request selects, take their turns among themselves: they hold up no other. */
-  const inLargeTurn = createSemaphore(1, TURN_TIMEOUT_MS)
+  const inFirstTurn = createSemaphore(1, TURN_TIMEOUT_MS)
+  /** Readers near the end of the feed need only the first piece. They do not wait for those that are behind. */
+  const inFurtherTurn = createSemaphore(1, TURN_TIMEOUT_MS)
 
-  /**
-   * Reads many events piece by piece, so that the event loop serves other requests in between. The first piece is urgent: readers
-   * near the end of the feed need no other one, and wait for few of those that are behind.
-   */
+  /** Reads many events piece by piece, so that the event loop serves other requests in between. */
   async function readPieces(after: number | undefined, limit: number) {
-    let piece = await inLargeTurn(() => readPortion(database, after, READ_EVENTS), true)
+    let piece = await inFirstTurn(() => readPortion(database, after, READ_EVENTS))
     const events = [...piece.events]
     const goesOn = () => piece.events.length === READ_EVENTS && events.length < limit
     async function readOn() {
@@ -86,7 +85,7 @@ export function createPortionReader(
         events.push(...piece.events)
       }
     }
-    if (goesOn()) await inLargeTurn(readOn)
+    if (goesOn()) await inFurtherTurn(readOn)
     return { ...piece, events }
   }
 
