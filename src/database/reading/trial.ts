@@ -30,7 +30,9 @@ export async function trySnapshot<T>(
       'REPEATABLE READ',
     )
   } catch (error) {
-    if (error instanceof ApiError || isStatementTimeout(error)) return undefined
+    // MariaDB can end a subquery without an error: then the page has no total, which is `unavailable`.
+    const isIncomplete = error instanceof ApiError && error.code === 'unavailable'
+    if (isIncomplete || isStatementTimeout(error)) return undefined
     throw error
   }
 }

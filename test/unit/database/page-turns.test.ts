@@ -70,6 +70,23 @@ test('page turns: a page whose trial begins when a turn is free again has no tri
   t.is(await next, 'in turn')
 })
 
+test('page turns: a page does not wait for a trial that does not end', async t => {
+  const inTurn = createPageTurns(1, 60_000, 20)
+  const { ends, page } = createPages()
+  const first = inTurn(page, never)
+  let endTrial = (): void => {}
+  const tried = inTurn(
+    async () => 'in turn',
+    () => new Promise<undefined>(resolve => (endTrial = () => resolve(undefined))),
+  )
+  const next = inTurn(async () => 'in turn', never)
+  ends[0]?.()
+  await first
+  t.is(await next, 'in turn')
+  endTrial()
+  t.is(await tried, 'in turn')
+})
+
 test('page turns: the error of a trial is that of the page', async t => {
   const inTurn = createPageTurns(1, 60_000)
   const { ends, page } = createPages()
