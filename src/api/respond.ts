@@ -38,8 +38,8 @@ export function setEtag(ctx: Context, etag: string): void {
 export function respondNotModified(ctx: Context, etag: string): boolean {
   const unmodified = isUnmodified(ctx.req.headers, etag)
   setEtag(ctx, etag)
-  // A cache may store the response, but must revalidate it before each use. A response to a caller is only for caches of that caller:
-  // Squid shares others among simultaneous requests with different tokens.
+  // A cache may store the response, but must revalidate it before each use. Without `private`, Squid shares a response among
+  // simultaneous requests with different tokens.
   ctx.set('Cache-Control', ctx.state.caller === undefined ? 'no-cache' : 'private, no-cache')
   if (unmodified) ctx.status = 304
   return unmodified

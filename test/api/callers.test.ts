@@ -233,11 +233,15 @@ test.serial('callers: a full round with a token, and reading with another', asyn
 })
 
 test.serial('callers: shared caches may not store what a caller reads', async t => {
-  for (const path of ['/v1/users', '/v1/groups', '/v1/changes']) {
-    const read = await api.get(path, bearer(tokens.reader))
-    const again = await api.get(path, { ...bearer(tokens.reader), 'if-none-match': read.headers.etag ?? '' })
-    t.deepEqual([read.status, again.status], [200, 304], path)
-    for (const { headers } of [read, again]) t.is(headers['cache-control'], 'private, no-cache', path)
+  const { etag = '' } = (await api.get('/v1/users', bearer(tokens.reader))).headers
+  for (const [path, headers, status] of [
+    ['/v1/users', {}, 200],
+    ['/v1/users', { 'if-none-match': etag }, 304],
+    ['/v1/changes', {}, 200],
+  ] as const) {
+    const answer = await api.get(path, { ...bearer(tokens.reader), ...headers })
+    t.is(answer.status, status, path)
+    t.is(answer.headers['cache-control'], 'private, no-cache', path)
   }
   t.is((await api.get('/v1/docs')).headers['cache-control'], 'no-cache')
 })

@@ -33,7 +33,7 @@ export const headerComponents = {
   Location: header('The path of the created record.', { type: 'string', format: 'uri-reference' }),
   ETag: header('The version of the resource, for `If-None-Match` and `If-Match`.'),
   'Cache-Control': header(
-    '`no-cache`: caches must revalidate the response before each use. `private`: shared caches must not store the response. `no-store`: no cache may store it.',
+    '`no-cache`: caches must revalidate the response before each use. `private`: shared caches must not store the response. `no-store`: no cache may store the response.',
   ),
   'Idempotent-Replayed': header(
     '`true` if this is the stored response to an earlier request with the same `Idempotency-Key`.',
